@@ -1,0 +1,29 @@
+# `make run` and `make test` set up everything they need, in .venv of this checkout.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: run test check lint types setup clean
+
+run: setup
+	$(BIN)/python run_eval.py
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: lint types test
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: setup
+	$(BIN)/mypy
+
+setup: .venv/ready
+
+.venv/ready: pyproject.toml requirements.txt scripts/setup_venv.py
+	$(PYTHON) scripts/setup_venv.py
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,128 @@
+"""The matrix: problems x variants x precisions x candidates, less what is excluded, each job with its resume key."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+from typing import Any
+
+import msgspec
+
+from harness.catalog import problems as catalog
+from harness.catalog import solutions
+from harness.catalog.problems import PRECISIONS, Problem
+from harness.catalog.solutions import Candidate
+from harness.config import Config, Pattern
+from harness.errors import UsageError, nearest
+from harness.records import PROTOCOL_VERSION
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One evaluation to carry out. Jobs with equal `group` share a judge, its reference and its baseline."""
+
+    problem: Problem
+    variant: str
+    overrides: dict[str, Any]
+    precision: str
+    candidate: Candidate
+    key: str
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        return (self.problem.id, self.variant, self.precision)
+
+    @property
+    def title(self) -> str:
+        return f"{self.problem.id} {self.variant} {self.precision} {self.candidate.name}"
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of a run, and remarks about what was asked for and is not among them."""
+
+    jobs: list[Job]
+    notes: list[str]
+
+
+def plan(config: Config, surroundings: dict[str, str]) -> Plan:
+    """Discover and multiply out. `surroundings` (device, torch, ...) enter every key: a record from other ones is no
+    substitute. Raises UsageError where a part of the matrix is empty or a name is wrong."""
+    problems = [catalog.with_variants(problem, config.define_variants) for problem in catalog.discover(config.problems)]
+    candidates = solutions.discover(config.solutions)
+    known = {problem.id for problem in problems}
+    strangers = [candidate for candidate in candidates if candidate.problem not in known]
+    notes = []
+    if strangers:
+        owners = sorted({candidate.problem for candidate in strangers})
+        if len(strangers) == len(candidates):
+            raise UsageError(f"no candidate solves a selected problem; candidates are for {', '.join(owners)}")
+        notes.append(f"passed over {len(strangers)} candidates of problems not selected: {', '.join(owners)}")
+    jobs = []
+    for problem in problems:
+        own = [candidate for candidate in candidates if candidate.problem == problem.id]
+        if not own:
+            notes.append(f"{problem.id} has no candidate")
+        for variant in config.variants:
+            overrides = catalog.overrides(problem, variant)
+            if overrides is None:
+                notes.append(f"{problem.id} has no variant '{variant}'")
+                continue
+            for precision in _precisions(config, problem):
+                jobs += [_job(config, problem, variant, overrides, precision, one, surroundings) for one in own]
+    if not jobs:
+        names = {name for problem in problems for name in problem.variants} | {"default"}
+        wrong = next((variant for variant in config.variants if variant not in names), "")
+        raise UsageError(
+            f"no problem has the variant '{wrong}'; {nearest(wrong, names)}" if wrong else "no job left to do"
+        )
+    chosen = [job for job in jobs if _selected(job, config)]
+    if not chosen:
+        raise UsageError(f"include and exclude leave none of {len(jobs)} jobs")
+    return Plan(jobs=chosen, notes=notes)
+
+
+def _precisions(config: Config, problem: Problem) -> list[str]:
+    chosen = dict.fromkeys(problem.precision if name == "default" else name for name in config.precisions)
+    for name in chosen:
+        if name not in PRECISIONS and not problem.fault:
+            raise UsageError(f"unknown precision '{name}'; {nearest(name, (*PRECISIONS, 'default'))}")
+    return list(chosen)
+
+
+def _job(
+    config: Config,
+    problem: Problem,
+    variant: str,
+    overrides: dict[str, Any],
+    precision: str,
+    candidate: Candidate,
+    surroundings: dict[str, str],
+) -> Job:
+    content = msgspec.json.encode(
+        [PROTOCOL_VERSION, overrides, precision, config.baseline, config.timing, config.seed, surroundings],
+        order="deterministic",
+    )
+    digest = hashlib.sha256()
+    identity = f"{problem.id}\0{variant}\0{candidate.name}".encode()
+    for part in (identity, problem.source, candidate.source, content):
+        digest.update(hashlib.sha256(part).digest())
+    return Job(
+        problem=problem,
+        variant=variant,
+        overrides=overrides,
+        precision=precision,
+        candidate=candidate,
+        key=digest.hexdigest()[:32],
+    )
+
+
+def _selected(job: Job, config: Config) -> bool:
+    def matches(pattern: Pattern) -> bool:
+        return (
+            fnmatch.fnmatchcase(job.problem.id, pattern.problem)
+            and fnmatch.fnmatchcase(job.variant, pattern.variant)
+            and fnmatch.fnmatchcase(job.precision, pattern.precision)
+            and fnmatch.fnmatchcase(job.candidate.name, pattern.candidate)
+        )
+
+    included = not config.include or any(matches(pattern) for pattern in config.include)
+    return included and not any(matches(pattern) for pattern in config.exclude)

@@ -1,0 +1,112 @@
+"""Problem and solution files as Python modules: read statically in the session, executed only behind the boundary."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import itertools
+import linecache
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_serial = itertools.count()
+
+
+class LoadFault(Exception):
+    """A file that is no module with the wanted class; `reason` is the record's word, `line` 0 where none is known."""
+
+    def __init__(self, reason: str, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.line = line
+
+
+def parse(path: Path) -> ast.Module:
+    """Raises LoadFault (`syntax_error`, `unreadable`) with the line."""
+    try:
+        return ast.parse(path.read_bytes(), filename=str(path))
+    except SyntaxError as error:
+        line = error.lineno or 0
+        raise LoadFault("syntax_error", f"{path.name}:{line}: {error.msg}", line) from error
+    except (OSError, ValueError) as error:
+        raise LoadFault("unreadable", f"{path.name}: {error}") from error
+
+
+def assigned_names(tree: ast.Module) -> set[str]:
+    """Names that module-level statements assign."""
+    return {name for statement in tree.body for name in _targets(statement)}
+
+
+def literal(tree: ast.Module, name: str, default: Any = None) -> Any:
+    """The literal value of a module-level constant; raises ValueError where it is computed."""
+    value = default
+    for statement in tree.body:
+        if name in _targets(statement):
+            try:
+                value = ast.literal_eval(statement.value)  # type: ignore[attr-defined]
+            except (ValueError, AttributeError) as error:
+                raise ValueError(f"{name} must be a literal") from error
+    return value
+
+
+def defined_classes(tree: ast.Module) -> set[str]:
+    """Names that module-level statements bind to a class or import; those a caller may hope to be classes."""
+    names = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names | assigned_names(tree)
+
+
+def execute(path: Path, overrides: dict[str, Any] | None = None) -> ModuleType:
+    """Run the file as a module of its own, with module-level constants replaced by `overrides` as it runs.
+
+    Constants are replaced right behind each statement that assigns them, so that whatever is derived from them further
+    down follows. Raises LoadFault for a file that cannot be parsed, and whatever the file itself raises.
+    """
+    name = f"assay_{path.stem}_{next(_serial)}"
+    if not overrides:
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise LoadFault("unreadable", f"{path.name} is no Python file")
+        parse(path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
+    tree = parse(path)
+    tree.body = [piece for statement in tree.body for piece in (statement, *_replacements(statement, overrides))]
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module
+    linecache.checkcache(str(path))
+    exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), module.__dict__)
+    return module
+
+
+def entry_class(module: ModuleType, names: tuple[str, ...]) -> type:
+    """The first of `names` that the module defines; raises LoadFault (`missing_entry`)."""
+    for name in names:
+        found = getattr(module, name, None)
+        if isinstance(found, type):
+            return found
+    file = Path(module.__file__ or "").name
+    raise LoadFault("missing_entry", f"{file} defines no class {' or '.join(names)}")
+
+
+def _replacements(statement: ast.stmt, overrides: dict[str, Any]) -> list[ast.stmt]:
+    names = sorted(_targets(statement) & overrides.keys())
+    return [ast.copy_location(ast.parse(f"{name} = {overrides[name]!r}").body[0], statement) for name in names]
+
+
+def _targets(statement: ast.stmt) -> set[str]:
+    match statement:
+        case ast.Assign(targets=targets):
+            roots: list[ast.expr] = list(targets)
+        case ast.AnnAssign(target=target, value=value) if value is not None:
+            roots = [target]
+        case _:
+            return set()
+    return {node.id for root in roots for node in ast.walk(root) if isinstance(node, ast.Name)}

@@ -1,0 +1,158 @@
+"""The command line: verbs and their arguments; each verb calls one function."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from harness.config import Config
+
+QUICKSTART = "configs/quickstart.yaml"
+
+EXAMPLES = """\
+examples:
+  python run_eval.py                                          the quickstart
+  python run_eval.py run configs/seeds.yaml                   a config; the same command resumes it
+  python run_eval.py run configs/seeds.yaml --dry-run         only list its jobs
+  python run_eval.py run configs/quickstart.yaml --problems ../KernelBench/level1 --solutions my_kernels/
+  python run_eval.py report results/quickstart --format csv
+"""
+
+RUN_EXAMPLES = """\
+examples:
+  python run_eval.py run configs/seeds.yaml --device cuda:0 --out results/seeds-h200
+  python run_eval.py run configs/quickstart.yaml --variant default --set timing.precision=0.01
+  python run_eval.py run configs/quickstart.yaml --solutions solutions/attention/sdpa/composed.py --fresh
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says a mistake in one line and exits with 2, as the contract has it."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 carried out, 1 our failure, 2 usage, 3 `--require` not met."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        arguments = parser().parse_args(words or ["run", QUICKSTART])
+        if arguments.verb is None:
+            raise UsageError("name a verb: run or report; see run_eval.py --help")
+        return int(arguments.carry_out(arguments, words))
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; what is finished is kept, and the same command goes on from there", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def parser() -> Parser:
+    """All verbs and options."""
+    raw = argparse.RawDescriptionHelpFormatter
+    top = Parser(
+        prog="run_eval.py",
+        description="Evaluate kernel candidates: compile each, check its numbers, time it against PyTorch, rank them.",
+        epilog=EXAMPLES,
+        formatter_class=raw,
+    )
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
+    run = verbs.add_parser(
+        "run", help="evaluate what a config selects", epilog=RUN_EXAMPLES, formatter_class=raw, allow_abbrev=False
+    )
+    run.add_argument("config", type=Path, metavar="CONFIG.yaml")
+    run.add_argument("--problems", action="append", metavar="PATH", help="file, folder or glob; replaces the config's")
+    run.add_argument("--solutions", action="append", metavar="PATH", help="file, folder or glob; replaces the config's")
+    run.add_argument("--variant", action="append", metavar="NAME", help="size variant; replaces the config's")
+    run.add_argument("--device", metavar="auto|cpu|cuda|cuda:N", help="replaces the config's")
+    run.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/<config's name>)")
+    run.add_argument("--fresh", action="store_true", help="forget what is finished in the run directory")
+    run.add_argument("--seed", type=int, metavar="N", help="replay a run's inputs instead of drawing secret ones")
+    run.add_argument("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")
+    run.add_argument("--require", metavar="STATUS", help="exit with 3 unless every record has this status")
+    run.add_argument("--dry-run", action="store_true", help="list the jobs and stop")
+    run.set_defaults(carry_out=_run)
+    report = verbs.add_parser("report", help="show a finished or running run", allow_abbrev=False)
+    report.add_argument("run_dir", type=Path, metavar="RUN_DIR")
+    report.add_argument("--format", default="terminal", choices=("terminal", "csv", "markdown"))
+    report.set_defaults(carry_out=_report)
+    return top
+
+
+def _run(arguments: argparse.Namespace, words: list[str]) -> int:
+    import msgspec
+    from rich.console import Console
+
+    from harness import config as configs
+    from harness import session
+    from harness.records import Status
+    from harness.reports import terminal
+
+    if arguments.require and arguments.require not in list(Status):
+        raise UsageError(f"--require {arguments.require}: {nearest(arguments.require, list(Status))}")
+    config = configs.load(arguments.config, arguments.set)
+    replaced = {
+        "problems": arguments.problems,
+        "solutions": arguments.solutions,
+        "variants": arguments.variant,
+        "device": arguments.device,
+        "seed": arguments.seed,
+    }
+    config = msgspec.structs.replace(config, **{name: value for name, value in replaced.items() if value is not None})
+    if arguments.dry_run:
+        return _list_jobs(config)
+    out = arguments.out or Path(config.out or configs.default_out(arguments.config))
+    console = Console()
+    records = session.run(config, out, console, command=["run_eval.py", *words], fresh=arguments.fresh)
+    console.print()
+    terminal.leaderboard(records, console)
+    console.print(f"\nin {out}: records.jsonl, results.csv, leaderboard.md, logs/", highlight=False, soft_wrap=True)
+    if arguments.require and any(record.status != arguments.require for record in records):
+        return 3
+    return 0
+
+
+def _list_jobs(config: Config) -> int:
+    from harness import session
+
+    plan = session.plan(config)
+    for note in plan.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for job in plan.jobs:
+        print(job.title)
+    print(f"{len(plan.jobs)} jobs", file=sys.stderr)
+    return 0
+
+
+def _report(arguments: argparse.Namespace, words: list[str]) -> int:
+    from harness.store import run_directory
+
+    manifest, records = run_directory.read(arguments.run_dir)
+    if arguments.format == "terminal":
+        from rich.console import Console
+
+        from harness.reports import terminal
+
+        terminal.leaderboard(records, Console())
+    elif arguments.format == "csv":
+        from harness.reports import rows
+
+        print(rows.to_csv(records), end="")
+    else:
+        from harness.reports import markdown
+
+        print(markdown.leaderboard(records, manifest), end="")
+    return 0

@@ -1,0 +1,158 @@
+"""YAML in, one typed `Config` out. Every key has a default; `configs/every-option.yaml` shows them all."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+import msgspec
+import yaml
+
+from harness.errors import UsageError, nearest
+
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Common settings of every mapping in a config file."""
+
+
+class Pattern(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs an `include` or `exclude` entry speaks of: globs, all of which must match."""
+
+    problem: str = "*"
+    variant: str = "*"
+    precision: str = "*"
+    candidate: str = "*"
+
+
+class Build(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Compiling candidates; times in seconds."""
+
+    timeout_s: Positive = 600.0
+    # Compilers at a time; 0 means as many as half the cores.
+    slots: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class TimingConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When to stop sampling: the interval is narrow enough, or the budget is spent."""
+
+    precision: Positive = 0.005
+    budget_s: Positive = 10.0
+    min_pairs: Count = 10
+    max_pairs: Count = 200
+    burst_ms: Positive = 5.0
+    max_calls_per_burst: Count = 32
+
+
+class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Deadlines in seconds, after which a candidate is `timeout`."""
+
+    load_s: Positive = 120.0
+    first_call_s: Positive = 120.0
+    call_s: Positive = 30.0
+    # The whole evaluation of one candidate, compile excluded.
+    total_s: Positive = 600.0
+
+
+class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run: a matrix of problems, variants, precisions and candidates, and how each job is carried out."""
+
+    problems: list[str] = msgspec.field(default_factory=lambda: ["problems"])
+    solutions: list[str] = msgspec.field(default_factory=lambda: ["solutions"])
+    variants: list[str] = msgspec.field(default_factory=lambda: ["default"])
+    # "default" is the problem's own PRECISION.
+    precisions: list[str] = msgspec.field(default_factory=lambda: ["default"])
+    include: list[Pattern] = []
+    exclude: list[Pattern] = []
+    # Sizes for problems that define none themselves: problem glob -> variant -> constant -> value.
+    define_variants: dict[str, dict[str, dict[str, Any]]] = {}
+    device: str = "auto"
+    baseline: str = "eager"
+    # Inputs are drawn from secret seeds, new for each run; an integer replays a run.
+    seed: int | None = None
+    out: str = ""
+    build: Build = Build()
+    timing: TimingConfig = TimingConfig()
+    limits: Limits = Limits()
+
+
+def load(path: Path, overrides: list[str] | None = None) -> Config:
+    """The config in `path`, with `a.b=value` overrides (value in YAML) applied on top.
+
+    Raises UsageError naming file, line, path and the nearest valid key.
+    """
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise UsageError(f"cannot read the config {path}: {error.strerror}") from error
+    try:
+        node = yaml.compose(text)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise UsageError(f"{where}: not valid YAML: {getattr(error, 'problem', error)}") from error
+    data = {} if data is None else data
+    _check_keys(data, Config, node, str(path), "")
+    for override in overrides or []:
+        _apply_override(data, override)
+    try:
+        return msgspec.convert(data, Config)
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(" - at `$")
+        keys = re.findall(r"\.?([^.\[\]`]+)", place.rstrip("`").replace("[...]", ""))
+        raise UsageError(f"{path}:{_line(node, keys)}: {'.'.join(keys) or 'config'}: {message.lower()}") from error
+
+
+def default_out(path: Path) -> str:
+    """Where a config's run goes when nobody says otherwise; the same each time, so that a second call resumes."""
+    return f"results/{path.stem}"
+
+
+def _check_keys(data: Any, kind: Any, node: yaml.Node | None, file: str, prefix: str) -> None:
+    """Unknown keys first, because msgspec names neither the line nor the nearest key."""
+    if get_origin(kind) is list and isinstance(data, list) and isinstance(node, yaml.SequenceNode):
+        for index, (item, child) in enumerate(zip(data, node.value, strict=True)):
+            _check_keys(item, get_args(kind)[0], child, file, f"{prefix}[{index}]")
+        return
+    if not (isinstance(kind, type) and issubclass(kind, Section)) or not isinstance(data, dict):
+        return
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    children = {key.value: (key, value) for key, value in node.value} if isinstance(node, yaml.MappingNode) else {}
+    for key, value in data.items():
+        name = f"{prefix}.{key}" if prefix else str(key)
+        key_node, value_node = children.get(str(key), (None, None))
+        if key not in fields:
+            line = f":{key_node.start_mark.line + 1}" if key_node is not None else ""
+            raise UsageError(f"{file}{line}: unknown key '{name}'; {nearest(str(key), fields)}")
+        _check_keys(value, fields[key], value_node, file, name)
+
+
+def _apply_override(data: dict[str, Any], override: str) -> None:
+    dotted, equals, text = override.partition("=")
+    if not equals:
+        raise UsageError(f"--set {override}: write it as a.b=value")
+    *parents, last = dotted.split(".")
+    target = data
+    for parent in parents:
+        target = target.setdefault(parent, {})
+        if not isinstance(target, dict):
+            raise UsageError(f"--set {override}: '{parent}' holds a value, not a section")
+    target[last] = yaml.safe_load(text)
+    _check_keys(data, Config, None, f"--set {override}", "")
+
+
+def _line(node: yaml.Node | None, keys: list[str]) -> int:
+    """The line of the innermost key that the file itself has."""
+    line = 1
+    for key in keys:
+        if not isinstance(node, yaml.MappingNode):
+            break
+        for key_node, value_node in node.value:
+            if key_node.value == key:
+                line, node = key_node.start_mark.line + 1, value_node
+                break
+    return line

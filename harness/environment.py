@@ -1,0 +1,169 @@
+"""What this machine is: devices, driver, versions, compilers, commit. Never imports torch; never names user or host."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from harness.errors import UsageError
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """One slot's hardware. `spec` is torch's name for it (`cpu`, `cuda:0`), `capability` e.g. "9.0"."""
+
+    kind: str
+    spec: str
+    name: str
+    capability: str = ""
+    memory_bytes: int = 0
+
+
+class Torch(msgspec.Struct, frozen=True, kw_only=True):
+    """The installed torch, read from its files; `cuda` is the CUDA it was built for, empty on a CPU build."""
+
+    version: str
+    cuda: str
+
+
+@cache
+def torch_build() -> Torch:
+    """Raises UsageError where torch is not installed."""
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        raise UsageError("torch is not installed here; `make setup` installs it into .venv") from None
+    spec = importlib.util.find_spec("torch")
+    text = ""
+    if spec and spec.submodule_search_locations:
+        text = (Path(spec.submodule_search_locations[0]) / "version.py").read_text()
+    found = re.search(r"^cuda[^=\n]*= *'([^']*)'", text, re.MULTILINE)
+    return Torch(version=version, cuda=found.group(1) if found else "")
+
+
+@cache
+def gpus() -> tuple[tuple[Device, ...], str, str]:
+    """The CUDA devices that the driver shows, the driver's version, and why there is none where there is none."""
+    try:
+        import pynvml
+    except ImportError:
+        return (), "", "the package nvidia-ml-py is missing"
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return (), "", "no NVIDIA driver was found"
+    driver = str(pynvml.nvmlSystemGetDriverVersion())
+    devices: list[Device] = []
+    for index in _visible(pynvml.nvmlDeviceGetCount()):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+        devices.append(
+            Device(
+                kind="cuda",
+                spec=f"cuda:{len(devices)}",
+                name=str(pynvml.nvmlDeviceGetName(handle)),
+                capability=f"{major}.{minor}",
+                memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+            )
+        )
+    return tuple(devices), driver, "" if devices else "the NVIDIA driver shows no device"
+
+
+def why_no_cuda() -> str:
+    """Why CUDA candidates cannot run here, as a clause; empty where they can."""
+    devices, _, reason = gpus()
+    if not devices:
+        return reason
+    if not torch_build().cuda:
+        return f"torch {torch_build().version} is built without CUDA"
+    return ""
+
+
+def choose_devices(wanted: str) -> list[Device]:
+    """The devices of a run: `auto` takes every CUDA device, or the CPU where there is none.
+
+    Raises UsageError where a device is asked for that is not there.
+    """
+    missing = why_no_cuda()
+    if wanted == "cpu" or (wanted == "auto" and missing):
+        return [Device(kind="cpu", spec="cpu", name=cpu_name())]
+    if wanted not in ("auto", "cuda") and not re.fullmatch(r"cuda:\d+", wanted):
+        raise UsageError(f"unknown device '{wanted}'; valid: auto, cpu, cuda, cuda:N")
+    if missing:
+        raise UsageError(f"--device {wanted}: {missing}; --device cpu runs the same protocol with C++ candidates")
+    devices = [device for device in gpus()[0] if wanted in ("auto", "cuda", device.spec)]
+    if not devices:
+        raise UsageError(f"--device {wanted}: this machine has {', '.join(device.spec for device in gpus()[0])}")
+    return devices
+
+
+def cpu_name() -> str:
+    """The processor's model and the number of its cores that this process may use."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        text = ""
+    found = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
+    model = re.sub(r"\s+", " ", found.group(1)).strip() if found else platform.machine()
+    return f"{model} ({cores()} cores)"
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def describe(devices: list[Device], repository: Path) -> dict[str, object]:
+    """The environment as `run.json` keeps it."""
+    torch = torch_build()
+    return {
+        "device": devices[0].name,
+        "device_kind": devices[0].kind,
+        "devices": [msgspec.to_builtins(device) for device in devices],
+        "driver": gpus()[1],
+        "torch": torch.version,
+        "cuda": torch.cuda,
+        "nvcc": _first_match(["nvcc", "--version"], r"release ([\d.]+)"),
+        "compiler": _first_line(["c++", "--version"]),
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "cpu": cpu_name(),
+        "commit": _commit(repository),
+    }
+
+
+def _visible(count: int) -> list[int]:
+    """Indices in NVML's order that CUDA_VISIBLE_DEVICES leaves; torch numbers what it sees from 0."""
+    text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        return list(range(count))
+    return [int(part) for part in text.split(",") if part.strip().isdigit() and int(part) < count]
+
+
+def _commit(repository: Path) -> str:
+    commit = _first_line(["git", "-C", str(repository), "rev-parse", "--short=12", "HEAD"])
+    dirty = _first_line(["git", "-C", str(repository), "status", "--porcelain", "--untracked-files=no"])
+    return f"{commit}+changes" if commit and dirty else commit
+
+
+def _first_line(command: list[str]) -> str:
+    if shutil.which(command[0]) is None:
+        return ""
+    result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return result.stdout.partition("\n")[0].strip() if result.returncode == 0 else ""
+
+
+def _first_match(command: list[str], pattern: str) -> str:
+    if shutil.which(command[0]) is None:
+        return ""
+    result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    found = re.search(pattern, result.stdout)
+    return found.group(1) if found else ""

@@ -1,0 +1,158 @@
+"""Jobs on this machine: builds on CPU slots, ahead of one evaluation slot a device."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from harness.catalog.jobs import Job
+from harness.config import Config
+from harness.environment import Device, cores
+from harness.execution.executor import ReportPhase
+from harness.records import Outcome, Record, Status
+from harness.worker.builds import BuildResult, build, needs_build
+from harness.worker.processes import Nursery, ZygoteLost
+from harness.worker.supervisor import Supervisor
+
+POLL_S = 0.05
+
+
+class LocalExecutor:
+    """One slot a device, side by side; `logs` takes the output of every process."""
+
+    def __init__(self, devices: list[Device], config: Config, logs: Path, seed: int) -> None:
+        self._devices = devices
+        self._config = config
+        self._logs = logs
+        self._seed = seed
+
+    def run(self, jobs: list[Job], report_phase: ReportPhase) -> Iterator[Record]:
+        if not jobs:
+            return
+        self._logs.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="assay-build-"))
+        nursery = Nursery()
+        builders = ThreadPoolExecutor(self._build_slots(), thread_name_prefix="build")
+        done: queue.Queue[Record | BaseException] = queue.Queue()
+        stop = threading.Event()
+        try:
+            builds = self._start_builds(jobs, builders, nursery, scratch, report_phase)
+            work = _Work(jobs, builds, all_builds_first=self._devices[0].kind == "cpu")
+            for device in self._devices:
+                arguments = (device, work, nursery, done, stop, report_phase)
+                threading.Thread(target=self._serve, args=arguments, name=device.spec, daemon=True).start()
+            for _ in jobs:
+                item = done.get()
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            stop.set()
+            builders.shutdown(wait=False, cancel_futures=True)
+            nursery.close()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _build_slots(self) -> int:
+        return self._config.build.slots or max(1, cores() // 2)
+
+    def _start_builds(
+        self, jobs: list[Job], builders: ThreadPoolExecutor, nursery: Nursery, scratch: Path, report_phase: ReportPhase
+    ) -> dict[Path, Future[BuildResult]]:
+        """One build a candidate file, whatever the number of its variants and precisions."""
+        slots = itertools.count(1)
+        names: dict[int, str] = {}
+        builds: dict[Path, Future[BuildResult]] = {}
+
+        def carry_out(job: Job, folder: Path) -> BuildResult:
+            slot = names.setdefault(threading.get_ident(), f"builder {next(slots)}")
+            report_phase(slot, job.title, "building")
+            stem = f"{job.problem.id.replace('/', '.')}.{job.candidate.name}"
+            try:
+                log = self._logs / f"{stem}.build.log"
+                return build(job, nursery, self._devices[0], folder, log, self._config.build.timeout_s)
+            except ZygoteLost as error:
+                return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error)))
+            finally:
+                report_phase(slot, job.title, "")
+
+        for index, job in enumerate(jobs):
+            if job.candidate.path in builds:
+                continue
+            if needs_build(job) and not job.problem.fault:
+                builds[job.candidate.path] = builders.submit(carry_out, job, scratch / str(index))
+            else:
+                nothing: Future[BuildResult] = Future()
+                nothing.set_result(BuildResult())
+                builds[job.candidate.path] = nothing
+        return builds
+
+    def _serve(
+        self,
+        device: Device,
+        work: _Work,
+        nursery: Nursery,
+        done: queue.Queue[Record | BaseException],
+        stop: threading.Event,
+        report_phase: ReportPhase,
+    ) -> None:
+        """One device's slot: take jobs until none is left."""
+
+        def phase(job: Job, name: str) -> None:
+            report_phase(device.spec, job.title, name)
+
+        supervisor = Supervisor(nursery, device, self._config, self._logs, self._seed, phase)
+        try:
+            last: tuple[str, str, str] | None = None
+            while not stop.is_set():
+                taken = work.take(last)
+                if taken is None:
+                    return
+                if isinstance(taken, Job):
+                    last = taken.group
+                    phase(taken, "starting")
+                    record = supervisor.evaluate(taken, work.build_of(taken))
+                    phase(taken, "")
+                    if not stop.is_set():
+                        done.put(record)
+                else:
+                    time.sleep(POLL_S)
+        except BaseException as error:
+            if not stop.is_set():
+                done.put(error)
+        finally:
+            supervisor.close()
+
+
+class _Work:
+    """The jobs still to do, shared by the slots."""
+
+    def __init__(self, jobs: list[Job], builds: dict[Path, Future[BuildResult]], *, all_builds_first: bool) -> None:
+        self._waiting = list(jobs)
+        self._builds = builds
+        # Compilers beside a measurement on the CPU would be measured too.
+        self._all_builds_first = all_builds_first
+        self._lock = threading.Lock()
+
+    def build_of(self, job: Job) -> BuildResult:
+        return self._builds[job.candidate.path].result()
+
+    def take(self, last_group: tuple[str, str, str] | None) -> Job | str | None:
+        """The next job whose build is there, of the same group if possible; "wait" if none is, None if none is left."""
+        with self._lock:
+            if not self._waiting:
+                return None
+            if self._all_builds_first and not all(future.done() for future in self._builds.values()):
+                return "wait"
+            ready = [job for job in self._waiting if self._builds[job.candidate.path].done()]
+            if not ready:
+                return "wait"
+            job = next((job for job in ready if job.group == last_group), ready[0])
+            self._waiting.remove(job)
+            return job

@@ -1,0 +1,224 @@
+"""The reference run in several ways: as it is, in float64, on coarser numbers. The module itself is never touched."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from harness.oracle.float64 import Widened
+from harness.oracle.formats import Format, round_to
+from harness.oracle.replica import batch_statistics, replica
+from harness.oracle.structure import convert, flatten, rebuild
+
+# Float64 copies of inputs, parameters and outputs, times this for what lies between them, must fit the memory:
+# attention, the worst usual case, holds scaled copies of Q and K beside them.
+WORKING_SET = 2.0
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The most exact output there is. `where` is device, chunked or host; `precision` float64 or float32."""
+
+    output: Any
+    where: str
+    precision: str
+
+
+class Reference:
+    """A reference module and the ways to run it; every run starts from the same module state and generator state.
+
+    `memory_limit` in bytes replaces the device's free memory in the decision where float64 runs.
+    """
+
+    def __init__(self, module: nn.Module, memory_limit: int | None = None) -> None:
+        self.module = module
+        self.memory_limit = memory_limit
+        floating = [t for t in (*module.parameters(), *module.buffers()) if t.is_floating_point()]
+        self.dtype = floating[0].dtype if floating else None
+        # Whether a run writes its inputs; known after the first one. They are cloned for each run until it is.
+        self.writes_inputs: bool | None = None
+
+    def precision(self, inputs: list[Any]) -> torch.dtype:
+        """The dtype that the problem is computed in: that of the first floating input, or of the parameters."""
+        tensors = [t for _, t in flatten(inputs) if isinstance(t, torch.Tensor) and t.is_floating_point()]
+        return tensors[0].dtype if tensors else self.dtype or torch.float32
+
+    def native(self, inputs: list[Any], seed: int, training: bool | None = None) -> Any:
+        """The output at the problem's precision, under whatever switches are on; `training` overrides the mode."""
+        return self._run(inputs, seed, lambda t: t, training=training)
+
+    def composed(self, inputs: list[Any], seed: int) -> Any:
+        """The same with fused attention taken apart into product, softmax, product, in the problem's precision."""
+        allowed = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
+        torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
+        try:
+            with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+                return self.native(inputs, seed)
+        finally:
+            torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(allowed)
+
+    def lowered(self, inputs: list[Any], format: Format, seed: int) -> Any:
+        """The output at the problem's precision from inputs and parameters rounded to `format`."""
+        return self._run(inputs, seed, lambda t: round_to(t, format) if _is_floating(t) else t)
+
+    def jittered(self, inputs: list[Any], relative: float, seed: int, draw: int) -> Any:
+        """The native output for floating inputs moved by up to `relative` of their size, a new way for each `draw`."""
+        generators: dict[torch.device, torch.Generator] = {}
+
+        def move(tensor: torch.Tensor) -> torch.Tensor:
+            if not tensor.is_floating_point():
+                return tensor
+            generator = generators.setdefault(tensor.device, torch.Generator(tensor.device).manual_seed(draw))
+            noise = torch.empty_like(tensor, dtype=torch.float32).uniform_(-relative, relative, generator=generator)
+            return (tensor.to(torch.promote_types(tensor.dtype, torch.float32)) * (1 + noise)).to(tensor.dtype)
+
+        return self._run(convert(inputs, move), seed, lambda t: t)
+
+    def strict(self, inputs: list[Any], seed: int) -> Any:
+        """The output in float32 throughout, without TF32 and whatever narrower dtype the code asks for."""
+        mode = Widened(self.precision(inputs), torch.float32)
+        with _tf32_off():
+            return self._run(inputs, seed, lambda t: _upcast(t, torch.float32), mode=mode)
+
+    def recorded(self, inputs: list[Any], seed: int, wide: torch.dtype, keep: frozenset[str]) -> tuple[Any, list[Any]]:
+        """The output in `wide` and the (operator, operands, result) of each operator named in `keep`."""
+        mode = Widened(self.precision(inputs), wide, keep)
+        output = self._run(inputs, seed, lambda t: _upcast(t, wide), mode=mode)
+        return output, mode.seen
+
+    def exact(self, inputs: list[Any], seed: int, native: Any) -> Exact:
+        """The float64 output for `inputs`, given the native one (whose size tells how much memory it takes).
+
+        On the device if it fits, else a slice of the batch at a time where entries are shown to be independent, else
+        on the host. Code that cannot run in float64 runs in float32 without TF32, or as it is at worst.
+        """
+        try:
+            return self._exact_float64(inputs, seed, native)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            # Foreign code has its own reasons to insist on a dtype, and any of them may surface as any exception.
+            pass
+        try:
+            return Exact(self.strict(inputs, seed), "device", "float32")
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            with _tf32_off():
+                return Exact(self.native(inputs, seed), "device", "native")
+
+    def _exact_float64(self, inputs: list[Any], seed: int, native: Any) -> Exact:
+        need, fixed = self._needed(inputs, native)
+        free = self._free(inputs)
+        if need + fixed <= free:
+            with contextlib.suppress(torch.OutOfMemoryError):
+                return Exact(self._wide(inputs, seed), "device", "float64")
+        share = max(1e-9, (free - fixed) / need) if need else 0.0
+        with contextlib.suppress(torch.OutOfMemoryError):
+            chunked = self._chunked(inputs, seed, native, share)
+            if chunked is not None:
+                return Exact(chunked, "chunked", "float64")
+        host = convert(inputs, lambda t: t.cpu())
+        return Exact(self._wide(host, seed), "host", "float64")
+
+    def _wide(self, inputs: list[Any], seed: int) -> Any:
+        return self._run(inputs, seed, _double, mode=Widened(self.precision(inputs)))
+
+    def _chunked(self, inputs: list[Any], seed: int, native: Any, share: float) -> Any | None:
+        """Float64 over slices of the first dimension, each taking about `share` of the whole; None where invalid."""
+        from harness.oracle.chunks import find_split
+
+        if batch_statistics(self.module):
+            return None
+        split = find_split(lambda part: self.native(part, seed), inputs, native)
+        if split is None:
+            return None
+        parts = [self._wide(part, seed) for part in split.parts(inputs, share)]
+        columns = zip(*([leaf for _, leaf in flatten(part)] for part in parts), strict=True)
+        return rebuild(native, [torch.cat(column) for column in columns])
+
+    def _run(
+        self,
+        inputs: list[Any],
+        seed: int,
+        change: Callable[[torch.Tensor], torch.Tensor],
+        mode: contextlib.AbstractContextManager[Any] | None = None,
+        training: bool | None = None,
+    ) -> Any:
+        device = _device(inputs)
+
+        def placed(tensor: torch.Tensor) -> torch.Tensor:
+            return change(tensor if device is None else tensor.to(device))
+
+        def own(tensor: torch.Tensor) -> torch.Tensor:
+            changed = placed(tensor)
+            shared = self.writes_inputs is not False and changed.data_ptr() == tensor.data_ptr()
+            return changed.clone() if shared else changed
+
+        with torch.no_grad():
+            module = replica(self.module, placed)
+            if training is not None:
+                module.train(training)
+            arguments = convert(inputs, own)
+            before = [t._version for _, t in flatten(arguments) if isinstance(t, torch.Tensor)]
+            with _seeded(seed, device), mode or contextlib.nullcontext():
+                output = convert(module(*arguments), lambda t: t.detach())
+            after = [t._version for _, t in flatten(arguments) if isinstance(t, torch.Tensor)]
+            self.writes_inputs = bool(self.writes_inputs) or before != after
+            return output
+
+    def _needed(self, inputs: list[Any], native: Any) -> tuple[float, float]:
+        """Bytes for float64: what grows with the batch, and what does not."""
+        moving = sum(t.numel() for _, t in (*flatten(inputs), *flatten(native)) if isinstance(t, torch.Tensor))
+        return WORKING_SET * 8 * moving, 8 * sum(t.numel() for t in self.module.parameters())
+
+    def _free(self, inputs: list[Any]) -> float:
+        if self.memory_limit is not None:
+            return self.memory_limit
+        device = _device(inputs)
+        if device is None or device.type != "cuda":
+            return float("inf")
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + cached
+
+
+def _device(inputs: list[Any]) -> torch.device | None:
+    return next((t.device for _, t in flatten(inputs) if isinstance(t, torch.Tensor)), None)
+
+
+def _is_floating(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _upcast(tensor: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
+    if tensor.is_complex():
+        return tensor.to(torch.complex128 if wide is torch.float64 else tensor.dtype)
+    return tensor.to(torch.promote_types(tensor.dtype, wide)) if tensor.is_floating_point() else tensor
+
+
+def _double(tensor: torch.Tensor) -> torch.Tensor:
+    return _upcast(tensor, torch.float64)
+
+
+@contextlib.contextmanager
+def _seeded(seed: int, device: torch.device | None) -> Iterator[None]:
+    """Both generators start from `seed` inside and are put back afterwards."""
+    devices = [device] if device is not None and device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextlib.contextmanager
+def _tf32_off() -> Iterator[None]:
+    matmul, convolution = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, convolution

@@ -1,0 +1,100 @@
+"""Running foreign code in float64 whatever dtypes it names: every operation is caught just before its kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+# Draws from the generator, which give other numbers in another dtype. Fused attention carries the same tag as these
+# for its dropout, so the tag alone does not do.
+_DRAWS = (
+    "aten::rand", "aten::rand_like", "aten::randn", "aten::randn_like", "aten::normal", "aten::normal_",
+    "aten::uniform", "aten::uniform_", "aten::bernoulli", "aten::bernoulli_", "aten::exponential",
+    "aten::exponential_", "aten::log_normal_", "aten::cauchy_", "aten::geometric_", "aten::multinomial",
+    "aten::poisson",
+)  # fmt: skip
+
+
+class Widened(TorchDispatchMode):
+    """Within it, floating tensors are made and computed in `wide`, even by code that asks for less.
+
+    `x.half()` becomes a copy, `torch.zeros(n, dtype=torch.float32)` is made in float64, mixed operands meet in
+    float64. Random draws are made in `native`, the dtype that the reference runs in, and widened afterwards, so that
+    a dropout drops the same elements. `keep` names operators whose operands are to be recorded in `seen`.
+    """
+
+    def __init__(self, native: torch.dtype, wide: torch.dtype = torch.float64, keep: frozenset[str] = frozenset()):
+        super().__init__()
+        self.native = native
+        self.wide = wide
+        self.keep = keep
+        self.seen: list[tuple[str, tuple[Any, ...], Any]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        name = func._schema.name
+        if name in _DRAWS:
+            return self._draw(func, name, args, kwargs)
+        if name == "aten::native_dropout":
+            # The mask comes from ones of the native dtype; the data then keeps its digits.
+            x, probability, train = args
+            ones, mask = func(torch.ones_like(x, dtype=self.native), probability, train)
+            return (x * mask / (1 - probability) if probability < 1 else x * ones), mask
+        if _is_floating(kwargs.get("dtype")):
+            kwargs["dtype"] = self._wide(kwargs["dtype"])
+        args, kwargs = self._meet(name, args, kwargs)
+        result = func(*args, **kwargs)
+        if name in self.keep:
+            self.seen.append((name, args, result))
+        return result
+
+    def _wide(self, dtype: torch.dtype) -> torch.dtype:
+        if dtype.is_complex:
+            return torch.complex128 if self.wide is torch.float64 else torch.complex64
+        return self.wide
+
+    def _meet(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """All floating operands in the wide dtype, if one of them is; in-place targets are left as they are."""
+        tensors = [t for t in _flat((args, kwargs)) if _is_floating(t.dtype)]
+        if name == "aten::copy_" or not any(t.dtype != self._wide(t.dtype) for t in tensors):
+            return args, kwargs
+        if not any(t.dtype == self._wide(t.dtype) for t in tensors):
+            return args, kwargs
+        target = args[0] if name.endswith("_") else None
+
+        def widen(value: Any) -> Any:
+            if isinstance(value, torch.Tensor) and _is_floating(value.dtype) and value is not target:
+                return value.to(self._wide(value.dtype))
+            if isinstance(value, (list, tuple)):
+                return type(value)(widen(item) for item in value)
+            return value
+
+        return tuple(widen(value) for value in args), {key: widen(value) for key, value in kwargs.items()}
+
+    def _draw(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        def narrow(value: Any) -> Any:
+            wide = isinstance(value, torch.Tensor) and value.dtype == self.wide
+            return value.to(self.native) if wide else value
+
+        if kwargs.get("dtype") == self.wide:
+            kwargs["dtype"] = self.native
+        result = func(*(narrow(value) for value in args), **kwargs)
+        if name.endswith("_"):
+            return args[0].copy_(result) if result is not args[0] else result
+        return result.to(self.wide) if isinstance(result, torch.Tensor) and result.is_floating_point() else result
+
+
+def _is_floating(dtype: Any) -> bool:
+    return isinstance(dtype, torch.dtype) and (dtype.is_floating_point or dtype.is_complex)
+
+
+def _flat(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in _flat(item)]
+    return []

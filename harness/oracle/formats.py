@@ -1,0 +1,90 @@
+"""Number formats: how finely each one rounds, and rounding a tensor to a coarser one without changing its dtype."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Format:
+    """`bits` explicit mantissa bits; `name` is the word used in `allow` and in findings."""
+
+    name: str
+    bits: int
+
+    @property
+    def roundoff(self) -> float:
+        """Largest relative error of one rounding to nearest, the unit roundoff u = 2^-(bits+1)."""
+        return 2.0 ** -(self.bits + 1)
+
+
+FLOAT64 = Format("fp64", 52)
+FLOAT32 = Format("fp32", 23)
+TF32 = Format("tf32", 10)
+FLOAT16 = Format("fp16", 10)
+BFLOAT16 = Format("bf16", 7)
+FLOAT8 = Format("fp8", 3)
+BY_NAME = {format.name: format for format in (FLOAT64, FLOAT32, TF32, FLOAT16, BFLOAT16, FLOAT8)}
+
+_BY_DTYPE = {
+    torch.float64: FLOAT64,
+    torch.float32: FLOAT32,
+    torch.float16: FLOAT16,
+    torch.bfloat16: BFLOAT16,
+    torch.complex128: FLOAT64,
+    torch.complex64: FLOAT32,
+}
+
+# What a candidate gains speed by, one step down: the format whose use the rule has to notice.
+_LOWER = {FLOAT64: FLOAT32, FLOAT32: TF32, TF32: BFLOAT16, FLOAT16: BFLOAT16, BFLOAT16: FLOAT8}
+
+_BITS_VIEW = {
+    torch.float64: (torch.int64, 52),
+    torch.float32: (torch.int32, 23),
+    torch.float16: (torch.int16, 10),
+    torch.bfloat16: (torch.int16, 7),
+}
+
+# RMS of round-to-nearest's relative error in units of u, for mantissas that fall anywhere in a binade: the error is
+# uniform in half a unit of the last place either way (1/sqrt 3), and that unit shrinks against the value by up to 2.
+ROUNDING_RMS = 0.42
+
+
+def format_of(dtype: torch.dtype) -> Format:
+    """The format of a floating or complex dtype; 8-bit floats all count as `fp8`."""
+    return _BY_DTYPE.get(dtype, FLOAT8)
+
+
+def next_lower(format: Format) -> Format | None:
+    """The coarser format that hardware offers at a higher speed, if there is one."""
+    return _LOWER.get(format)
+
+
+def smallest(dtype: torch.dtype) -> float:
+    """The absolute error that is never held against a kernel.
+
+    Half the spacing of subnormals for float16, whose range is short; the smallest normal number elsewhere, since
+    compilers flush subnormals to zero under fast-math.
+    """
+    real = {torch.complex64: torch.float32, torch.complex128: torch.float64}.get(dtype, dtype)
+    info = torch.finfo(real)
+    return 2.0**-25 if real is torch.float16 else float(info.smallest_normal)
+
+
+def round_to(tensor: torch.Tensor, format: Format) -> torch.Tensor:
+    """A copy with mantissas rounded to nearest in `format`; dtype, exponent range, NaN and infinities stay."""
+    if tensor.is_complex():
+        return torch.view_as_complex(round_to(torch.view_as_real(tensor), format))
+    if tensor.dtype not in _BITS_VIEW:
+        return tensor.clone()
+    integer, bits = _BITS_VIEW[tensor.dtype]
+    drop = bits - format.bits
+    if drop <= 0:
+        return tensor.clone()
+    rounded = tensor.contiguous().clone()
+    view = rounded.view(integer)
+    # Half a step is added to the magnitude and the low bits cleared; a carry into the exponent is the right answer.
+    view.add_(1 << (drop - 1)).bitwise_and_(-(1 << drop))
+    return torch.where(torch.isfinite(tensor), rounded, tensor)

@@ -1,0 +1,112 @@
+"""Output trees: taking them apart, and the checks that come before any number is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a tree is not of the reference's form: a reason word and a sentence with the place."""
+
+    reason: str
+    message: str
+
+
+def flatten(tree: Any, path: str = "output") -> Iterator[tuple[str, Any]]:
+    """Leaves with their paths (`output[1].mask`), depth first; a leaf is whatever is no list, tuple or mapping."""
+    if isinstance(tree, Mapping):
+        for key, value in tree.items():
+            yield from flatten(value, f"{path}[{key!r}]")
+    elif isinstance(tree, (list, tuple)):
+        for index, value in enumerate(tree):
+            yield from flatten(value, f"{path}[{index}]")
+    else:
+        yield path, tree
+
+
+def convert(tree: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The same tree with `change` applied to each tensor; plain containers come back as list, tuple or dict."""
+    if isinstance(tree, torch.Tensor):
+        return change(tree)
+    if isinstance(tree, Mapping):
+        return {key: convert(value, change) for key, value in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(convert(value, change) for value in tree)
+    if isinstance(tree, list):
+        return [convert(value, change) for value in tree]
+    return tree
+
+
+def rebuild(tree: Any, leaves: list[Any]) -> Any:
+    """`tree` with its leaves replaced, in the order of `flatten`."""
+    remaining = iter(leaves)
+
+    def build(node: Any) -> Any:
+        if isinstance(node, Mapping):
+            return {key: build(value) for key, value in node.items()}
+        if isinstance(node, tuple):
+            return tuple(build(value) for value in node)
+        if isinstance(node, list):
+            return [build(value) for value in node]
+        return next(remaining)
+
+    return build(tree)
+
+
+def compare(expected: Any, got: Any, path: str = "output") -> Fault | None:
+    """The first difference in form between two trees, or None.
+
+    Lists, tuples and named tuples count as one kind: a C++ extension can only return a list where torch returns a
+    tuple, and both unpack alike. Everything else is exact: keys, lengths, scalar types, and of tensors the class,
+    layout, device, dtype and shape. Strides are free.
+    """
+    if isinstance(expected, Mapping):
+        if not isinstance(got, Mapping) or set(expected) != set(got):
+            return Fault(
+                "wrong_structure", f"{path}: expected a dict with keys {sorted(map(str, expected))}, got {_kind(got)}"
+            )
+        return _first(compare(expected[key], got[key], f"{path}[{key!r}]") for key in expected)
+    if isinstance(expected, (list, tuple)):
+        if not isinstance(got, (list, tuple)) or len(expected) != len(got):
+            return Fault("wrong_structure", f"{path}: expected {_kind(expected)}, got {_kind(got)}")
+        return _first(compare(e, g, f"{path}[{i}]") for i, (e, g) in enumerate(zip(expected, got, strict=True)))
+    if isinstance(got, (list, tuple, Mapping)):
+        return Fault("wrong_structure", f"{path}: expected {_kind(expected)}, got {_kind(got)}")
+    if isinstance(expected, torch.Tensor):
+        return _compare_tensors(expected, got, path)
+    if type(expected) is not type(got):
+        return Fault("wrong_type", f"{path}: expected {_kind(expected)}, got {_kind(got)}")
+    return None
+
+
+def _compare_tensors(expected: torch.Tensor, got: Any, path: str) -> Fault | None:
+    if not isinstance(got, torch.Tensor):
+        return Fault("not_a_tensor", f"{path}: expected a tensor, got {_kind(got)}")
+    if type(got) not in (torch.Tensor, torch.nn.Parameter):
+        # A subclass can compute its values when somebody looks at them.
+        return Fault("tensor_subclass", f"{path}: expected a plain tensor, got the subclass {type(got).__name__}")
+    for reason, name in (("wrong_layout", "layout"), ("wrong_device", "device"), ("wrong_dtype", "dtype")):
+        if getattr(expected, name) != getattr(got, name):
+            return Fault(reason, f"{path}: expected {name} {getattr(expected, name)}, got {getattr(got, name)}")
+    if expected.shape != got.shape:
+        return Fault("wrong_shape", f"{path}: expected shape {tuple(expected.shape)}, got {tuple(got.shape)}")
+    return None
+
+
+def _first(faults: Iterator[Fault | None]) -> Fault | None:
+    return next((fault for fault in faults if fault is not None), None)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor {tuple(value.shape)}"
+    if isinstance(value, Mapping):
+        return f"a dict with keys {sorted(map(str, value))[:8]}"
+    if isinstance(value, (list, tuple)):
+        return f"a {'list' if isinstance(value, list) else 'tuple'} of {len(value)}"
+    return "None" if value is None else f"a {type(value).__name__}"

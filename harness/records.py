@@ -1,0 +1,121 @@
+"""The record of one evaluation: what the journal keeps and every report reads (JSON, one object a line)."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Any
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+# Part of every resume key: raise it when a change to the protocol makes older verdicts or times incomparable.
+PROTOCOL_VERSION = 1
+
+
+class Status(enum.StrEnum):
+    """How an evaluation ended; exactly one a record."""
+
+    PASSED = "passed"
+    INCORRECT = "incorrect"
+    REJECTED = "rejected"
+    COMPILE_ERROR = "compile_error"
+    LOAD_ERROR = "load_error"
+    RUNTIME_ERROR = "runtime_error"
+    CRASHED = "crashed"
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    RESOURCE_LIMIT = "resource_limit"
+    UNSUPPORTED = "unsupported"
+    INVALID_REFERENCE = "invalid_reference"
+    HARNESS_ERROR = "harness_error"
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """A verdict with its grounds, before it becomes a record.
+
+    `reason` is a short machine-readable word list, `message` one sentence for people, `evidence` the figures behind it.
+    """
+
+    status: Status
+    reason: str = ""
+    message: str = ""
+    evidence: dict[str, Any] = {}
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """Raw samples. Entry i of each list belongs to pair i; times are microseconds a call, fixed cost removed.
+    Bursts hold `calls_per_burst` calls, or up to a quarter fewer.
+
+    `clock` says how the judge read the time: `device` (its own CUDA events around a gated burst), `device_ungated`
+    (the candidate synchronises, so launch latency is included, on both sides) or `host` (CPU).
+    """
+
+    clock: str
+    calls_per_burst: int
+    baseline_calls_per_burst: int
+    fixed_us: float
+    candidate_us: list[float]
+    baseline_us: list[float]
+    candidate_claimed_us: list[float]
+    baseline_claimed_us: list[float]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished evaluation. A speedup exists on a passed record only, and every other status has a reason.
+
+    `device` is the card's (or processor's) name, `log` a path relative to the run directory, `error_ratio` the
+    candidate's error over the reference's own at this precision, both against float64.
+    """
+
+    key: str
+    problem: str
+    variant: str
+    precision: str
+    candidate: str
+    status: Status
+    device: str
+    baseline: str
+    schema: int = SCHEMA_VERSION
+    caption: str = ""
+    reason: str = ""
+    message: str = ""
+    evidence: dict[str, Any] = {}
+    warnings: list[str] = []
+    speedup: float | None = None
+    speedup_lo: float | None = None
+    speedup_hi: float | None = None
+    candidate_ms: float | None = None
+    baseline_ms: float | None = None
+    error_ratio: float | None = None
+    sol_fraction: float | None = None
+    compile_s: float | None = None
+    wall_s: float | None = None
+    phases_s: dict[str, float] = {}
+    timing: Timing | None = None
+    log: str = ""
+    finished_at: str = ""
+
+    def __post_init__(self) -> None:
+        who = f"{self.problem}/{self.candidate}"
+        interval = (self.speedup_lo, self.speedup, self.speedup_hi)
+        if self.status is Status.PASSED:
+            figures = (*interval, self.candidate_ms, self.baseline_ms)
+            if not all(figure is not None and 0 < figure < math.inf for figure in figures):
+                raise ValueError(f"a passed record needs its speedup, interval and times, positive and finite: {who}")
+            return
+        if any(value is not None for value in interval):
+            raise ValueError(f"only a passed record has a speedup: {who} is {self.status}")
+        if not self.reason:
+            raise ValueError(f"a {self.status} record needs a reason: {who}")
+
+
+def encode(record: Record) -> bytes:
+    """One JSON line, without its newline."""
+    return msgspec.json.encode(record)
+
+
+def decode(line: bytes) -> Record:
+    """Raises msgspec.DecodeError (or its subclass ValidationError) where the line is torn or not a record."""
+    return msgspec.json.decode(line, type=Record)

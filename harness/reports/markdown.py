@@ -1,0 +1,139 @@
+"""leaderboard.md: the results of one run as GitHub shows them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.records import Record
+from harness.reports import text
+from harness.reports.groups import Entry, Group, grouped, summarise
+
+HOW_TO_READ = """\
+## How to read this
+
+- **Speedup** is baseline time over candidate time, measured side by side, with its 95 % interval in brackets. Only a
+  candidate whose every timed call was checked and right has one.
+- **Rank** `#`: a candidate shares a rank unless its interval lies wholly below that of the rank's first.
+- **Error** is the candidate's error as a multiple of what is usual for the reference at this precision.
+- **geomean** and **fast_1** take the best passed candidate of each problem; a problem at another size or precision
+  counts as a problem of its own. fast_1 is the share of problems with a candidate faster than the baseline.
+- Every number with all its digits is in `results.csv`, raw samples and evidence in `records.jsonl`.
+"""
+
+# Keys of the environment that are versions.
+VERSIONS = ("torch", "cuda", "nvcc", "driver", "compiler", "python")
+
+
+def leaderboard(records: Sequence[Record], manifest: Mapping[str, Any]) -> str:
+    """The whole page; `manifest` is the content of run.json, of which every key is optional."""
+    groups = grouped(records)
+    parts = ["# Leaderboard", _run(manifest), _summary(groups), *map(_group, groups), HOW_TO_READ]
+    return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
+
+
+def _run(manifest: Mapping[str, Any]) -> str:
+    environment = manifest.get("environment") or {}
+    versions = [f"{name} {_plain(environment[name])}" for name in VERSIONS if environment.get(name)]
+    started, finished = manifest.get("started_at"), manifest.get("finished_at")
+    command = manifest.get("command")
+    facts = {
+        "Device": _escape(_device(environment)),
+        "Versions": _escape(", ".join(versions)),
+        "Sandbox": _escape(_plain(environment.get("sandbox"))),
+        "Commit": _code(_plain(environment.get("commit"))),
+        "Command": _code(shlex.join(command) if isinstance(command, list) else _plain(command)),
+        "Run": _escape(f"{started} to {finished or 'now: not finished'}" if started else ""),
+    }
+    return "\n".join(f"- **{label}**: {value}" for label, value in facts.items() if value)
+
+
+def _device(environment: Mapping[str, Any]) -> str:
+    name, kind = _plain(environment.get("device")), _plain(environment.get("device_kind"))
+    return ", ".join(part for part in dict.fromkeys((name, kind)) if part)
+
+
+def _summary(groups: list[Group]) -> str:
+    summary = summarise(groups)
+    if summary is None:
+        return "No records yet."
+    statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
+    head = _header("problem:", "variant:", "precision:", "baseline:", "best candidate:", "speedup", "time")
+    lines = [_line(*_where(group), *_best(group.best)) for group in groups]
+    count = sum(summary.statuses.values())
+    sentence = f"{count} {'candidate' if count == 1 else 'candidates'}: {statuses}. {text.scores(summary)}"
+    return "\n".join(["## Summary", "", sentence, "", head, *lines])
+
+
+def _where(group: Group) -> tuple[str, str, str, str]:
+    return _code(group.problem), _escape(group.variant), _escape(group.precision), _baseline(group)
+
+
+def _best(record: Record | None) -> tuple[str, str, str]:
+    if record is None:
+        return "none passed", "", ""
+    return _code(record.candidate), text.speedup(record), text.duration(record.candidate_ms)
+
+
+def _group(group: Group) -> str:
+    title = f"## {_code(group.problem)} · {_escape(group.variant)} · {_escape(group.precision)}"
+    head = _header("#", "candidate:", "status:", "speedup", "95 % interval", "time", "baseline", "error", "notes:")
+    return "\n".join([title, "", f"Baseline: {_baseline(group)}", "", head, *map(_entry, group.entries)])
+
+
+def _baseline(group: Group) -> str:
+    return " ".join(filter(None, [_code(group.baseline), text.duration(group.baseline_ms)]))
+
+
+def _entry(entry: Entry) -> str:
+    record = entry.record
+    notes = [record.caption, record.message, *(f"Warning: {warning}" for warning in record.warnings)]
+    return _line(
+        str(entry.rank or ""),
+        _code(record.candidate),
+        f"{record.status} {_code(record.reason)}".rstrip(),
+        text.factor(record.speedup) if record.speedup is not None else "",
+        text.interval(record),
+        text.duration(record.candidate_ms),
+        text.duration(record.baseline_ms),
+        text.number(record.error_ratio),
+        "<br>".join(_escape(note) for note in notes if note),
+    )
+
+
+def _header(*names: str) -> str:
+    """A table's first two lines; columns are aligned to the right unless the name ends in a colon, for text."""
+    rules = [":---" if name.endswith(":") else "---:" for name in names]
+    return "\n".join([_line(*(name.rstrip(":") for name in names)), _line(*rules)])
+
+
+def _line(*cells: str) -> str:
+    # A pipe ends its cell, in a code span too.
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def _escape(words: str) -> str:
+    """Words as they are, whatever Markdown, HTML or mathematics GitHub would read into them."""
+    words = re.sub(r"([\\`*\[\]<>~$&])", r"\\\1", text.clean(words))
+    # Within a word an underscore means nothing, and names stay readable in the raw file.
+    return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", words)
+
+
+def _code(words: str) -> str:
+    """A code span, empty for no words."""
+    words = text.clean(words)
+    if "`" not in words:
+        return f"`{words}`" if words else ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", words))))
+    return f"{fence} {words} {fence}"
+
+
+def _plain(value: Any) -> str:
+    """A manifest's value as words, whichever JSON type the environment chose for it."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    return "" if value is None else str(value)

@@ -1,0 +1,59 @@
+"""Records as a table: the columns of results.csv, in their fixed order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from harness.records import Record
+from harness.reports.groups import grouped
+
+TEXT_COLUMNS = ("problem", "variant", "precision", "candidate", "status", "reason", "baseline", "device")
+COLUMNS = (
+    "problem",
+    "variant",
+    "precision",
+    "candidate",
+    "status",
+    "reason",
+    "speedup",
+    "speedup_lo",
+    "speedup_hi",
+    "baseline",
+    "candidate_ms",
+    "baseline_ms",
+    "error_ratio",
+    "sol_fraction",
+    "compile_s",
+    "wall_s",
+    "device",
+)
+
+
+def frame(records: Sequence[Record]) -> pd.DataFrame:
+    """One row a record, in report order whatever order they finished in; missing numbers are NaN, missing text empty.
+
+    Speedups are ratios; `_ms` and `_s` columns are milliseconds and seconds.
+    """
+    ordered = [entry.record for group in grouped(records) for entry in group.entries]
+    return pd.DataFrame({column: _series(ordered, column) for column in COLUMNS}, columns=list(COLUMNS))
+
+
+def to_csv(records: Sequence[Record]) -> str:
+    """The text of results.csv: every digit kept, an empty field where there is no value."""
+    text: str = frame(records).to_csv(index=False, lineterminator="\n")
+    return text
+
+
+def _series(records: list[Record], column: str) -> pd.Series:
+    values = [getattr(record, column) for record in records]
+    if column in TEXT_COLUMNS:
+        return pd.Series([str(value) for value in values], dtype="str")
+    # An endless or undefined error would be written as "inf"; the journal cannot hold it either.
+    return pd.Series([value if _is_value(value) else math.nan for value in values], dtype="float64")
+
+
+def _is_value(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)

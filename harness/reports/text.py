@@ -1,0 +1,78 @@
+"""Values as the words that reports print; the terminal and Markdown share them."""
+
+from __future__ import annotations
+
+import math
+
+from harness.records import Record
+from harness.reports.groups import Summary
+
+# Candidates write captions and error messages; one of them must not drown the report.
+LONGEST = 600
+
+
+def clean(text: str) -> str:
+    """One printable line: candidates' words must not move the cursor, hide text or break a table."""
+    line = " ".join(text.split())
+    line = "".join(letter if letter.isprintable() else "?" for letter in line)
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def duration(ms: float | None) -> str:
+    """Three digits in the unit that suits: `4.12 µs`, `412 µs`, `7.42 ms`, `1.23 s`; empty for None."""
+    if ms is None:
+        return ""
+    if ms < 1:
+        return f"{_three_digits(ms * 1000)} µs"
+    return f"{_three_digits(ms)} ms" if ms < 1000 else f"{_three_digits(ms / 1000)} s"
+
+
+def elapsed(seconds: float) -> str:
+    """Whole seconds for somebody who waits: `12 s`, `3 min 05 s`."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def factor(value: float) -> str:
+    """A speedup: `3.10x`, `0.843x`, `0.084x`."""
+    return f"{value:.{_decimals(value)}f}x"
+
+
+def interval(record: Record) -> str:
+    """The 95 % interval, with as many decimals as its speedup: `[3.08, 3.12]`; empty unless the record passed."""
+    if record.speedup is None:
+        return ""
+    places = _decimals(record.speedup)
+    return f"[{record.speedup_lo:.{places}f}, {record.speedup_hi:.{places}f}]"
+
+
+def speedup(record: Record) -> str:
+    """`3.10x [3.08, 3.12]`; empty unless the record passed."""
+    return "" if record.speedup is None else f"{factor(record.speedup)} {interval(record)}"
+
+
+def number(value: float | None) -> str:
+    """Three significant digits; empty where there is no finite value."""
+    return "" if value is None or not math.isfinite(value) else f"{value:.3g}"
+
+
+def scores(summary: Summary) -> str:
+    """The figures over all problems, as one or two sentences."""
+    if summary.geomean is None:
+        return "No candidate passed."
+    of = f"of {summary.problems} {'problem' if summary.problems == 1 else 'problems'}"
+    return (
+        f"Best speedup per problem: geomean {factor(summary.geomean)} over the {summary.solved} {of} with a passed "
+        f"candidate. fast_1: {summary.fast_1:.0%} {of} beat the baseline."
+    )
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+
+
+def _decimals(value: float) -> int:
+    """Enough to tell a 0.5 % interval from its speedup up to 10x; fewer digits far below 1x, where nobody races."""
+    if value >= 1:
+        return 2
+    return 3 if value >= 0.1 else 1 - math.floor(math.log10(value))

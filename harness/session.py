@@ -1,0 +1,95 @@
+"""The plot of a run: discover, build, evaluate, append, report. Read this first."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from harness import environment
+from harness.catalog import jobs
+from harness.config import Config
+from harness.environment import Device
+from harness.execution.executor import Executor
+from harness.execution.local import LocalExecutor
+from harness.records import SCHEMA_VERSION, Record
+from harness.reports import terminal, write
+from harness.store import journal, run_directory
+from harness.store.journal import Journal
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+MakeExecutor = Callable[[list[Device], Config, Path, int], Executor]
+
+
+def run(
+    config: Config,
+    out: Path,
+    console: Console,
+    *,
+    command: list[str],
+    fresh: bool = False,
+    make_executor: MakeExecutor = LocalExecutor,
+) -> list[Record]:
+    """Carry out a config into the run directory `out` and return its records, resumed ones included.
+
+    What is finished in `out` is not done again, unless `fresh`. Raises UsageError for what the user can mend.
+    """
+    devices = environment.choose_devices(config.device)
+    todo = plan(config, devices)
+    with Journal(out / run_directory.JOURNAL) as book:
+        if fresh:
+            book.clear()
+        manifest = _manifest(config, devices, command)
+        run_directory.write_manifest(out, manifest)
+        finished = book.finished()
+        waiting = [job for job in todo.jobs if job.key not in finished]
+        seed = secrets.randbits(63) if config.seed is None else config.seed
+        executor = make_executor(devices, config, out / "logs", seed)
+        with terminal.Progress(console) as progress:
+            for note in todo.notes:
+                progress.note(note)
+            progress.start(len(todo.jobs), len(todo.jobs) - len(waiting))
+            try:
+                with closing(executor.run(waiting, progress.phase)) as records:  # type: ignore[type-var]
+                    for record in records:
+                        book.append(record)
+                        progress.finished(record)
+            finally:
+                manifest["finished_at"] = _now()
+                run_directory.write_manifest(out, manifest)
+                write.write_all(out, journal.latest(book.records), manifest)
+        wanted = {job.key for job in todo.jobs}
+        return [record for record in journal.latest(book.records) if record.key in wanted]
+
+
+def plan(config: Config, devices: list[Device] | None = None) -> jobs.Plan:
+    """The jobs of a config on these devices, or on those that it names."""
+    return jobs.plan(config, _surroundings(devices or environment.choose_devices(config.device)))
+
+
+def _surroundings(devices: list[Device]) -> dict[str, str]:
+    """What a record's numbers depend on beside the files: other surroundings, other keys."""
+    torch = environment.torch_build()
+    return {"device": devices[0].name, "torch": torch.version, "cuda": torch.cuda, "driver": environment.gpus()[1]}
+
+
+def _manifest(config: Config, devices: list[Device], command: list[str]) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA_VERSION,
+        "command": " ".join(command),
+        "config": msgspec.to_builtins(config),
+        "environment": environment.describe(devices, REPOSITORY) | {"sandbox": "own process and session, no sandbox"},
+        "started_at": _now(),
+        "finished_at": None,
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

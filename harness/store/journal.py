@@ -1,0 +1,85 @@
+"""The append-only journal of a run: one record a line, synced before the run goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from harness import records
+from harness.errors import UsageError
+from harness.records import Record, Status
+
+
+class Journal:
+    """`records.jsonl` of one run directory, held by one session at a time.
+
+    A line that a crash tore is cut off on opening; everything before it is kept as it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise UsageError(f"another run is writing to {path.parent}; wait for it or give another --out") from None
+        self.records, intact = parse(path.read_bytes())
+        os.ftruncate(self._file, intact)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._file)
+
+    def append(self, record: Record) -> None:
+        """On disk when this returns."""
+        line = records.encode(record) + b"\n"
+        # One write, so that a kill leaves either the whole line or a torn tail, never an interleaving.
+        written = os.write(self._file, line)
+        if written != len(line):
+            raise OSError(f"only {written} of {len(line)} bytes could be written to {self.path}; is the disk full?")
+        os.fsync(self._file)
+        self.records.append(record)
+
+    def clear(self) -> None:
+        """Forget everything (`--fresh`)."""
+        os.ftruncate(self._file, 0)
+        self.records.clear()
+
+    def finished(self) -> set[str]:
+        """Keys that need no second evaluation; the harness's own errors are worth another try."""
+        return {record.key for record in self.records if record.status is not Status.HARNESS_ERROR}
+
+
+def parse(data: bytes) -> tuple[list[Record], int]:
+    """The records in `data` and the number of bytes they take up; a torn last line is left out.
+
+    Raises UsageError where a line in the middle is no record: that is no crash's doing, and nothing is thrown away.
+    """
+    found: list[Record] = []
+    position = 0
+    while (end := data.find(b"\n", position)) >= 0:
+        try:
+            found.append(records.decode(data[position:end]))
+        except msgspec.DecodeError as error:
+            raise UsageError(f"line {len(found) + 1} of records.jsonl is no record: {error}") from error
+        position = end + 1
+    return found, position
+
+
+def latest(found: Iterable[Record]) -> list[Record]:
+    """The last record of each (problem, variant, precision, candidate, device): what reports show."""
+    newest: dict[tuple[str, ...], Record] = {}
+    for record in found:
+        newest[(record.problem, record.variant, record.precision, record.candidate, record.device)] = record
+    return list(newest.values())

@@ -1,0 +1,77 @@
+"""What a burst costs that runs nothing: opening the gate, switching contexts, seeing the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+# Standard error of a median over that of a mean, and half the 5-95 % range over the standard deviation (both normal).
+MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
+RANGE_TO_SIGMA = 1.645
+FEWEST_READINGS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FixedCost:
+    """The fixed cost of a burst in microseconds: its median, the jitter of one reading (a standard deviation), and how
+    wrong the median may be (two standard errors, and what a null burst leaves out)."""
+
+    median_us: float
+    jitter_us: float
+    error_us: float
+
+    def per_call(self, burst_us: float, calls: int) -> float:
+        """Microseconds a call of a burst of `calls`, fixed cost removed.
+
+        What lies under the jitter reads as the jitter: never zero or negative, and never faster than the clock can
+        tell. A speedup made of such times is understated. Raises ValueError for fewer than one call.
+        """
+        if calls < 1:
+            raise ValueError(f"a burst of {calls} calls has no time for one")
+        return max(burst_us - self.median_us, self.smallest_us) / calls
+
+    @property
+    def smallest_us(self) -> float:
+        """The shortest burst that can be told from none; positive even where all readings agree."""
+        return max(self.jitter_us, self.error_us, 1e-3)
+
+    def shortest_burst_us(self, precision: float) -> float:
+        """The device time a burst needs for the jitter to stay under `precision` (relative) of it."""
+        return self.jitter_us / precision
+
+    def systematic(self, baseline_burst_us: float, candidate_burst_us: float, tick_us: float = 0.0) -> float:
+        """By how much (relative) a ratio of bursts may be off whatever the number of pairs.
+
+        An error of the fixed cost moves both sides by the same microseconds, so bursts of equal length cancel it:
+        choose lengths accordingly. A clock that counts in ticks rounds each side by up to half a tick. Burst times
+        are without the fixed cost. Raises ValueError where they are not positive.
+        """
+        if not (baseline_burst_us > 0 and candidate_burst_us > 0):
+            raise ValueError("a burst takes time")
+        shared = self.error_us * abs(1 / baseline_burst_us - 1 / candidate_burst_us)
+        rounding = tick_us / 2 * (1 / baseline_burst_us + 1 / candidate_burst_us)
+        return shared + rounding
+
+
+NONE = FixedCost(0.0, 0.0, 0.0)
+
+
+def calibrate(null_bursts_us: Sequence[float], *, model_error_us: float = 0.0) -> FixedCost:
+    """The fixed cost from bursts of a trusted runner that did nothing.
+
+    `model_error_us` is by how much such a burst may differ from one with work in it (on the H200 of isolation.md:
+    284 us empty against 281 us around one kernel, so 3). Raises ValueError for fewer than five readings, or for
+    readings that are not finite or are negative.
+    """
+    readings = np.asarray(null_bursts_us, dtype=np.float64)
+    if len(readings) < FEWEST_READINGS:
+        raise ValueError(f"{len(readings)} null bursts are too few to calibrate on; {FEWEST_READINGS} are needed")
+    if not (np.isfinite(readings) & (readings >= 0)).all():
+        raise ValueError("a null burst's time is negative or not finite")
+    low, middle, high = (float(end) for end in np.quantile(readings, [0.05, 0.5, 0.95]))
+    jitter = (high - low) / (2 * RANGE_TO_SIGMA)
+    error = 2 * MEDIAN_EFFICIENCY * jitter / math.sqrt(len(readings)) + model_error_us
+    return FixedCost(middle, jitter, error)

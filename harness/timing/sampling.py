@@ -1,0 +1,166 @@
+"""The loop: candidate and baseline in turn, ABBA in random order, until the stopping rule has enough."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.timing import statistics
+from harness.timing.stopping import Stop, StoppingRule
+
+Side = Literal["candidate", "baseline"]
+
+# Single-call bursts wanted of each side as evidence on batching.
+PROBES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One burst: microseconds a call by the judge's clock, fixed cost removed, and as the runner claims.
+
+    NaN is no claim. `unusable` is a word where the reading must not count (`throttled`), else empty.
+    """
+
+    judge_us: float
+    claimed_us: float = math.nan
+    unusable: str = ""
+
+
+Measure = Callable[[Side], Reading]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """What sampling brought. Entry i of the first five lists belongs to pair i; times are microseconds a call.
+
+    `dropped` counts unusable pairs by their word. Where fewer than the minimum were usable the dropped pairs that have
+    a time are taken back (`taken_back` of them): both sides of a pair suffered alike, and a doubtful time with a
+    warning is worth more than none. The lists are empty only where no pair had a time at all.
+    """
+
+    candidate_us: list[float]
+    baseline_us: list[float]
+    candidate_claimed_us: list[float]
+    baseline_claimed_us: list[float]
+    baseline_first: list[bool]
+    candidate_single_us: list[float]
+    baseline_single_us: list[float]
+    stopped: Stop
+    dropped: dict[str, int]
+    taken_back: int
+    elapsed_s: float
+
+    def speedup(self, *, systematic: float = 0.0) -> statistics.Interval:
+        """See `statistics.speedup`, whose errors it raises."""
+        return statistics.speedup(
+            self.baseline_us, self.candidate_us, baseline_first=self.baseline_first, systematic=systematic
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    candidate: Reading
+    baseline: Reading
+    baseline_first: bool
+
+    @property
+    def unusable(self) -> str:
+        return self.candidate.unusable or self.baseline.unusable or ("" if self.timed else "no_time")
+
+    @property
+    def timed(self) -> bool:
+        return all(math.isfinite(r.judge_us) and r.judge_us > 0 for r in (self.candidate, self.baseline))
+
+
+def sample(
+    measure: Measure,
+    rule: StoppingRule,
+    rng: random.Random,
+    *,
+    probe: Measure | None = None,
+    systematic: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Samples:
+    """Measure pairs until `rule` says stop.
+
+    `measure` runs one burst of a side; `probe`, if given, one single-call burst, interleaved with the pairs so that the
+    runner cannot tell the evidence from the timing by its place. `systematic` is the clock's own relative error, which
+    no number of pairs removes. `clock` counts seconds. An exception from `measure` or `probe` propagates.
+    """
+    start = clock()
+    usable: list[_Pair] = []
+    every: list[_Pair] = []
+    singles: dict[Side, list[float]] = {"candidate": [], "baseline": []}
+    orders = _orders(rng)
+    baseline_first = next(orders)
+    stop = None
+    while stop is None:
+        pair = _measure_pair(measure, baseline_first)
+        every.append(pair)
+        if not pair.unusable:
+            usable.append(pair)
+            # A dropped pair is tried again in the same order: the kept ones stay balanced.
+            baseline_first = next(orders)
+            if probe is not None and len(usable) % 2 == 0 and len(usable) <= 2 * PROBES:
+                _probe_both(probe, rng, singles)
+        looking = not pair.unusable and len(usable) in rule.looks()
+        stop = rule.decide(
+            pairs=len(usable),
+            dropped=len(every) - len(usable),
+            elapsed_s=clock() - start,
+            half_width=_half_width(usable) if looking and len(usable) > 1 else None,
+            systematic=systematic,
+        )
+    dropped = Counter(pair.unusable for pair in every if pair.unusable)
+    kept = usable if len(usable) >= rule.min_pairs else [pair for pair in every if pair.timed]
+    return Samples(
+        candidate_us=[pair.candidate.judge_us for pair in kept],
+        baseline_us=[pair.baseline.judge_us for pair in kept],
+        candidate_claimed_us=[pair.candidate.claimed_us for pair in kept],
+        baseline_claimed_us=[pair.baseline.claimed_us for pair in kept],
+        baseline_first=[pair.baseline_first for pair in kept],
+        candidate_single_us=singles["candidate"],
+        baseline_single_us=singles["baseline"],
+        stopped=stop,
+        dropped=dict(dropped),
+        taken_back=len(kept) - len(usable),
+        elapsed_s=clock() - start,
+    )
+
+
+def _orders(rng: random.Random) -> Iterator[bool]:
+    """Whether the baseline goes first: ABBA or BAAB at random, so each order comes once a block of two pairs."""
+    while True:
+        first = rng.random() < 0.5
+        yield first
+        yield not first
+
+
+def _measure_pair(measure: Measure, baseline_first: bool) -> _Pair:
+    if baseline_first:
+        baseline = measure("baseline")
+        return _Pair(measure("candidate"), baseline, baseline_first)
+    candidate = measure("candidate")
+    return _Pair(candidate, measure("baseline"), baseline_first)
+
+
+def _probe_both(probe: Measure, rng: random.Random, singles: dict[Side, list[float]]) -> None:
+    sides: list[Side] = ["candidate", "baseline"]
+    rng.shuffle(sides)
+    for side in sides:
+        reading = probe(side)
+        if not reading.unusable and math.isfinite(reading.judge_us) and reading.judge_us > 0:
+            singles[side].append(reading.judge_us)
+
+
+def _half_width(pairs: list[_Pair]) -> float:
+    return statistics.speedup(
+        [pair.baseline.judge_us for pair in pairs],
+        [pair.candidate.judge_us for pair in pairs],
+        baseline_first=[pair.baseline_first for pair in pairs],
+    ).half_width

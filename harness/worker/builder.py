@@ -1,0 +1,103 @@
+"""The build process: run a candidate's module so that its `load_inline` calls happen, and keep what they make.
+
+Untrusted, like the runner: it executes the candidate. It never has a device, inputs or a reference's outputs.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+
+from harness.catalog import modules
+from harness.compile import diagnostics, extensions
+from harness.records import Outcome, Status
+from harness.worker import faults
+from harness.worker.messages import Build, BuildFailed, Built, Channel
+
+
+def main(channel_fd: int) -> None:
+    """Serve one Build request, answer Built or BuildFailed, and end."""
+    channel = Channel.from_fd(channel_fd, Build)
+    request, _ = channel.receive(60.0)
+    channel.send(build(request))
+
+
+def build(request: Build) -> Built | BuildFailed:
+    """Import the candidate, and construct its class where only that compiles everything."""
+    path = Path(request.candidate)
+    os.environ.setdefault("MAX_JOBS", "2")
+    builder = extensions.Builder(Path(request.folder), request.why_no_cuda)
+    extensions.intercept(builder)
+    try:
+        module = modules.execute(path)
+        if compiles_in_functions(path):
+            _construct(module, request)
+    except extensions.NeedsCuda as error:
+        return BuildFailed(outcome=Outcome(status=Status.UNSUPPORTED, reason="needs_cuda", message=str(error)))
+    except BaseException as error:
+        traceback.print_exc()
+        sys.stderr.flush()
+        return BuildFailed(outcome=_outcome(error, path, request, builder))
+    return Built(libraries=builder.libraries, failures=builder.failures)
+
+
+def compiles_in_functions(path: Path) -> bool:
+    """Whether a `load_inline` or `load` call of torch's stands inside a function, where importing does not reach it."""
+    for function in ast.walk(modules.parse(path)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        for node in ast.walk(function):
+            name = getattr(node, "attr", None) or getattr(node, "id", None)
+            if name in ("load_inline", "load"):
+                return True
+    return False
+
+
+def _construct(module: object, request: Build) -> None:
+    """Construct the entry class on the meta device, which costs no memory, for the compiling it does on the way.
+
+    What else fails there is the runner's to find out with real tensors; only compile failures count here.
+    """
+    problem = modules.execute(Path(request.problem), request.overrides)
+    arguments = problem.get_init_inputs()
+    entry = modules.entry_class(module, ("ModelNew", "Model"))  # type: ignore[arg-type]
+    try:
+        with torch.device("meta"):
+            entry(*arguments)
+    except Exception as error:
+        if extensions.ERROR_PREFIX in str(error):
+            raise
+        print(f"constructing on the meta device raised {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def _outcome(error: BaseException, path: Path, request: Build, builder: extensions.Builder) -> Outcome:
+    text = str(error)
+    if text in builder.failures.values():
+        if extensions.ERROR_PREFIX not in text:
+            # Compilers were never reached: no ninja, no nvcc, wrong arguments.
+            line = faults.candidate_line(error, path)
+            return Outcome(
+                status=Status.COMPILE_ERROR,
+                reason="no_build",
+                message=f"{path.name}:{line}: {text.partition(chr(10))[0][:500]}",
+                evidence={"exception": type(error).__name__},
+            )
+        found = diagnostics.first_error(text, path)
+        where = (
+            f"{path.name}:{found.line}"
+            if found.line
+            else f"{path.name} ({found.generated_file}:{found.generated_line})"
+        )
+        return Outcome(
+            status=Status.COMPILE_ERROR,
+            reason="compiler",
+            message=f"{where}: {found.text}" + (f" | {found.source_line}" if found.source_line else ""),
+            evidence={"line": found.line, "source_line": found.source_line, "output_tail": text[-4000:]},
+        )
+    line = faults.candidate_line(error, path)
+    return faults.classify("load", faults.exception_name(error), text, path.name, line, request.why_no_cuda)

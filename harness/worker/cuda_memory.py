@@ -1,0 +1,321 @@
+"""Device memory shared between judge and runner, without a copy, by legacy CUDA IPC.
+
+Either side exports a tensor (`export`), sends the small `CudaHandle` as a message, and the other side looks at the same
+bytes (`Imports.view`). What a runner sends is a claim, down to the 64 plain bytes of the driver's handle: the driver
+takes an allocation's size and place from them, so an edited handle would lead the judge's kernels to where nothing is
+mapped, which costs a process its context. `Imports` therefore tries an allocation's ends in a way that cannot do harm.
+What no check can promise is that the bytes stay as they are: whoever compares a runner's output takes a copy first.
+
+Who may open what, as seen on driver 580: handles can be guessed, but memory that was never exported cannot be opened;
+exported memory can be, by every process on the card, other candidates included. And IPC shares whole allocations: a
+tensor of torch's caching allocator lies in a segment of 2 MiB or more together with its neighbours, and all of them
+become readable and writable. So the judge puts what a runner may see into a `CudaBlock`, which holds nothing else, and
+never exports memory of its own allocator.
+
+Nothing here touches CUDA, or needs cuda-bindings, before the first call: `CudaHandle` and the exceptions can be
+imported on a machine without a GPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+import msgspec
+import torch
+
+HANDLE_BYTES = 64
+"""Size of the driver's CUipcMemHandle."""
+
+PAGE_BYTES = 2 << 20
+"""The driver packs smaller allocations together on pages of this size, and IPC maps whole pages."""
+
+_INT64_MAX = 2**63 - 1
+_IPC_LAZY_ENABLE_PEER_ACCESS = 1  # the only flag cuIpcOpenMemHandle accepts
+
+# What the driver answers to memory of the wrong kind or to a handle that leads nowhere. Every other code (out of
+# memory, a context broken by an illegal address) is no statement about the memory in question and passes through.
+_REFUSALS = frozenset(
+    {
+        "CUDA_ERROR_INVALID_VALUE",
+        "CUDA_ERROR_INVALID_CONTEXT",  # the memory is this process's own
+        "CUDA_ERROR_INVALID_DEVICE",
+        "CUDA_ERROR_INVALID_HANDLE",  # its owner is dead
+        "CUDA_ERROR_MAP_FAILED",
+        "CUDA_ERROR_ALREADY_MAPPED",  # it overlaps with an allocation that is still open
+        "CUDA_ERROR_NOT_FOUND",
+        "CUDA_ERROR_NOT_PERMITTED",  # its owner never exported it
+        "CUDA_ERROR_NOT_SUPPORTED",
+    }
+)
+
+
+class CudaCallFailed(RuntimeError):
+    """A CUDA driver call failed: `call` is its name, `code` the name of the driver's error."""
+
+    def __init__(self, call: str, code: str) -> None:
+        super().__init__(f"{call} failed with {code}")
+        self.call = call
+        self.code = code
+
+
+class NotExportable(ValueError):
+    """The tensor's memory cannot be opened by another process as it is; the message says why in one sentence."""
+
+
+class ImportRefused(ValueError):
+    """The other side's claim does not hold: no such memory, or the view would reach outside of it."""
+
+
+class CudaHandle(msgspec.Struct, frozen=True):
+    """Where a tensor's data lies, in words that another process can open.
+
+    `handle` names the allocation (64 bytes; all zero for a tensor without elements, which has no memory), `offset` is
+    the distance in bytes from the allocation's start to the tensor's data, `nbytes` the size of the allocation in
+    bytes as the sender sees it, `device` the sender's ordinal of the card: both sides must see the same cards.
+    """
+
+    handle: bytes
+    offset: int
+    nbytes: int
+    device: int
+
+
+def driver_call(name: str, *arguments: object) -> Any:
+    """Call the CUDA driver function `name` and return its value (a tuple of several, None for none).
+
+    Raises `CudaCallFailed` for every return code but success.
+    """
+    # Imported here so that this module loads where cuda-bindings is not installed; a dictionary look-up ever after.
+    from cuda.bindings import driver
+
+    status, *values = getattr(driver, name)(*arguments)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise CudaCallFailed(name, driver.CUresult(status).name)
+    if len(values) > 1:
+        return tuple(values)
+    return values[0] if values else None
+
+
+@functools.cache
+def _primary_context(device: int) -> Any:
+    """The context that torch uses on `device`, retained for the life of the process."""
+    driver_call("cuInit", 0)
+    return driver_call("cuDevicePrimaryCtxRetain", driver_call("cuDeviceGet", device))
+
+
+@contextmanager
+def on_device(device: int) -> Iterator[None]:
+    """Make torch's context on `device` current for driver calls in this thread, whatever it was before."""
+    driver_call("cuCtxPushCurrent", _primary_context(device))
+    try:
+        yield
+    finally:
+        driver_call("cuCtxPopCurrent")
+
+
+@contextmanager
+def _refusals_as(exception: type[ValueError], sentence: str) -> Iterator[None]:
+    """Turn the driver's refusal of the memory in question into `exception`; let its other errors through."""
+    try:
+        yield
+    except CudaCallFailed as failure:
+        if failure.code not in _REFUSALS:
+            raise
+        raise exception(f"{sentence} ({failure})") from failure
+
+
+def export(tensor: torch.Tensor) -> CudaHandle:
+    """Name the memory of `tensor` so that another process can open it; the tensor must stay alive meanwhile.
+
+    Shares the whole allocation around the tensor (see the module's text). Raises `NotExportable` for memory that IPC
+    cannot share and for tensors whose memory does not hold their values, `CudaCallFailed` if the context is broken.
+    """
+    if not tensor.is_cuda:
+        raise NotExportable(f"a tensor on {tensor.device} has no CUDA memory to share")
+    if tensor.layout is not torch.strided:
+        raise NotExportable(f"a tensor of layout {tensor.layout} is not one strided piece of memory")
+    if tensor.is_conj() or tensor.is_neg():
+        raise NotExportable("a lazily conjugated or negated tensor does not hold its values: resolve it first")
+    device = tensor.get_device()
+    if tensor.numel() == 0:
+        return CudaHandle(bytes(HANDLE_BYTES), 0, 0, device)
+    address = tensor.data_ptr()
+    sentence = (
+        "only plain cudaMalloc memory can be shared by CUDA IPC, not expandable segments, cudaMallocAsync, managed "
+        "memory, or memory opened from another process"
+    )
+    with _refusals_as(NotExportable, sentence), on_device(device):
+        base, nbytes = driver_call("cuMemGetAddressRange", address)
+        handle = driver_call("cuIpcGetMemHandle", base)
+    return CudaHandle(bytes(handle.reserved), address - int(base), int(nbytes), device)
+
+
+class _DeviceBytes:
+    """Raw device memory, offered to torch by the public `__cuda_array_interface__` protocol."""
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (address, False),  # False: not read-only
+            "strides": None,
+            "version": 3,
+        }
+
+
+def _as_bytes(address: int, nbytes: int, device: int) -> torch.Tensor:
+    """A uint8 tensor over memory that somebody else owns."""
+    return torch.as_tensor(_DeviceBytes(address, nbytes), device=torch.device("cuda", device))
+
+
+class CudaBlock:
+    """Zeroed device memory for a runner's eyes: at least `nbytes`, on pages that hold nothing else of this process.
+
+    `tensor` is the block as `nbytes` of uint8, `handle` what the runner opens. Zeroed, because fresh device memory may
+    hold what this process wrote and freed before. Raises `CudaCallFailed`, with CUDA_ERROR_OUT_OF_MEMORY when the card
+    is full (memory that torch caches counts as taken: `torch.cuda.empty_cache()` first).
+    """
+
+    def __init__(self, nbytes: int, device: int = 0) -> None:
+        if nbytes <= 0:
+            raise ValueError(f"a shared block needs a positive size, not {nbytes}")
+        pages = -(-nbytes // PAGE_BYTES)
+        self._device = device
+        with on_device(device):
+            self._address = int(driver_call("cuMemAlloc", pages * PAGE_BYTES))
+            driver_call("cuMemsetD8", self._address, 0, pages * PAGE_BYTES)
+            driver_call("cuStreamSynchronize", 0)  # the fill runs on the default stream; others do not wait for it
+        self.tensor = _as_bytes(self._address, nbytes, device)
+        self.handle = export(self.tensor)
+
+    def close(self) -> None:
+        """Free the memory; tensors over it must not be used any more. Idempotent.
+
+        Waits for the device's work: release a stream of this process that stands at a gate before.
+        """
+        address, self._address = self._address, 0
+        if address:
+            with on_device(self._device):
+                driver_call("cuMemFree", address)
+
+
+def _extent(shape: Sequence[int], stride: Sequence[int]) -> int:
+    """Elements from the first to one past the last that a strided tensor touches. Raises `ImportRefused`."""
+    if len(shape) != len(stride):
+        raise ImportRefused(f"shape {tuple(shape)} and stride {tuple(stride)} differ in length")
+    if any(not 0 <= number <= _INT64_MAX for number in (*shape, *stride)):
+        raise ImportRefused(f"shape {tuple(shape)} or stride {tuple(stride)} holds a number out of range")
+    count = math.prod(shape)
+    if count > _INT64_MAX:
+        raise ImportRefused(f"shape {tuple(shape)} has more elements than can be counted")
+    if count == 0:
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+
+
+class Imports:
+    """The other process's allocations, opened on one device: each once, on first sight, until `close`.
+
+    Meant to be short-lived, one for the outputs of one burst (opening and closing takes 0.1 to 0.5 ms an allocation).
+    Memory stays readable after its owner freed it or died, but also stays taken on the card, until `close`, and while it
+    does, new allocations of its owner that overlap it are refused. At most `limit` allocations are opened. Not for use
+    from several threads at once.
+    """
+
+    def __init__(self, device: int = 0, limit: int = 4096) -> None:
+        self._device = device
+        self._limit = limit
+        self._opened: dict[bytes, tuple[int, torch.Tensor]] = {}  # handle -> address from the driver, all its bytes
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def view(self, handle: CudaHandle, dtype: torch.dtype, shape: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
+        """The claimed tensor, over the other process's memory; `stride` in elements, as torch has it.
+
+        Valid until `close`. The bytes are the other process's and may change at any time. In a `torch.bool` view they
+        may be other than 0 and 1, which torch's kernels do not expect: look at untrusted ones as `torch.uint8`.
+
+        Raises `ImportRefused` if the handle opens nothing on this device or the view would reach outside of the
+        allocation, `CudaCallFailed` if the driver fails for a reason of its own, `RuntimeError` after `close`.
+        """
+        if handle.device != self._device:
+            raise ImportRefused(f"the memory is claimed to lie on device {handle.device}, expected {self._device}")
+        extent = _extent(shape, stride)
+        if extent == 0:
+            return torch.empty_strided(shape, stride, dtype=dtype, device=torch.device("cuda", self._device))
+        whole = self.allocation(handle.handle)
+        start, stop = handle.offset, handle.offset + extent * dtype.itemsize
+        if start < 0 or start % dtype.itemsize or stop > whole.numel():
+            raise ImportRefused(f"bytes {start} to {stop} as {dtype} do not fit an allocation of {whole.numel()} bytes")
+        return whole[start:stop].view(dtype).as_strided(shape, stride)
+
+    def allocation(self, name: bytes) -> torch.Tensor:
+        """All bytes of the allocation that the 64-byte handle `name` stands for, as uint8. Errors as for `view`."""
+        if self._closed:
+            raise RuntimeError("these imports are closed")
+        known = self._opened.get(name)
+        if known is not None:
+            return known[1]
+        if len(name) != HANDLE_BYTES:
+            raise ImportRefused(f"a memory handle has {HANDLE_BYTES} bytes, not {len(name)}")
+        if len(self._opened) >= self._limit:
+            raise ImportRefused(f"more than {self._limit} allocations")
+        from cuda.bindings import driver
+
+        handle = driver.CUipcMemHandle()
+        handle.reserved = name
+        sentence = "the handle does not lead to memory that can be opened here"
+        with _refusals_as(ImportRefused, sentence), on_device(self._device):
+            address = int(driver_call("cuIpcOpenMemHandle", handle, _IPC_LAZY_ENABLE_PEER_ACCESS))
+            try:
+                whole = self._inspect(address)
+            except BaseException:
+                driver_call("cuIpcCloseMemHandle", address)
+                raise
+        self._opened[name] = address, whole
+        return whole
+
+    def _inspect(self, address: int) -> torch.Tensor:
+        """The bytes of an allocation just opened at `address`, having made sure of device and size."""
+        from cuda.bindings import driver
+
+        ordinal = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        device = int(driver_call("cuPointerGetAttribute", ordinal, address))
+        if device != self._device:
+            raise ImportRefused(f"the memory lies on device {device}, expected {self._device}")
+        base, size = driver_call("cuMemGetAddressRange", address)
+        nbytes = int(size) - (address - int(base))
+        if nbytes <= 0:
+            raise ImportRefused("the handle leads to an allocation without a size")
+        # The driver's answer repeats the handle's claim. A kernel that reads past the real end breaks the context for
+        # good, whereas a copy to the host is checked against what is mapped before it starts, and refused.
+        for end in (address, address + nbytes - 1):
+            driver_call("cuMemcpyDtoH", bytearray(1), end, 1)
+        return _as_bytes(address, nbytes, self._device)
+
+    def close(self) -> None:
+        """Unmap everything; no view may be used any more. Idempotent.
+
+        Waits for the device's work: release a stream of this process that stands at a gate before. Tries every
+        allocation, then raises the first `CudaCallFailed`, if any.
+        """
+        self._closed = True
+        failures: list[CudaCallFailed] = []
+        with on_device(self._device):
+            while self._opened:
+                _, (address, _) = self._opened.popitem()
+                try:
+                    driver_call("cuIpcCloseMemHandle", address)
+                except CudaCallFailed as failure:
+                    failures.append(failure)
+        if failures:
+            raise failures[0]

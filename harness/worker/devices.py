@@ -1,0 +1,240 @@
+"""What differs between the CPU and a CUDA card in a runner: opening shared memory, the gate, handing over outputs."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Protocol
+
+import torch
+
+from harness.worker import host_memory, values
+from harness.worker.layout import view
+from harness.worker.messages import SharedBlock
+from harness.worker.nodes import Node, TensorRef
+
+GATE_BLOCK = 0
+"""The block that holds a CUDA gate's words."""
+
+
+class RunnerDevice(Protocol):
+    """One runner's side of the protocol on one kind of device."""
+
+    device: torch.device
+
+    def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
+        """Map the judge's blocks; takes over the descriptors."""
+
+    def block(self, number: int) -> torch.Tensor:
+        """The bytes of an open block (uint8, one-dimensional)."""
+
+    def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
+        """Wait for the judge's gate and start the runner's own clock.
+
+        Outputs in the storages at the given addresses are not to be handed over in place.
+        """
+
+    def publish(self, output: Any, destinations: list[TensorRef]) -> Node:
+        """Hand over one call's output; part of the call."""
+
+    def copy_only(self, destinations: list[TensorRef]) -> Node:
+        """The cost of `publish` on its own."""
+
+    def end(self, number: int) -> None:
+        """Stop the runner's clock and tell the judge's stream that the burst is over."""
+
+    def new_blocks(self) -> list[SharedBlock]:
+        """Blocks of the runner's own that `publish` has mentioned for the first time."""
+
+    def must_repeat(self) -> bool:
+        """Whether the burst's outputs are of no use, because calls shared a buffer; the next burst copies them."""
+
+    def claimed_us(self) -> float: ...
+
+    def synchronize(self) -> None: ...
+
+
+def runner_device(spec: str) -> RunnerDevice:
+    """The runner's side for torch's device `spec`."""
+    return HostRunner() if spec == "cpu" else CudaRunner(spec)
+
+
+def described(tensor: torch.Tensor, block: int = -1, offset: int = 0) -> TensorRef:
+    """A reference that tells what a tensor is; it lies somewhere only if a block is given."""
+    strided = tensor.layout is torch.strided
+    kind = "Tensor" if type(tensor) in (torch.Tensor, torch.nn.Parameter) else type(tensor).__qualname__
+    return TensorRef(
+        block=block,
+        offset=offset,
+        dtype=values.dtype_name(tensor.dtype),
+        shape=tuple(tensor.shape),
+        stride=tuple(tensor.stride()) if strided else (0,) * tensor.dim(),
+        device=tensor.device.type,
+        kind=kind if strided else str(tensor.layout).removeprefix("torch."),
+    )
+
+
+class HostRunner:
+    """On the CPU, calls copy their outputs into the judge's block; the copy is timed, and calibrated away."""
+
+    def __init__(self) -> None:
+        self.device = torch.device("cpu")
+        self._blocks: dict[int, torch.Tensor] = {}
+        self._scratch: dict[tuple[str, tuple[int, ...]], torch.Tensor] = {}
+        self._started = self._claimed_us = 0.0
+
+    def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
+        for block in blocks:
+            self._blocks[block.id] = host_memory.attach(fds[block.fd])
+        for fd in fds:
+            os.close(fd)
+
+    def block(self, number: int) -> torch.Tensor:
+        return self._blocks[number]
+
+    def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
+        self._started = time.perf_counter()
+
+    def publish(self, output: Any, destinations: list[TensorRef]) -> Node:
+        waiting = iter(destinations)
+
+        def hand_over(tensor: torch.Tensor) -> TensorRef:
+            ref, target = described(tensor), next(waiting, None)
+            fits = target is not None and (ref.dtype, ref.shape, ref.device) == (target.dtype, target.shape, "cpu")
+            if target is None or not fits or ref.kind != "Tensor":
+                return ref
+            view(self._blocks[target.block], target).copy_(tensor)
+            return target
+
+        return values.encode(output, hand_over)
+
+    def copy_only(self, destinations: list[TensorRef]) -> Node:
+        return self.publish(tuple(self._filler(target) for target in destinations), destinations)
+
+    def _filler(self, target: TensorRef) -> torch.Tensor:
+        key = (target.dtype, target.shape)
+        if key not in self._scratch:
+            self._scratch[key] = torch.zeros(target.shape, dtype=values.dtype_named(target.dtype))
+        return self._scratch[key]
+
+    def end(self, number: int) -> None:
+        self._claimed_us = (time.perf_counter() - self._started) * 1e6
+
+    def new_blocks(self) -> list[SharedBlock]:
+        return []
+
+    def must_repeat(self) -> bool:
+        return False
+
+    def claimed_us(self) -> float:
+        return self._claimed_us
+
+    def synchronize(self) -> None:
+        pass
+
+
+class CudaRunner:
+    """On a card, outputs stay where the candidate left them, and the judge opens their memory.
+
+    The current stream is the legacy default stream, because kernels launched without naming a stream run there.
+    """
+
+    def __init__(self, spec: str) -> None:
+        from harness.worker.cuda_gate import Gate
+        from harness.worker.cuda_memory import Imports
+
+        self.device = torch.device(spec)
+        torch.cuda.set_device(self.device)
+        torch.cuda.init()
+        self._imports = Imports(self.device.index or 0)
+        self._blocks: dict[int, torch.Tensor] = {}
+        self._gate_type = Gate
+        self._gate: Gate | None = None
+        self._start = torch.cuda.Event(enable_timing=True)
+        self._end = torch.cuda.Event(enable_timing=True)
+        self._exported: dict[bytes, int] = {}
+        self._fresh: list[SharedBlock] = []
+        self._kept: list[Any] = []
+        self._seen: set[int] = set()
+        self._forbidden: frozenset[int] = frozenset()
+        self._always_copy = self._shared_buffer = False
+
+    def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
+        from harness.worker.cuda_memory import CudaHandle
+
+        for block in blocks:
+            device = self.device.index or 0
+            handle = CudaHandle(block.cuda_handle, block.cuda_offset, block.nbytes, device)
+            self._blocks[block.id] = self._imports.view(handle, torch.uint8, (block.nbytes,), (1,))
+            if block.id == GATE_BLOCK:
+                self._gate = self._gate_type(self._blocks[block.id][: self._gate_type.BYTES])
+
+    def block(self, number: int) -> torch.Tensor:
+        return self._blocks[number]
+
+    def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
+        self._kept.clear()
+        self._seen.clear()
+        self._forbidden = outputs_forbidden
+        self._shared_buffer = False
+        assert self._gate is not None
+        self._gate.wait_open(number, torch.cuda.current_stream().cuda_stream)
+        self._start.record()
+
+    def publish(self, output: Any, destinations: list[TensorRef]) -> Node:
+        node = values.encode(output, self._hand_over)
+        self._seen |= _addresses(output)
+        return node
+
+    def copy_only(self, destinations: list[TensorRef]) -> Node:
+        return self.publish((), destinations)
+
+    def _hand_over(self, tensor: torch.Tensor) -> TensorRef:
+        from harness.worker.cuda_memory import NotExportable, export
+
+        ref = described(tensor)
+        if ref.kind != "Tensor" or ref.device != "cuda":
+            return ref
+        address = tensor.untyped_storage().data_ptr() if tensor.numel() else 0
+        if address in self._seen:
+            self._shared_buffer = self._always_copy = True
+        if self._always_copy or address in self._forbidden:
+            tensor = tensor.clone()
+        try:
+            handle = export(tensor)
+        except NotExportable:
+            tensor = torch.empty_like(tensor, memory_format=torch.contiguous_format).copy_(tensor)
+            handle = export(tensor)
+        self._kept.append(tensor)
+        if handle.handle not in self._exported:
+            self._exported[handle.handle] = number = len(self._exported)
+            self._fresh.append(SharedBlock(id=number, nbytes=handle.nbytes, cuda_handle=handle.handle))
+        return described(tensor, self._exported[handle.handle], handle.offset)
+
+    def end(self, number: int) -> None:
+        self._end.record()
+        assert self._gate is not None
+        self._gate.mark_done(number, torch.cuda.current_stream().cuda_stream)
+
+    def new_blocks(self) -> list[SharedBlock]:
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def must_repeat(self) -> bool:
+        return self._shared_buffer
+
+    def claimed_us(self) -> float:
+        self._end.synchronize()
+        return self._start.elapsed_time(self._end) * 1e3
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize()
+
+
+def _addresses(output: Any) -> set[int]:
+    """Where the storages of an output's tensors begin."""
+    return {
+        tensor.untyped_storage().data_ptr()
+        for tensor in values.tensors(output)
+        if tensor.is_cuda and tensor.layout is torch.strided and tensor.numel()
+    }

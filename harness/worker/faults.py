@@ -1,0 +1,89 @@
+"""Exceptions of candidates -> status, reason and a sentence. One place, for builder, runner and judge."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from pathlib import Path
+
+from harness.catalog.modules import LoadFault
+from harness.records import Outcome, Status
+
+# Said by torch where a candidate reaches for CUDA on a machine that has none.
+NO_CUDA = re.compile(
+    r"not compiled with CUDA|no NVIDIA driver|No CUDA GPUs are available|CUDA_HOME environment variable", re.I
+)
+OUT_OF_MEMORY = re.compile(
+    r"out of memory|can't allocate memory|Cannot allocate memory|DefaultCPUAllocator: not enough", re.I
+)
+DEVICE_FAULTS = (
+    ("illegal memory access", "illegal_address"),
+    ("misaligned address", "misaligned_address"),
+    ("device-side assert", "device_assert"),
+    ("unspecified launch failure", "launch_failure"),
+    ("invalid configuration argument", "invalid_launch"),
+    ("too many resources requested", "invalid_launch"),
+    ("invalid argument", "invalid_launch"),
+    ("no kernel image", "wrong_architecture"),
+    ("illegal instruction", "illegal_instruction"),
+)
+
+
+def candidate_line(error: BaseException, path: Path) -> int:
+    """The last line of the candidate's own file that the exception passed through; 0 where there is none."""
+    if isinstance(error, LoadFault) and error.line:
+        return error.line
+    own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return (own[-1] or 0) if own else 0
+
+
+def exception_name(error: BaseException) -> str:
+    """The class, or for a LoadFault its reason, by which the judge tells them apart."""
+    return f"LoadFault:{error.reason}" if isinstance(error, LoadFault) else type(error).__name__
+
+
+def classify(phase: str, exception: str, text: str, file: str, line: int, why_no_cuda: str) -> Outcome:
+    """The outcome of an exception that a candidate raised in `phase` (load, call, ...)."""
+    first = text.strip().partition("\n")[0][:500]
+    where = f"{file}:{line}" if line else file
+    evidence = {"exception": exception, "phase": phase, "line": line, "text": text[:2000]}
+    if exception.startswith("LoadFault:"):
+        return Outcome(status=Status.LOAD_ERROR, reason=exception.partition(":")[2], message=first, evidence=evidence)
+    if why_no_cuda and NO_CUDA.search(text):
+        message = f"{where} needs a CUDA device: {why_no_cuda}"
+        return Outcome(status=Status.UNSUPPORTED, reason="needs_cuda", message=message, evidence=evidence)
+    if exception in ("ModuleNotFoundError", "ImportError") and (
+        missing := re.search(r"No module named '([\w.]+)'", text)
+    ):
+        name = missing.group(1)
+        message = f"{where} imports '{name}', which is not installed here"
+        return Outcome(status=Status.UNSUPPORTED, reason=f"missing_module:{name}", message=message, evidence=evidence)
+    if exception in ("OutOfMemoryError", "MemoryError") or OUT_OF_MEMORY.search(text):
+        message = f"{where} ran out of memory: {first}"
+        return Outcome(status=Status.OUT_OF_MEMORY, reason="out_of_memory", message=message, evidence=evidence)
+    if exception == "LateCompile":
+        return Outcome(status=Status.LOAD_ERROR, reason="late_compile", message=f"{where}: {first}", evidence=evidence)
+    status = Status.LOAD_ERROR if phase == "load" else Status.RUNTIME_ERROR
+    reason = next((word for phrase, word in DEVICE_FAULTS if phrase in text), f"exception:{exception}")
+    return Outcome(status=status, reason=reason, message=f"{where}: {exception}: {first}", evidence=evidence)
+
+
+def death(exit_code: int | None, phase: str) -> Outcome:
+    """The outcome of a runner that went away by itself."""
+    import signal
+
+    if exit_code is not None and exit_code < 0:
+        try:
+            name = signal.Signals(-exit_code).name
+        except ValueError:
+            name = f"signal {-exit_code}"
+        if name == "SIGKILL":
+            message = f"the process was killed (SIGKILL) in {phase}, as the kernel does when memory runs out"
+            return Outcome(status=Status.CRASHED, reason="signal:SIGKILL", message=message)
+        if name == "SIGXFSZ":
+            return Outcome(
+                status=Status.RESOURCE_LIMIT, reason="file_size", message=f"a file grew over its limit in {phase}"
+            )
+        return Outcome(status=Status.CRASHED, reason=f"signal:{name}", message=f"the process died of {name} in {phase}")
+    message = f"the process ended itself with code {exit_code} in {phase}"
+    return Outcome(status=Status.CRASHED, reason=f"exit:{exit_code}", message=message)

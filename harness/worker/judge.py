@@ -1,0 +1,174 @@
+"""The judge: owns the reference, the seeds, the inputs, the expected outputs, the comparison and the clock.
+
+Trusted. It never imports a candidate; what it knows of one comes as messages and as tensors in shared memory. It serves
+one problem (at one variant and precision) for as long as its supervisor asks.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from harness.config import Limits, TimingConfig
+from harness.records import Outcome, Status
+from harness.worker import faults, measurement
+from harness.worker.checking import check
+from harness.worker.link import Link, RunnerFailed, link
+from harness.worker.messages import (
+    CandidateSource,
+    Channel,
+    DeadlineExceeded,
+    Evaluate,
+    FromRunner,
+    Open,
+    Opened,
+    PeerGone,
+    Phase,
+    ProtocolError,
+    ToJudge,
+    Verdict,
+)
+from harness.worker.reference import Reference
+
+
+def main(channel_fd: int) -> None:
+    """Serve the supervisor until it hangs up: one Open, then any number of Evaluate."""
+    channel = Channel.from_fd(channel_fd, ToJudge)
+    try:
+        request, fds = channel.receive(None)
+        judge = Judge(request, channel)
+        channel.send(judge.open(fds[0]))
+        while True:
+            request, fds = channel.receive(None)
+            channel.send(judge.evaluate(request, fds[0]))
+    except PeerGone:
+        pass
+
+
+class Judge:
+    """One problem, its baseline runner, and the verdicts on its candidates."""
+
+    def __init__(self, request: Open, channel: Channel) -> None:
+        self._request = request
+        self._channel = channel
+        self._device = torch.device(request.device)
+        self._limits = msgspec.convert(request.limits, Limits)
+        self._timing = msgspec.convert(request.timing, TimingConfig)
+
+    def open(self, baseline_fd: int) -> Opened:
+        """Load the reference and prove that it can be judged by: its baseline runner must agree with it."""
+        try:
+            if self._device.type == "cuda":
+                torch.cuda.set_device(self._device)
+            self._phase("reference")
+            request = self._request
+            self._reference = Reference(request.problem, request.precision, self._device, request.seed)
+            self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
+            self._plan = measurement.plan(self._reference, self._timing)
+        except Exception as error:
+            traceback.print_exc()
+            return Opened(fault=self._problem_fault(error))
+        self._phase("baseline")
+        self._baseline, _, verdict = self._admit(request.baseline, baseline_fd)
+        if verdict is not None:
+            outcome = verdict.outcome
+            message = f"the baseline, run by itself, ended {outcome.status} ({outcome.reason}): {outcome.message}"
+            fault = Outcome(
+                status=Status.INVALID_REFERENCE, reason="baseline", message=message, evidence=outcome.evidence
+            )
+            return Opened(fault=fault, runner=verdict.runner)
+        return Opened()
+
+    def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
+        """Load, check and time one candidate; the verdict's `runner` tells the supervisor what to look into."""
+        started = time.monotonic()
+        phases: dict[str, float] = {}
+        candidate, phases["load"], verdict = self._admit(request.candidate, candidate_fd)
+        try:
+            if verdict is None:
+                self._phase("timing")
+                begun = time.monotonic()
+                verdict = self._guarded(request.candidate, "call", lambda: self._measure(candidate))
+                phases["timing"] = time.monotonic() - begun
+        finally:
+            candidate.close()
+        phases["judge"] = time.monotonic() - started
+        return msgspec.structs.replace(verdict, phases_s={name: round(value, 4) for name, value in phases.items()})
+
+    def _admit(self, source: CandidateSource, fd: int) -> tuple[Link, float, Verdict | None]:
+        """Construct a runner's class and check its first call; the verdict is None where all is well."""
+        self._phase("load")
+        begun = time.monotonic()
+        channel = Channel(socket.socket(fileno=fd), FromRunner)
+        runner = link(channel, self._device, self._limits)
+
+        def load() -> Verdict | None:
+            runner.prepare(
+                source, self._request.precision, self._reference.init_args, self._reference.init_seed, self._state
+            )
+            runner.reserve(self._plan.most_calls, self._plan.example.inputs, self._plan.expected)
+            return None
+
+        def first_call() -> Verdict | None:
+            draws = [self._reference.draw()]
+            reading = runner.burst(draws, gated=False, deadline_s=self._limits.first_call_s)
+            fault, _ = check(self._reference, runner, draws, reading)
+            return Verdict(outcome=fault) if fault else None
+
+        verdict = self._guarded(source, "load", load)
+        loaded_s = time.monotonic() - begun
+        if verdict is None:
+            self._phase("first call")
+            verdict = self._guarded(source, "call", first_call)
+        return runner, loaded_s, verdict
+
+    def _measure(self, candidate: Link) -> Verdict:
+        return measurement.measure(self._reference, candidate, self._baseline, self._plan, self._timing, self._limits)
+
+    def _guarded(self, source: CandidateSource, phase: str, act: Any) -> Any:
+        """`act()`, or the verdict on a runner that failed, died, hung or talked nonsense meanwhile."""
+        try:
+            return act()
+        except RunnerFailed as error:
+            failure = error.failure
+            outcome = faults.classify(
+                failure.phase,
+                failure.exception,
+                failure.text,
+                Path(source.path).name,
+                failure.line,
+                self._request.why_no_cuda,
+            )
+            return Verdict(outcome=outcome)
+        except PeerGone:
+            outcome = Outcome(status=Status.CRASHED, reason="gone", message=f"the process went away in {phase}")
+            return Verdict(outcome=outcome, runner="gone")
+        except DeadlineExceeded:
+            message = f"no answer in time in {phase}"
+            return Verdict(outcome=Outcome(status=Status.TIMEOUT, reason=phase, message=message), runner="hung")
+        except ProtocolError as error:
+            message = f"the process broke the protocol in {phase}: {error}"
+            outcome = Outcome(status=Status.REJECTED, reason="protocol", message=message)
+            return Verdict(outcome=outcome, runner="babbling")
+
+    def _problem_fault(self, error: Exception) -> Outcome:
+        path = Path(self._request.problem.path)
+        line = faults.candidate_line(error, path)
+        name = faults.exception_name(error)
+        found = faults.classify("call", name, str(error), path.name, line, self._request.why_no_cuda)
+        if found.status in (Status.OUT_OF_MEMORY, Status.UNSUPPORTED):
+            return found
+        return Outcome(
+            status=Status.INVALID_REFERENCE, reason=found.reason, message=found.message, evidence=found.evidence
+        )
+
+    def _phase(self, name: str) -> None:
+        self._channel.send(Phase(name=name))
+        sys.stderr.flush()

@@ -1,0 +1,241 @@
+"""How the judge times a candidate against the baseline: burst lengths, calibration, interleaved pairs, evidence."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import msgspec
+import torch
+
+from harness.config import Limits, TimingConfig
+from harness.records import Outcome, Status, Timing
+from harness.timing import bursts, claims, fixed_cost, statistics
+from harness.timing.fixed_cost import FixedCost
+from harness.timing.sampling import Reading as Sampled
+from harness.timing.sampling import Samples, Side, sample
+from harness.timing.stopping import StoppingRule
+from harness.worker import values
+from harness.worker.checking import check
+from harness.worker.link import Draw, Link, Reading
+from harness.worker.messages import Verdict
+from harness.worker.reference import Reference
+
+NULL_BURSTS = 15
+WARM_UP_BURSTS = 3
+# A candidate this many times faster than the reference still gets bursts of the wanted duration.
+HEADROOM = 8
+# Share of the device's free memory that inputs, the judge's copies of them, and outputs may take up.
+MEMORY_SHARE = 0.4
+# Of each call: the runner's inputs, the judge's own, and as many outputs, for both sides.
+COPIES = 4
+HOST_MEMORY_BYTES = 2 << 30
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reference call needs, found by trying: example inputs and output, and the longest burst."""
+
+    example: Draw
+    expected: Any
+    call_bytes: int
+    memory_bytes: int
+    most_calls: int
+
+
+class WrongAnswer(Exception):
+    """A timed call whose output is not right."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+def plan(reference: Reference, timing: TimingConfig) -> Plan:
+    """Try the reference: how large its values are, and how long it takes. Raises what the problem's code raises."""
+    example = reference.draw()
+    expected = reference.expected(example)
+    started = _now(reference.device)
+    reference.expected(reference.draw())
+    call_us = (_now(reference.device) - started) * 1e6
+    call_bytes = sum(tensor.numel() * tensor.element_size() for tensor in values.tensors((example.inputs, expected)))
+    memory_bytes = int(_free_bytes(reference.device) * MEMORY_SHARE) // COPIES
+    longest = bursts.plan(
+        call_us / HEADROOM,
+        target_us=timing.burst_ms * 1e3,
+        call_bytes=call_bytes,
+        memory_bytes=memory_bytes,
+        max_calls=timing.max_calls_per_burst,
+    )
+    return Plan(
+        example=example,
+        expected=expected,
+        call_bytes=call_bytes,
+        memory_bytes=memory_bytes,
+        most_calls=longest.calls,
+    )
+
+
+def measure(
+    reference: Reference, candidate: Link, baseline: Link, plan: Plan, timing: TimingConfig, limits: Limits
+) -> Verdict:
+    """Time a candidate that has passed its first call. Raises what the candidate's runner makes Link raise."""
+    bench = Bench(reference, {"candidate": candidate, "baseline": baseline}, plan, timing)
+    rule = StoppingRule(
+        precision=timing.precision,
+        budget_s=min(timing.budget_s, limits.total_s),
+        min_pairs=timing.min_pairs,
+        max_pairs=timing.max_pairs,
+    )
+    try:
+        bench.warm_up()
+        samples = sample(bench.measure, rule, bench.rng, probe=bench.probe)
+    except WrongAnswer as error:
+        return Verdict(outcome=error.outcome, baseline_ok=error.outcome.status is not Status.INVALID_REFERENCE)
+    return bench.verdict(samples)
+
+
+class Bench:
+    """Both sides of a comparison, warmed up and calibrated."""
+
+    def __init__(self, reference: Reference, links: dict[Side, Link], plan: Plan, timing: TimingConfig) -> None:
+        self.rng = random.Random()
+        self._reference = reference
+        self._links = links
+        self._plan = plan
+        self._timing = timing
+        self._gated = reference.device.type == "cuda"
+        self._bursts: dict[Side, bursts.BurstPlan] = {}
+        self._fixed: dict[int, FixedCost] = {}
+        self._worst_error = 0.0
+
+    def warm_up(self) -> None:
+        """Run every path once on the shapes at hand, find out if the gate can be used, and choose burst lengths."""
+        for side in self._links:
+            self._burst(side, min(2, self._plan.most_calls), gated=False)
+        if self._gated and not all(self._tolerates_gate(side) for side in self._links):
+            self._gated = False
+            self._fixed.clear()
+        for side in self._links:
+            single_us = min(self._per_call(self._burst(side, 1), 1).judge_us for _ in range(WARM_UP_BURSTS))
+            self._bursts[side] = bursts.plan(
+                single_us,
+                target_us=self._timing.burst_ms * 1e3,
+                call_bytes=self._plan.call_bytes,
+                memory_bytes=self._plan.memory_bytes,
+                max_calls=self._plan.most_calls,
+            )
+
+    def measure(self, side: Side) -> Sampled:
+        """One burst of a side; raises WrongAnswer."""
+        calls = self._bursts[side].draw(self.rng)
+        return self._per_call(self._burst(side, calls), calls)
+
+    def probe(self, side: Side) -> Sampled:
+        """One burst of a single call."""
+        return self._per_call(self._burst(side, 1), 1)
+
+    def verdict(self, samples: Samples) -> Verdict:
+        """Passed, with the speedup's interval, and what the times cannot explain as warnings."""
+        fixed = self._fixed_cost(self._bursts["candidate"].calls)
+        candidate_burst_us = statistics.median(samples.candidate_us) * self._bursts["candidate"].calls
+        baseline_burst_us = statistics.median(samples.baseline_us) * self._bursts["baseline"].calls
+        speedup = samples.speedup(systematic=fixed.systematic(baseline_burst_us, candidate_burst_us))
+        findings = [
+            claims.unaccounted(
+                samples.candidate_us,
+                samples.candidate_claimed_us,
+                fixed_error_us=(fixed.error_us + fixed.jitter_us) / self._bursts["candidate"].shortest,
+                baseline_judge_us=samples.baseline_us,
+                baseline_claimed_us=samples.baseline_claimed_us,
+            ),
+            bursts.batching(
+                samples.candidate_single_us,
+                samples.candidate_us,
+                baseline_single_us=samples.baseline_single_us,
+                baseline_burst_us=samples.baseline_us,
+            ),
+        ]
+        suspicions = [finding for finding in findings if finding]
+        warnings = [f"{finding.word}: {finding.message}" for finding in suspicions]
+        if samples.taken_back:
+            warnings.append(f"noisy: {samples.taken_back} of {len(samples.candidate_us)} pairs are of doubtful quality")
+        evidence: dict[str, Any] = {finding.word: finding.evidence for finding in suspicions}
+        evidence |= {"stopped": str(samples.stopped), "pairs": len(samples.candidate_us), "dropped": samples.dropped}
+        evidence |= {"sampling_s": round(samples.elapsed_s, 3), "largest_error": self._worst_error}
+        return Verdict(
+            outcome=Outcome(status=Status.PASSED, evidence=evidence),
+            speedup=speedup.value,
+            speedup_lo=speedup.lo,
+            speedup_hi=speedup.hi,
+            candidate_ms=statistics.median(samples.candidate_us) / 1e3,
+            baseline_ms=statistics.median(samples.baseline_us) / 1e3,
+            warnings=warnings,
+            timing=Timing(
+                clock=self._clock_name(),
+                calls_per_burst=self._bursts["candidate"].calls,
+                baseline_calls_per_burst=self._bursts["baseline"].calls,
+                fixed_us=round(fixed.median_us, 3),
+                candidate_us=_rounded(samples.candidate_us),
+                baseline_us=_rounded(samples.baseline_us),
+                candidate_claimed_us=_rounded(samples.candidate_claimed_us),
+                baseline_claimed_us=_rounded(samples.baseline_claimed_us),
+            ),
+        )
+
+    def _burst(self, side: Side, calls: int, *, gated: bool | None = None) -> Reading:
+        """One burst on fresh inputs, every output checked."""
+        draws = [self._reference.draw() for _ in range(calls)]
+        reading = self._links[side].burst(draws, gated=self._gated if gated is None else gated)
+        fault, error = check(self._reference, self._links[side], draws, reading)
+        if fault is not None and side == "baseline":
+            message = f"the baseline disagrees with the same reference in the judge: {fault.message}"
+            fault = Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message)
+        if fault is not None:
+            raise WrongAnswer(fault)
+        if side == "candidate":
+            self._worst_error = max(self._worst_error, error)
+        return reading
+
+    def _tolerates_gate(self, side: Side) -> bool:
+        """Whether a burst can be enqueued behind the gate. The second try counts: the first may have loaded kernels."""
+        calls = self._plan.most_calls
+        return self._burst(side, calls).gated or self._burst(side, calls).gated
+
+    def _per_call(self, reading: Reading, calls: int) -> Sampled:
+        lost_gate = "lost_gate" if self._gated and not reading.gated else ""
+        return Sampled(
+            judge_us=self._fixed_cost(calls).per_call(reading.judge_us, calls),
+            claimed_us=reading.claimed_us / calls,
+            unusable=lost_gate,
+        )
+
+    def _fixed_cost(self, calls: int) -> FixedCost:
+        """What a burst costs that runs nothing. On the CPU it grows with the outputs that each call copies."""
+        key = calls if self._reference.device.type == "cpu" else 0
+        if key not in self._fixed:
+            draws = [self._plan.example] * calls
+            trusted = self._links["baseline"]
+            readings = [trusted.null_us(draws, gated=self._gated) for _ in range(NULL_BURSTS + 1)]
+            # The first one meets cold code and cold memory.
+            self._fixed[key] = fixed_cost.calibrate(readings[1:])
+        return self._fixed[key]
+
+    def _clock_name(self) -> str:
+        if self._reference.device.type == "cpu":
+            return "host"
+        return "device" if self._gated else "device_ungated"
+
+
+def _now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def _free_bytes(device: torch.device) -> int:
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else HOST_MEMORY_BYTES
+
+
+def _rounded(times_us: list[float]) -> list[float]:
+    return [round(value, 4) for value in times_us]

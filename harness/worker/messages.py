@@ -1,0 +1,331 @@
+"""What judge, runner and supervisor say to each other: typed, bounded, decoded against a schema.
+
+A frame is four bytes of length and a JSON object. Nothing is ever unpickled, and a frame that is too long, torn or of
+an unknown shape is a `ProtocolError`, which costs the sender its result and nobody else's.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import socket
+import struct
+import time
+from typing import Any
+
+import msgspec
+
+from harness.records import Outcome, Timing
+from harness.worker.nodes import Node, TensorRef
+
+MAX_FRAME_BYTES = 8 << 20
+MAX_FDS = 8
+
+
+class ProtocolError(Exception):
+    """The peer sent something that is no message."""
+
+
+class PeerGone(Exception):
+    """The peer closed its end: its process is dead or dying."""
+
+
+class DeadlineExceeded(Exception):
+    """The peer said nothing in time."""
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Common settings of every message."""
+
+
+class SharedBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """Shared memory by reference. Host memory travels as a file descriptor beside the frame (`fd` is its place among
+    them), CUDA memory as an IPC handle."""
+
+    id: int
+    nbytes: int
+    fd: int = -1
+    cuda_handle: bytes = b""
+    cuda_offset: int = 0
+
+
+class CandidateSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A file to take the entry class from, and what was built for it beforehand.
+
+    `libraries` maps the digest of a `load_inline` call to its shared object, `failures` to the compiler's words.
+    """
+
+    path: str
+    entries: tuple[str, ...]
+    overrides: dict[str, Any] = {}
+    libraries: dict[str, str] = {}
+    failures: dict[str, str] = {}
+
+
+# Judge to runner.
+
+
+class Prepare(Message, frozen=True, kw_only=True, tag=True):
+    """Import the source, construct its entry class, cast it, take over the reference's state."""
+
+    source: CandidateSource
+    device: str
+    precision: str
+    init_args: Node
+    init_seed: int
+    state: dict[str, TensorRef]
+    blocks: list[SharedBlock]
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One forward: its inputs, the seed its generator starts from and, on the CPU, where its outputs go."""
+
+    inputs: Node
+    seed: int
+    outputs: list[TensorRef]
+
+
+class Burst(Message, frozen=True, kw_only=True, tag=True):
+    """Calls to carry out one after the other. On CUDA the runner's stream waits for gate `number` before the first."""
+
+    number: int
+    calls: list[Call]
+    blocks: list[SharedBlock] = []
+
+
+class CopyOnly(Message, frozen=True, kw_only=True, tag=True):
+    """The work of a burst without its forwards: what the protocol itself costs. For the trusted baseline runner."""
+
+    number: int
+    calls: list[Call]
+    blocks: list[SharedBlock] = []
+
+
+# Runner to judge. Every word of these is a claim.
+
+
+class Ready(Message, frozen=True, kw_only=True, tag=True):
+    init_s: float
+    # Parameters and buffers of the candidate that took the reference's values, and those that did not.
+    copied: list[str]
+    unmatched: list[str]
+
+
+class Enqueued(Message, frozen=True, kw_only=True, tag=True):
+    """All calls of a burst are issued; on the CPU they are also finished."""
+
+    number: int
+    outputs: list[Node]
+    blocks: list[SharedBlock] = []
+    # The calls wrote to one buffer, so that only the last output is left: once more, please.
+    repeat: bool = False
+
+
+class Finished(Message, frozen=True, kw_only=True, tag=True):
+    """The burst is over by the runner's own clock."""
+
+    number: int
+    claimed_us: float
+
+
+class Failed(Message, frozen=True, kw_only=True, tag=True):
+    """The candidate raised. `line` is of the candidate's own file, 0 where none is known."""
+
+    phase: str
+    exception: str
+    text: str
+    line: int = 0
+    traceback: str = ""
+
+
+# Supervisor to judge.
+
+
+class Open(Message, frozen=True, kw_only=True, tag=True):
+    """Load a problem; the baseline runner's channel travels beside it."""
+
+    problem: CandidateSource
+    baseline: CandidateSource
+    precision: str
+    device: str
+    seed: int
+    timing: dict[str, Any]
+    limits: dict[str, Any]
+    why_no_cuda: str = ""
+
+
+class Evaluate(Message, frozen=True, kw_only=True, tag=True):
+    """Judge one candidate; its runner's channel travels beside it."""
+
+    candidate: CandidateSource
+
+
+# Judge to supervisor.
+
+
+class Phase(Message, frozen=True, kw_only=True, tag=True):
+    name: str
+
+
+class Opened(Message, frozen=True, kw_only=True, tag=True):
+    """The problem is fit to judge by, or why it is not."""
+
+    fault: Outcome | None = None
+    runner: str = "ok"
+
+
+class Verdict(Message, frozen=True, kw_only=True, tag=True):
+    """How a candidate did. `runner` says what became of its process: ok, gone, hung or babbling."""
+
+    outcome: Outcome
+    runner: str = "ok"
+    baseline_ok: bool = True
+    speedup: float | None = None
+    speedup_lo: float | None = None
+    speedup_hi: float | None = None
+    candidate_ms: float | None = None
+    baseline_ms: float | None = None
+    error_ratio: float | None = None
+    timing: Timing | None = None
+    warnings: list[str] = []
+    phases_s: dict[str, float] = {}
+
+
+# Supervisor to builder.
+
+
+class Build(Message, frozen=True, kw_only=True, tag=True):
+    """Compile what `candidate` asks for, below `folder`. The problem is there for its init arguments."""
+
+    candidate: str
+    folder: str
+    problem: str
+    overrides: dict[str, Any] = {}
+    why_no_cuda: str = ""
+
+
+# Builder to supervisor.
+
+
+class Built(Message, frozen=True, kw_only=True, tag=True):
+    """The candidate's extensions.
+
+    `libraries`: digest of the call -> file in the build folder. `failures`: digest -> what the compiler said of an
+    extension that the candidate went on without.
+    """
+
+    libraries: dict[str, str]
+    failures: dict[str, str] = {}
+
+
+class BuildFailed(Message, frozen=True, kw_only=True, tag=True):
+    outcome: Outcome
+
+
+ToRunner = Prepare | Burst | CopyOnly
+FromRunner = Ready | Enqueued | Finished | Failed
+ToJudge = Open | Evaluate
+FromJudge = Phase | Opened | Verdict
+FromBuilder = Built | BuildFailed
+
+
+class Channel:
+    """One end of a private stream socket; sends and receives frames with file descriptors beside them."""
+
+    def __init__(self, sock: socket.socket, inbound: Any) -> None:
+        self._socket = sock
+        self._decoder = msgspec.json.Decoder(inbound)
+
+    @classmethod
+    def from_fd(cls, fd: int, inbound: Any) -> Channel:
+        return cls(socket.socket(fileno=fd), inbound)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def detach(self) -> socket.socket:
+        """The socket, which is the caller's from now on."""
+        return socket.socket(fileno=self._socket.detach())
+
+    def send(self, message: Message, fds: tuple[int, ...] = (), timeout_s: float = 30.0) -> None:
+        """Raises PeerGone, or DeadlineExceeded where the peer does not read."""
+        frame = msgspec.json.encode(message)
+        if len(frame) > MAX_FRAME_BYTES:
+            raise ProtocolError(
+                f"{type(message).__name__} is {len(frame)} bytes long; at most {MAX_FRAME_BYTES} may be"
+            )
+        self._socket.settimeout(timeout_s)
+        try:
+            socket.send_fds(self._socket, [struct.pack("<I", len(frame))], list(fds))
+            self._socket.sendall(frame)
+        except TimeoutError:
+            raise DeadlineExceeded(f"{type(message).__name__} was not taken in {timeout_s:g} s") from None
+        except OSError as error:
+            raise PeerGone(str(error)) from error
+
+    def receive(self, timeout_s: float | None) -> tuple[Any, list[int]]:
+        """The next message and the descriptors beside it (the caller owns them).
+
+        Raises DeadlineExceeded, PeerGone or ProtocolError.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        header, fds = self._header(deadline)
+        try:
+            (length,) = struct.unpack("<I", header)
+            if length > MAX_FRAME_BYTES:
+                raise ProtocolError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} may be")
+            frame = self._exactly(length, deadline)
+            return self._decoder.decode(frame), fds
+        except Exception as error:
+            for fd in fds:
+                os.close(fd)
+            if isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError):
+                raise ProtocolError(f"not a message: {str(error)[:200]}") from error
+            raise
+
+    def _header(self, deadline: float | None) -> tuple[bytes, list[int]]:
+        with self._timed(deadline):
+            data, ancillary, flags, _ = self._socket.recvmsg(4, socket.CMSG_SPACE(MAX_FDS * 4))
+        fds = array.array("i")
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds.frombytes(payload[: len(payload) - len(payload) % 4])
+        if not data:
+            raise PeerGone("the channel was closed")
+        if flags & socket.MSG_CTRUNC:
+            for fd in fds:
+                os.close(fd)
+            raise ProtocolError(f"more than {MAX_FDS} file descriptors beside a message")
+        return data + self._exactly(4 - len(data), deadline), list(fds)
+
+    def _exactly(self, count: int, deadline: float | None) -> bytes:
+        parts = bytearray()
+        while len(parts) < count:
+            with self._timed(deadline):
+                chunk = self._socket.recv(count - len(parts))
+            if not chunk:
+                raise PeerGone("the channel was closed in the middle of a message")
+            parts += chunk
+        return bytes(parts)
+
+    @contextlib.contextmanager
+    def _timed(self, deadline: float | None) -> Any:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise DeadlineExceeded("no message in time")
+        self._socket.settimeout(left)
+        try:
+            yield
+        except TimeoutError:
+            raise DeadlineExceeded("no message in time") from None
+        except OSError as error:
+            raise PeerGone(str(error)) from error
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected ends, to be handed to two processes."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

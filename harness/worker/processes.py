@@ -1,0 +1,169 @@
+"""The session's handle on its zygote: start children, watch them, keep their output, end them. No torch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.worker.messages import Channel, pair
+from harness.worker.zygote import Exited, Kill, Spawn, Spawned
+
+MAX_LOG_BYTES = 1 << 20
+START_TIMEOUT_S = 120.0
+
+
+class ZygoteLost(Exception):
+    """The forking parent died; whatever it had forked died with it."""
+
+
+class Child:
+    """One forked process: its channel, its log, and how it ended."""
+
+    def __init__(self, nursery: Nursery, identity: int, channel: Channel, log: Path) -> None:
+        self.channel = channel
+        self.log = log
+        self.pid = 0
+        self._nursery = nursery
+        self._identity = identity
+        self._exit_code: int | None = None
+        self._started = threading.Event()
+        self._ended = threading.Event()
+        self._drained = threading.Event()
+
+    def take_channel(self) -> socket.socket:
+        """Our end of the channel, for handing on to another process."""
+        return self.channel.detach()
+
+    def wait(self, timeout_s: float) -> int | None:
+        """The exit code (negative for a signal), or None where it still runs."""
+        if self._ended.wait(timeout_s):
+            self._drained.wait(1.0)
+        return self._exit_code
+
+    def kill(self) -> int | None:
+        """End it and everything it started; returns how it had ended."""
+        self.channel.close()
+        self._nursery.kill(self._identity)
+        return self.wait(10.0)
+
+    def log_tail(self, limit_bytes: int = 4000) -> str:
+        """The end of what it printed."""
+        try:
+            data = self.log.read_bytes()
+        except OSError:
+            return ""
+        return data[-limit_bytes:].decode(errors="replace")
+
+
+class Nursery:
+    """Owns the zygote process. Usable from several threads."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        repository = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join(part for part in (repository, os.environ.get("PYTHONPATH")) if part)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "harness.worker.zygote", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=os.environ | {"PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self._control = ours
+        self._lock = threading.Lock()
+        self._children: dict[int, Child] = {}
+        self._serial = 0
+        self._lost = False
+        threading.Thread(target=self._listen, name="nursery", daemon=True).start()
+
+    def start(
+        self, role: str, inbound: Any, log: Path, environment: dict[str, str] | None = None, folder: Path | None = None
+    ) -> Child:
+        """Fork a child in `role`; raises ZygoteLost."""
+        mine, its = pair()
+        read_end, write_end = os.pipe()
+        with self._lock:
+            self._serial += 1
+            child = Child(self, self._serial, Channel(mine, inbound), log)
+            self._children[self._serial] = child
+        request = Spawn(id=child._identity, role=role, environment=environment or {}, folder=str(folder or ""))
+        try:
+            socket.send_fds(self._control, [msgspec.json.encode(request)], [its.fileno(), write_end])
+        except OSError as error:
+            raise ZygoteLost(str(error)) from error
+        finally:
+            its.close()
+            os.close(write_end)
+        threading.Thread(target=_pump, args=(read_end, log, child._drained), daemon=True).start()
+        if not child._started.wait(START_TIMEOUT_S) or self._lost:
+            raise ZygoteLost("the forking parent did not answer")
+        return child
+
+    def kill(self, identity: int) -> None:
+        try:
+            self._control.send(msgspec.json.encode(Kill(id=identity)))
+        except OSError:
+            self._lose()
+
+    def close(self) -> None:
+        """Ends every child."""
+        self._control.close()
+        try:
+            self._process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _listen(self) -> None:
+        decoder = msgspec.json.Decoder(Spawned | Exited)
+        while True:
+            try:
+                data = self._control.recv(65536)
+            except OSError:
+                data = b""
+            if not data:
+                self._lose()
+                return
+            message = decoder.decode(data)
+            with self._lock:
+                child = self._children[message.id]
+            if isinstance(message, Spawned):
+                child.pid = message.pid
+                child._started.set()
+            else:
+                child._exit_code = message.code
+                child._ended.set()
+                with self._lock:
+                    del self._children[message.id]
+
+    def _lose(self) -> None:
+        self._lost = True
+        with self._lock:
+            orphans = list(self._children.values())
+            self._children.clear()
+        for child in orphans:
+            child._exit_code = -signal.SIGKILL
+            child._started.set()
+            child._ended.set()
+
+
+def _pump(source: int, log: Path, drained: threading.Event) -> None:
+    """Keep the first MAX_LOG_BYTES of a child's output; read and drop the rest, so that it never blocks."""
+    kept = 0
+    with open(source, "rb", buffering=0) as reader, open(log, "wb", buffering=0) as writer:
+        while chunk := reader.read(65536):
+            room = MAX_LOG_BYTES - kept
+            if room > 0:
+                writer.write(chunk[:room])
+                if len(chunk) > room:
+                    writer.write(b"\n[more output was dropped]\n")
+            kept += len(chunk)
+    drained.set()

@@ -1,0 +1,70 @@
+"""The reference as the judge holds it: constructed from the problem file, its inputs drawn from secret seeds."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.catalog import modules
+from harness.worker import values
+from harness.worker.link import Draw
+from harness.worker.messages import CandidateSource
+
+
+class Reference:
+    """A problem's `Model`, cast to the precision under test, and a source of draws.
+
+    Raises whatever the problem's own code raises, and modules.LoadFault where it has no `Model`.
+    """
+
+    def __init__(self, source: CandidateSource, precision: str, device: torch.device, seed: int) -> None:
+        self.device = device
+        self.dtype = values.dtype_named(precision)
+        self._seed = seed
+        self._draws = 0
+        module = modules.execute(Path(source.path), source.overrides)
+        self._get_inputs = module.get_inputs
+        self.init_args: Any = list(module.get_init_inputs())
+        self.init_seed = self._derive("weights")
+        torch.manual_seed(self.init_seed)
+        self.model: torch.nn.Module = modules.entry_class(module, source.entries)(*self.init_args)
+        self.model.to(device=device, dtype=self.dtype)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Parameters and buffers by name, as they are now."""
+        return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+
+    def draw(self) -> Draw:
+        """Fresh inputs on the device under test, floating ones in the precision under test; never the same twice."""
+        self._draws += 1
+        torch.manual_seed(self._derive(f"inputs {self._draws}"))
+        with torch.device(self.device):
+            inputs = self._get_inputs()
+        inputs = values.cast_floating(tuple(inputs), self.dtype)
+        return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator {self._draws}"))
+
+    def expected(self, draw: Draw) -> Any:
+        """The reference's own output. One that works in place changes `draw.inputs`, as a candidate may then."""
+        torch.manual_seed(draw.seed)
+        with torch.no_grad():
+            return self.model(*draw.inputs)
+
+    def _derive(self, purpose: str) -> int:
+        """A seed for one purpose, from which the others cannot be told: the runner gets to know some of them."""
+        digest = hashlib.sha256(f"{self._seed}/{purpose}".encode()).digest()
+        return int.from_bytes(digest[:7], "little")
+
+
+def _on(device: torch.device, value: Any) -> Any:
+    """Tensors that the problem drew elsewhere (from numpy, with a device of its own) belong on the device too."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, list | tuple):
+        items = [_on(device, item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {key: _on(device, item) for key, item in value.items()}
+    return value

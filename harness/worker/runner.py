@@ -1,0 +1,139 @@
+"""The runner: one source, one process, then gone. It enforces nothing; whatever it says is a claim.
+
+The baseline runs in one too, by the same code. It holds no reference outputs, no seeds of inputs and no tolerances; it
+gets inputs in shared memory, calls `forward`, and says where the outputs lie.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.catalog import modules
+from harness.compile import extensions
+from harness.worker import faults, values
+from harness.worker.devices import RunnerDevice, runner_device
+from harness.worker.layout import view
+from harness.worker.messages import (
+    Burst,
+    Call,
+    Channel,
+    CopyOnly,
+    Enqueued,
+    Failed,
+    Finished,
+    PeerGone,
+    Prepare,
+    Ready,
+    ToRunner,
+)
+from harness.worker.nodes import Node, TensorRef
+
+
+def main(channel_fd: int) -> None:
+    """Serve the judge until it hangs up."""
+    channel = Channel.from_fd(channel_fd, ToRunner)
+    try:
+        _serve(channel)
+    except PeerGone:
+        pass
+
+
+def _serve(channel: Channel) -> None:
+    request, fds = channel.receive(None)
+    phase, path = "load", Path(request.source.path)
+    try:
+        runner = Runner(request, fds)
+        channel.send(runner.ready)
+        phase = "call"
+        while True:
+            message, fds = channel.receive(None)
+            runner.burst(message, fds, channel)
+    except PeerGone:
+        raise
+    except BaseException as error:
+        if isinstance(error, SystemExit | KeyboardInterrupt):
+            raise
+        traceback.print_exc()
+        sys.stderr.flush()
+        channel.send(
+            Failed(
+                phase=phase,
+                exception=faults.exception_name(error),
+                text=str(error)[:4000],
+                line=faults.candidate_line(error, path),
+                traceback=traceback.format_exc()[-8000:],
+            )
+        )
+
+
+class Runner:
+    """A constructed candidate, with the device it runs on and the memory it shares with the judge."""
+
+    def __init__(self, request: Prepare, fds: list[int]) -> None:
+        self.device: RunnerDevice = runner_device(request.device)
+        self.device.open(request.blocks, fds)
+        source = request.source
+        extensions.intercept(extensions.Prebuilt(source.libraries, source.failures))
+        module = modules.execute(Path(source.path), source.overrides)
+        entry = modules.entry_class(module, source.entries)
+        arguments = values.decode(request.init_args, self._shared)
+        started = time.perf_counter()
+        torch.manual_seed(request.init_seed)
+        self.model: torch.nn.Module = entry(*arguments)
+        if not isinstance(self.model, torch.nn.Module):
+            raise modules.LoadFault(
+                "not_a_module", f"{entry.__name__} in {Path(source.path).name} is no torch.nn.Module"
+            )
+        self.model.to(device=self.device.device, dtype=values.dtype_named(request.precision))
+        copied, unmatched = self._take_over(request)
+        self.device.synchronize()
+        self.ready = Ready(init_s=time.perf_counter() - started, copied=copied, unmatched=unmatched)
+
+    def burst(self, message: Burst | CopyOnly, fds: list[int], channel: Channel) -> None:
+        """Carry out the calls of one burst behind the judge's gate, and say where their outputs are."""
+        self.device.open(message.blocks, fds)
+        inputs = [values.decode(call.inputs, self._shared) for call in message.calls]
+        # A parameter handed over in place would be poisoned with the other outputs before the next burst.
+        own = frozenset(tensor.untyped_storage().data_ptr() for tensor in self.model.state_dict().values())
+        self.device.begin(message.number, own)
+        with torch.no_grad():
+            if isinstance(message, Burst):
+                outputs = [self._call(call, given) for call, given in zip(message.calls, inputs, strict=True)]
+            else:
+                outputs = [self.device.copy_only(call.outputs) for call in message.calls]
+        self.device.end(message.number)
+        enqueued = Enqueued(
+            number=message.number,
+            outputs=outputs,
+            blocks=self.device.new_blocks(),
+            repeat=self.device.must_repeat(),
+        )
+        channel.send(enqueued)
+        channel.send(Finished(number=message.number, claimed_us=self.device.claimed_us()))
+
+    def _call(self, call: Call, inputs: Any) -> Node:
+        torch.manual_seed(call.seed)
+        return self.device.publish(self.model(*inputs), call.outputs)
+
+    def _shared(self, ref: TensorRef) -> torch.Tensor:
+        return view(self.device.block(ref.block), ref)
+
+    def _take_over(self, request: Prepare) -> tuple[list[str], list[str]]:
+        """Copy the reference's parameters and buffers where names and shapes match."""
+        copied, unmatched = [], []
+        own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        with torch.no_grad():
+            for name, tensor in own.items():
+                ref = request.state.get(name)
+                if ref is not None and tuple(tensor.shape) == tuple(ref.shape):
+                    tensor.copy_(self._shared(ref))
+                    copied.append(name)
+                else:
+                    unmatched.append(name)
+        return copied, unmatched

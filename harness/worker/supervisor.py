@@ -1,0 +1,245 @@
+"""One device's supervisor: starts judge and runners, holds the deadlines, ends processes, turns death into a status.
+
+No torch here: this is the session's side of the boundary.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from harness.catalog.jobs import Job
+from harness.config import Config
+from harness.environment import Device, why_no_cuda
+from harness.records import Outcome, Record, Status
+from harness.worker import faults
+from harness.worker.builds import BuildResult
+from harness.worker.messages import (
+    CandidateSource,
+    DeadlineExceeded,
+    Evaluate,
+    FromJudge,
+    FromRunner,
+    Open,
+    Opened,
+    PeerGone,
+    Phase,
+    ProtocolError,
+    Verdict,
+)
+from harness.worker.processes import Child, Nursery
+
+Answer = TypeVar("Answer", Opened, Verdict)
+
+ENTRIES = ("ModelNew", "Model")
+# What a runner inherits of the user's environment; everything else stays outside.
+KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "LANG", "OMP_NUM_THREADS")
+
+
+class JudgeLost(Exception):
+    """The judge itself died or fell silent: our failure, not the candidate's."""
+
+
+class Group:
+    """A judge that has opened one problem at one variant and precision, and the baseline's runner beside it."""
+
+    def __init__(self, name: tuple[str, str, str], judge: Child, baseline: Child, fault: Outcome | None) -> None:
+        self.name = name
+        self.judge = judge
+        self.baseline = baseline
+        self.fault = fault
+
+
+class Supervisor:
+    """Evaluates one job after the other on one device."""
+
+    def __init__(
+        self,
+        nursery: Nursery,
+        device: Device,
+        config: Config,
+        logs: Path,
+        seed: int,
+        report_phase: Callable[[Job, str], None],
+    ) -> None:
+        self._nursery = nursery
+        self._device = device
+        self._config = config
+        self._logs = logs
+        self._seed = seed
+        self._report_phase = report_phase
+        self._group: Group | None = None
+        self._scratch = Path(tempfile.mkdtemp(prefix="assay-run-"))
+
+    def close(self) -> None:
+        self._end_group()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def evaluate(self, job: Job, build: BuildResult) -> Record:
+        """Carry out one job; every failure becomes a record."""
+        started = time.monotonic()
+        if job.problem.fault:
+            verdict = Verdict(
+                outcome=Outcome(status=Status.INVALID_REFERENCE, reason="contract", message=job.problem.fault)
+            )
+        elif build.fault is not None:
+            verdict = Verdict(outcome=build.fault)
+        else:
+            try:
+                verdict = self._judged(job, build)
+            except JudgeLost as error:
+                self._end_group()
+                verdict = Verdict(outcome=Outcome(status=Status.HARNESS_ERROR, reason="judge_lost", message=str(error)))
+        return self._record(job, build, verdict, time.monotonic() - started)
+
+    def _judged(self, job: Job, build: BuildResult) -> Verdict:
+        group = self._group_for(job)
+        if group.fault is not None:
+            return Verdict(outcome=group.fault)
+        log = self._logs / f"{_file_name(job)}.log"
+        runner, its_end = self._start_runner(log)
+        source = CandidateSource(
+            path=str(job.candidate.path.resolve()),
+            entries=ENTRIES,
+            libraries=build.libraries,
+            failures=build.failures,
+        )
+        try:
+            group.judge.channel.send(Evaluate(candidate=source), (its_end.fileno(),))
+            its_end.close()
+            verdict = self._await(job, group.judge, Verdict, self._config.limits.total_s)
+        except (PeerGone, ProtocolError) as error:
+            raise JudgeLost(f"the judge went away: {error}; see {self._judge_log(job).name}") from error
+        except DeadlineExceeded:
+            # Which of the two hangs cannot be told from outside; neither is kept.
+            self._end_group()
+            message = f"no verdict within limits.total_s = {self._config.limits.total_s:g} s"
+            verdict = Verdict(outcome=Outcome(status=Status.TIMEOUT, reason="total", message=message))
+        finally:
+            its_end.close()
+            # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen.
+            exit_code = runner.wait(2.0 if "verdict" in locals() and verdict.runner == "gone" else 0.0)
+            runner.kill()
+        if verdict.runner == "gone":
+            verdict = msgspec.structs.replace(verdict, outcome=_cause_of_death(exit_code, verdict.outcome, runner))
+        if not verdict.baseline_ok or group.baseline.wait(0.0) is not None:
+            self._end_group()
+        return verdict
+
+    def _group_for(self, job: Job) -> Group:
+        """The group's judge, ready to evaluate; started where another group's was in its place."""
+        if self._group is not None and self._group.name == job.group and self._group.judge.wait(0.0) is None:
+            return self._group
+        self._end_group()
+        self._report_phase(job, "starting judge")
+        judge = self._nursery.start("judge", FromJudge, self._judge_log(job))
+        baseline, its_end = self._start_runner(self._logs / f"{_group_name(job)}.baseline.log")
+        problem = CandidateSource(path=str(job.problem.path.resolve()), entries=("Model",), overrides=job.overrides)
+        request = Open(
+            problem=problem,
+            baseline=problem,
+            precision=job.precision,
+            device=self._device.spec,
+            seed=self._seed,
+            timing=msgspec.to_builtins(self._config.timing),
+            limits=msgspec.to_builtins(self._config.limits),
+            why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
+        )
+        self._group = Group(job.group, judge, baseline, None)
+        limits = self._config.limits
+        try:
+            judge.channel.send(request, (its_end.fileno(),))
+            opened = self._await(job, judge, Opened, limits.load_s + limits.first_call_s + limits.total_s)
+        except (PeerGone, ProtocolError, DeadlineExceeded) as error:
+            self._end_group()
+            log = self._judge_log(job).name
+            raise JudgeLost(f"the judge could not open {job.problem.id}: {error}; see {log}") from error
+        finally:
+            its_end.close()
+        fault = opened.fault
+        if opened.runner == "gone" and fault is not None:
+            died = faults.death(baseline.wait(2.0), "the baseline's first call")
+            fault = Outcome(status=Status.INVALID_REFERENCE, reason="baseline", message=died.message)
+        self._group.fault = fault
+        return self._group
+
+    def _start_runner(self, log: Path) -> tuple[Child, socket.socket]:
+        """A fresh runner, and the end of its channel that the judge is to have."""
+        folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self._scratch))
+        environment = {"HOME": str(folder), "TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
+        child = self._nursery.start("runner", FromRunner, log, environment, folder)
+        return child, child.take_channel()
+
+    def _await(self, job: Job, judge: Child, kind: type[Answer], timeout_s: float) -> Answer:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            message, fds = judge.channel.receive(max(deadline - time.monotonic(), 0.001))
+            for fd in fds:
+                os.close(fd)
+            if isinstance(message, Phase):
+                self._report_phase(job, message.name)
+            elif isinstance(message, kind):
+                return message
+            else:
+                raise ProtocolError(f"expected {kind.__name__}, got {type(message).__name__}")
+
+    def _end_group(self) -> None:
+        group, self._group = self._group, None
+        if group is not None:
+            group.judge.kill()
+            group.baseline.kill()
+
+    def _judge_log(self, job: Job) -> Path:
+        return self._logs / f"{_group_name(job)}.judge.log"
+
+    def _record(self, job: Job, build: BuildResult, verdict: Verdict, wall_s: float) -> Record:
+        outcome = verdict.outcome
+        return Record(
+            key=job.key,
+            problem=job.problem.id,
+            variant=job.variant,
+            precision=job.precision,
+            candidate=job.candidate.name,
+            caption=job.candidate.caption,
+            status=outcome.status,
+            reason=outcome.reason,
+            message=outcome.message,
+            evidence=outcome.evidence,
+            warnings=[*build.warnings, *verdict.warnings],
+            device=self._device.name,
+            baseline=self._config.baseline,
+            speedup=verdict.speedup,
+            speedup_lo=verdict.speedup_lo,
+            speedup_hi=verdict.speedup_hi,
+            candidate_ms=verdict.candidate_ms,
+            baseline_ms=verdict.baseline_ms,
+            error_ratio=verdict.error_ratio,
+            compile_s=build.compile_s,
+            wall_s=round(wall_s, 3),
+            phases_s=verdict.phases_s,
+            timing=verdict.timing,
+            log=f"logs/{_file_name(job)}.log",
+            finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+
+def _cause_of_death(exit_code: int | None, outcome: Outcome, runner: Child) -> Outcome:
+    found = faults.death(exit_code, outcome.message.removeprefix("the process went away in "))
+    return msgspec.structs.replace(found, evidence={"exit_code": exit_code, "log_tail": runner.log_tail()})
+
+
+def _group_name(job: Job) -> str:
+    return f"{job.problem.id.replace('/', '.')}.{job.variant}.{job.precision}"
+
+
+def _file_name(job: Job) -> str:
+    return f"{_group_name(job)}.{job.candidate.name}"

@@ -1,0 +1,176 @@
+"""The clean forking parent: imports torch once, then forks judges, runners and builders that start with it loaded.
+
+It never touches a device and never runs a candidate, so that each child starts from a clean process in milliseconds
+instead of seconds. It reaps what it forked, kills whole process groups on demand, adopts (as subreaper) whatever a
+child leaves behind and kills that too, and dies with its session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class Spawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Fork a child in `role`. Two descriptors travel beside it: the child's channel and its stdout and stderr."""
+
+    id: int
+    role: str
+    environment: dict[str, str] = {}
+    folder: str = ""
+
+
+class Kill(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    id: int
+
+
+class Spawned(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    id: int
+    pid: int
+
+
+class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """`code` as os.waitstatus_to_exitcode gives it: negative for a signal."""
+
+    id: int
+    code: int
+
+
+def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> None:
+    """Serve the session until it closes the control socket (each request is one packet), then kill every child."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    # Ctrl-C reaches the whole foreground group; the session decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    children: dict[int, int] = {}  # pid -> id
+    decoder = msgspec.json.Decoder(Spawn | Kill)
+    while True:
+        ready, _, _ = select.select([control.fileno(), wake_read], [], [])
+        if wake_read in ready:
+            os.read(wake_read, 4096)
+            _reap(control, children)
+        if control.fileno() not in ready:
+            continue
+        data, fds, _, _ = socket.recv_fds(control, 65536, 2)
+        if not data:
+            for pid in children:
+                _kill(pid)
+            os._exit(0)
+        request = decoder.decode(data)
+        if isinstance(request, Kill):
+            for pid in [pid for pid, identity in children.items() if identity == request.id]:
+                _kill(pid)
+            continue
+        pid = os.fork()
+        if pid == 0:
+            _become(request, fds, roles, (control.fileno(), wake_read, wake_write), libc)
+        children[pid] = request.id
+        for fd in fds:
+            os.close(fd)
+        control.send(msgspec.json.encode(Spawned(id=request.id, pid=pid)))
+
+
+def _become(
+    request: Spawn,
+    fds: list[int],
+    roles: dict[str, Callable[[int], None]],
+    inherited: tuple[int, ...],
+    libc: ctypes.CDLL,
+) -> None:
+    """Turn the forked child into its role; never returns."""
+    code = 70
+    try:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for fd in inherited:
+            os.close(fd)
+        channel, output = fds
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+        os.environ.update(request.environment)
+        if request.folder:
+            os.chdir(request.folder)
+        roles[request.role](channel)
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # No atexit handlers: what a candidate left there must not run after its verdict.
+        os._exit(code)
+
+
+def _reap(control: socket.socket, children: dict[int, int]) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            break
+        if pid not in children:
+            continue
+        # The group may outlive its leader.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        message = Exited(id=children.pop(pid), code=os.waitstatus_to_exitcode(status))
+        with contextlib.suppress(OSError):
+            control.send(msgspec.json.encode(message))
+        _kill_strays(children)
+
+
+def _kill(pid: int) -> None:
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+
+
+def _kill_strays(children: dict[int, int]) -> None:
+    """Kill adopted orphans: children of ours that we did not fork, left behind by a child that is gone."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:
+            pids = [int(pid) for pid in file.read().split()]
+    except OSError:
+        return
+    for pid in pids:
+        if pid not in children:
+            _kill(pid)
+
+
+def main() -> None:
+    """Entry of the zygote process: `python -m harness.worker.zygote FD`."""
+    # One thread only while forking: numpy's BLAS would start a pool on import.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    sys.dont_write_bytecode = True
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    control = socket.socket(fileno=int(sys.argv[1]))
+    from harness.worker import builder, judge, runner
+
+    serve(control, {"builder": builder.main, "judge": judge.main, "runner": runner.main})
+
+
+if __name__ == "__main__":
+    main()

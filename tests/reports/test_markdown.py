@@ -1,0 +1,57 @@
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from harness.reports import markdown, text
+
+# Letters that Markdown gives a meaning, in every combination.
+tricky = st.text(alphabet="ab é1 \\`*_[]()<>!&;|~$#:/.-+=\n\x1b", min_size=1, max_size=24)
+shared_fixtures = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+def cells(page: str) -> list[list[str]]:
+    """What a reader sees of each table cell; a piece of markup other than text and code fails the test."""
+    rows: list[list[str]] = []
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(page)
+    for index, token in enumerate(tokens):
+        if token.type == "tr_open":
+            rows.append([])
+        if token.type in ("td_open", "th_open"):
+            parts = tokens[index + 1].children or []
+            assert {part.type for part in parts} <= {"text", "code_inline", "html_inline", "text_special"}, page
+            assert {part.content for part in parts if part.type == "html_inline"} <= {"<br>"}, page
+            rows[-1].append("".join(part.content for part in parts))
+    return rows
+
+
+def test_leaderboard_is_held_still(records, manifest, golden):
+    golden("leaderboard.md", markdown.leaderboard(records, manifest))
+
+
+def test_an_unfinished_run_with_a_bare_manifest_still_reports(records):
+    page = markdown.leaderboard(
+        records, {"started_at": "2026-11-21T09:00:00Z", "environment": {"cuda": "", "torch": None}}
+    )
+    head = page.partition("## Summary")[0]
+    assert head == "# Leaderboard\n\n- **Run**: 2026-11-21T09:00:00Z to now: not finished\n\n"
+
+
+def test_nothing_to_report_is_said():
+    assert "No records yet." in markdown.leaderboard([], {})
+
+
+@shared_fixtures
+@given(words=tricky)
+def test_candidates_words_are_shown_as_they_are(make, words):
+    record = make("c", "incorrect", caption="", message=words, reason=words)
+    *_, row = cells(markdown.leaderboard([record], {}))
+    assert row[-1] == text.clean(words)
+    assert row[2] == f"incorrect {text.clean(words)}".rstrip()
+
+
+@shared_fixtures
+@given(words=tricky)
+def test_names_stay_in_their_cell(make, words):
+    *_, row = cells(markdown.leaderboard([make(words)], {}))
+    assert row[1] == text.clean(words)
+    assert len(row) == 9

@@ -1,0 +1,44 @@
+import csv
+import io
+
+from harness.records import Status
+from harness.reports import rows
+
+CONTRACT = (
+    "problem, variant, precision, candidate, status, reason, speedup, speedup_lo, speedup_hi, baseline, candidate_ms, "
+    "baseline_ms, error_ratio, sol_fraction, compile_s, wall_s, device"
+)
+
+
+def test_csv_is_held_still(records, golden):
+    golden("results.csv", rows.to_csv(records))
+
+
+def test_columns_are_the_contracts(records):
+    assert list(rows.frame(records).columns) == CONTRACT.split(", ")
+    assert rows.to_csv([]) == CONTRACT.replace(" ", "") + "\n"
+
+
+def test_none_is_empty_even_where_every_record_lacks_it(make):
+    text = rows.to_csv([make("c", status, error_ratio=float("nan")) for status in Status if status != "passed"])
+    for row in csv.DictReader(io.StringIO(text)):
+        empty = {column for column, value in row.items() if value == ""}
+        assert empty == set(rows.COLUMNS) - set(rows.TEXT_COLUMNS)
+
+
+def test_numbers_keep_every_digit(make):
+    record = make("c", interval=(1 / 3, 0.1 + 0.2, 2 / 3))
+    (row,) = csv.DictReader(io.StringIO(rows.to_csv([record])))
+    assert [float(row[column]) for column in ("speedup", "speedup_lo", "speedup_hi")] == [1 / 3, 0.1 + 0.2, 2 / 3]
+
+
+def test_missing_numbers_are_nan_whatever_pandas_would_guess(make):
+    frame = rows.frame([make("c", "timeout")])
+    assert str(frame["speedup"].dtype) == "float64"
+    assert frame["speedup"].isna().all()
+
+
+def test_names_with_commas_quotes_and_lines_survive(make):
+    name = 'a,"b"\nc'
+    (row,) = csv.DictReader(io.StringIO(rows.to_csv([make(name)])))
+    assert row["candidate"] == name

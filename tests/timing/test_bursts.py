@@ -1,0 +1,98 @@
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.timing.bursts import BurstPlan, batching, plan
+
+MIB = 1 << 20
+
+
+def plan_of(single_us: float, *, call_bytes: int = MIB, max_calls: int = 32) -> BurstPlan:
+    return plan(single_us, target_us=5000.0, call_bytes=call_bytes, memory_bytes=1024 * MIB, max_calls=max_calls)
+
+
+@pytest.mark.parametrize(
+    ("single_us", "calls"), [(2.0, 32), (500.0, 10), (1000.0, 5), (2600.0, 2), (5000.0, 1), (1e7, 1), (math.inf, 1)]
+)
+def test_length_fills_the_target(single_us: float, calls: int) -> None:
+    assert plan_of(single_us).calls == calls
+
+
+def test_memory_limits_the_length() -> None:
+    assert plan_of(50.0, call_bytes=200 * MIB).calls == 5
+    assert plan_of(50.0, call_bytes=4096 * MIB).calls == 1
+    assert plan_of(50.0, call_bytes=0).calls == 32
+
+
+def test_too_fast_to_read_is_as_long_as_allowed() -> None:
+    assert plan_of(0.0).calls == plan_of(-3.0).calls == plan_of(math.nan).calls == 32
+
+
+@given(st.floats(0.01, 1e7), st.integers(1, 64), st.integers(0, 1 << 34), st.integers())
+def test_a_plan_keeps_its_bounds(single_us: float, max_calls: int, call_bytes: int, seed: int) -> None:
+    bursts = plan_of(single_us, call_bytes=call_bytes, max_calls=max_calls)
+    assert 1 <= bursts.shortest <= bursts.calls <= max_calls
+    rng = random.Random(seed)
+    assert all(bursts.shortest <= bursts.draw(rng) <= bursts.calls for _ in range(20))
+
+
+def test_lengths_vary() -> None:
+    rng = random.Random(1)
+    assert len({BurstPlan(32, 24).draw(rng) for _ in range(200)}) == 9
+
+
+def test_a_burst_without_length_or_duration_is_refused() -> None:
+    with pytest.raises(ValueError, match="a burst needs"):
+        plan(1.0, target_us=0.0, call_bytes=1, memory_bytes=1, max_calls=1)
+    with pytest.raises(ValueError, match="a burst needs"):
+        plan(1.0, target_us=1.0, call_bytes=1, memory_bytes=1, max_calls=0)
+
+
+def around(rng: random.Random, true_us: float, count: int = 10, jitter_us: float = 1.0) -> list[float]:
+    return [max(true_us + rng.gauss(0, jitter_us), 0.1) for _ in range(count)]
+
+
+def test_n_calls_in_the_first_are_noticed() -> None:
+    rng = random.Random(2)
+    found = batching(
+        around(rng, 500), around(rng, 20), baseline_single_us=around(rng, 700), baseline_burst_us=around(rng, 690)
+    )
+    assert found is not None
+    assert found.word == "batched_calls"
+    assert found.evidence["gain"] == pytest.approx(25, rel=0.05)
+    assert "times less, where the baseline shows 1.0" in found.message
+
+
+@pytest.mark.parametrize(
+    ("single_us", "burst_us", "cache_us"),
+    [
+        (500.0, 500.0, 0.0),
+        # Launch latency and a fixed cost known to some microseconds.
+        (9.0, 2.0, 0.0),
+        (60.0, 50.0, 0.0),
+        # Weights of 40 MB that stay in the cache after the first call.
+        (27.0, 8.0, 12.0),
+        (1200.0, 1000.0, 12.0),
+    ],
+)
+def test_what_an_honest_kernel_gains_in_company_is_not(single_us: float, burst_us: float, cache_us: float) -> None:
+    for seed in range(100):
+        rng = random.Random(seed)
+        assert batching(around(rng, single_us), around(rng, burst_us, 40, 0.2), cache_us=cache_us) is None
+
+
+def test_a_gain_that_the_baseline_shows_too_is_not() -> None:
+    rng = random.Random(3)
+    single, burst = around(rng, 400), around(rng, 200)
+    assert batching(single, burst) is not None
+    assert batching(single, burst, baseline_single_us=around(rng, 900), baseline_burst_us=around(rng, 450)) is None
+
+
+def test_a_handful_of_outliers_or_too_few_singles_prove_nothing() -> None:
+    rng = random.Random(4)
+    single = [*around(rng, 100, 7), 900.0, 950.0, 1000.0]
+    assert batching(single, around(rng, 100)) is None
+    assert batching([900.0] * 4, around(rng, 100)) is None

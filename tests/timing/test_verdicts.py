@@ -1,0 +1,81 @@
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.timing import statistics
+from harness.timing.statistics import Interval
+from harness.timing.verdicts import Verdict, compare
+
+OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+
+
+def around(value: float, half_width: float) -> Interval:
+    return Interval(value, value * math.exp(-half_width), value * math.exp(half_width))
+
+
+intervals = st.builds(around, st.floats(0.01, 100), st.floats(0, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        (around(2.0, 0.003), around(2.1, 0.003), Verdict.FASTER),
+        (around(2.0, 0.003), around(1.9, 0.003), Verdict.SLOWER),
+        (around(2.0, 0.003), around(2.002, 0.003), Verdict.SAME),
+        (around(2.0, 0.05), around(2.002, 0.05), Verdict.CANT_TELL),
+        (around(2.0, 0.05), around(2.1, 0.05), Verdict.CANT_TELL),
+        # Told apart, but by nothing that matters.
+        (around(2.0, 0.0005), around(2.01, 0.0005), Verdict.SAME),
+        (around(2.0, 0.0005), around(2.02, 0.0005), Verdict.FASTER),
+    ],
+)
+def test_rule(first: Interval, second: Interval, verdict: Verdict) -> None:
+    assert compare(first, second).verdict is verdict
+
+
+def test_a_shorter_time_is_faster() -> None:
+    found = compare(around(100.0, 0.003), around(80.0, 0.003), of="time")
+    assert found.verdict is Verdict.FASTER
+    assert found.ratio.value == pytest.approx(1.25)
+
+
+def test_widths_combine_as_root_of_squares() -> None:
+    found = compare(around(1.0, 0.03), around(1.0, 0.04), between_runs=0.0)
+    assert found.ratio.half_width == pytest.approx(0.05)
+    assert compare(around(1.0, 0.0), around(1.0, 0.0), between_runs=0.003).ratio.half_width == pytest.approx(0.003)
+
+
+@given(intervals, intervals)
+def test_swapping_runs_turns_the_verdict(first: Interval, second: Interval) -> None:
+    there, back = compare(first, second), compare(second, first)
+    assert back.ratio.value == pytest.approx(there.ratio.inverse().value)
+    assert back.ratio.half_width == pytest.approx(there.ratio.half_width)
+    assert back.verdict is OPPOSITE.get(there.verdict, there.verdict)
+
+
+@given(intervals, intervals)
+def test_times_compare_as_their_inverse_speedups(first: Interval, second: Interval) -> None:
+    times = compare(first.inverse(), second.inverse(), of="time")
+    speedups = compare(first, second)
+    assert times.ratio.value == pytest.approx(speedups.ratio.value)
+    assert times.ratio.half_width == pytest.approx(speedups.ratio.half_width)
+
+
+@given(intervals)
+def test_a_run_is_never_slower_or_faster_than_itself(only: Interval) -> None:
+    assert compare(only, only).verdict in (Verdict.SAME, Verdict.CANT_TELL)
+
+
+def test_equal_kernels_in_two_runs_are_hardly_ever_told_apart() -> None:
+    rng = random.Random(1)
+
+    def run() -> Interval:
+        noise = [[math.exp(rng.gauss(0, 0.005)) for _ in range(40)] for _ in range(2)]
+        return statistics.speedup(noise[0], noise[1])
+
+    verdicts = [compare(run(), run()).verdict for _ in range(300)]
+    assert sum(verdict in OPPOSITE for verdict in verdicts) <= 6
+    assert verdicts.count(Verdict.SAME) > 150
