@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -37,6 +37,7 @@ EVERY = tuple(range(10, PAIRS + 1, 5))
 # Half-widths to stop at, in median absolute deviations of the log-ratios: from never reached to reached at once.
 TARGETS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.4, 2.0)
 SIGMA = 0.005
+RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -208,41 +209,49 @@ def binomial(level: float) -> Find:
 
 
 @cache
-def resampled_ranks(n: int, resamples: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Ranks of the middle two of resamples with replacement: the same for every sorted sample of n."""
-    drawn = np.sort(np.random.default_rng(n).integers(0, n, (resamples, n)), axis=1)
-    return drawn[:, (n - 1) // 2], drawn[:, n // 2]
+def resampled_ranks(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    """Ranks of the middle two of resamples with replacement, and how often: the same for every sorted sample of n."""
+    drawn = np.sort(np.random.default_rng(n).integers(0, n, (RESAMPLES, n)), axis=1)
+    ranks, counts = np.unique(drawn[:, [(n - 1) // 2, n // 2]], axis=0, return_counts=True)
+    return ranks[:, 0], ranks[:, 1], counts / RESAMPLES
 
 
-def percentile(level: float, resamples: int = 1000) -> Find:
+def resampled_medians(logs: Floats) -> tuple[Floats, Floats]:
+    """Medians of resamples of each trial, sorted, and the share of resamples up to each."""
+    below, above, shares = resampled_ranks(logs.shape[-1])
+    ordered = np.sort(logs, axis=-1)
+    medians = (ordered[:, below] + ordered[:, above]) / 2
+    order = np.argsort(medians, axis=1)
+    return np.take_along_axis(medians, order, axis=1), np.cumsum(shares[order], axis=1)
+
+
+def at_share(medians: Floats, cumulated: Floats, share: ArrayLike) -> Floats:
+    """The smallest median that at least `share` of the resamples do not exceed."""
+    reached = cumulated >= np.asarray(share).reshape(-1, 1) - 1e-9
+    return np.asarray(np.take_along_axis(medians, reached.argmax(axis=1)[:, None], axis=1)[:, 0])
+
+
+def percentile(level: float) -> Find:
     def method(logs: Floats, baseline_first: Flags) -> Ends:
-        below, above = resampled_ranks(logs.shape[-1], resamples)
-        ordered = np.sort(logs, axis=-1)
-        medians = (ordered[:, below] + ordered[:, above]) / 2
-        low, high = np.quantile(medians, [(1 - level) / 2, (1 + level) / 2], axis=1)
-        return low, high
+        resampled = resampled_medians(logs)
+        return at_share(*resampled, (1 - level) / 2), at_share(*resampled, (1 + level) / 2)
 
     return method
 
 
-def bias_corrected(level: float, resamples: int = 1000) -> Find:
+def bias_corrected(level: float) -> Find:
     """BCa; the jackknife of a median gives no acceleration, so only the bias correction is left."""
     inverse, forward = np.vectorize(_normal_quantile), np.vectorize(lambda z: 0.5 * math.erfc(-z / math.sqrt(2)))
     z = _normal_quantile((1 + level) / 2)
 
     def method(logs: Floats, baseline_first: Flags) -> Ends:
-        below, above = resampled_ranks(logs.shape[-1], resamples)
-        ordered = np.sort(logs, axis=-1)
-        medians = np.sort((ordered[:, below] + ordered[:, above]) / 2, axis=1)
+        medians, cumulated = resampled_medians(logs)
+        shares = np.diff(cumulated, axis=1, prepend=0)
         middle = np.median(logs, axis=1, keepdims=True)
-        share = ((medians < middle).mean(axis=1) + (medians <= middle).mean(axis=1)) / 2
-        bias = inverse(np.clip(share, 1 / resamples, 1 - 1 / resamples))
-        rows = np.arange(len(logs))
-        ends = []
-        for shift in (-z, z):
-            at = np.clip(forward(2 * bias + shift) * resamples, 0, resamples - 1).astype(np.intp)
-            ends.append(medians[rows, at])
-        return ends[0], ends[1]
+        below = (shares * (1 + np.sign(middle - medians)) / 2).sum(axis=1)
+        bias = inverse(np.clip(below, 1 / RESAMPLES, 1 - 1 / RESAMPLES))
+        low, high = (np.clip(forward(2 * bias + shift), 0, 1 - 1e-9) for shift in (-z, z))
+        return at_share(medians, cumulated, low), at_share(medians, cumulated, high)
 
     return method
 
@@ -264,7 +273,7 @@ class Method:
 
 METHODS = (
     Method("assay", assay),
-    Method("percentile bootstrap 95 %, looks every 5 pairs", percentile(0.95, 400), EVERY),
+    Method("percentile bootstrap 95 %, looks every 5 pairs", percentile(0.95), EVERY),
     Method("percentile bootstrap 95 %", percentile(0.95)),
     Method("percentile bootstrap 98 %", percentile(0.98)),
     Method("BCa bootstrap 95 %", bias_corrected(0.95)),

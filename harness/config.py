@@ -39,10 +39,12 @@ class Build(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class TimingConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When to stop sampling: the interval is narrow enough, or the budget is spent."""
 
+    # Half-width of the speedup's 95 % interval to stop at, relative.
     precision: Positive = 0.005
     budget_s: Positive = 10.0
-    min_pairs: Count = 10
-    max_pairs: Count = 200
+    # The interval covers from four pairs on.
+    min_pairs: Annotated[int, msgspec.Meta(ge=4)] = 10
+    max_pairs: Annotated[int, msgspec.Meta(ge=4)] = 200
     burst_ms: Positive = 5.0
     max_calls_per_burst: Count = 32
 
@@ -100,7 +102,7 @@ def load(path: Path, overrides: list[str] | None = None) -> Config:
     for override in overrides or []:
         _apply_override(data, override)
     try:
-        return msgspec.convert(data, Config)
+        return _consistent(msgspec.convert(data, Config), path)
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `$")
         keys = re.findall(r"\.?([^.\[\]`]+)", place.rstrip("`").replace("[...]", ""))
@@ -110,6 +112,13 @@ def load(path: Path, overrides: list[str] | None = None) -> Config:
 def default_out(path: Path) -> str:
     """Where a config's run goes when nobody says otherwise; the same each time, so that a second call resumes."""
     return f"results/{path.stem}"
+
+
+def _consistent(config: Config, path: Path) -> Config:
+    if config.timing.max_pairs < config.timing.min_pairs:
+        bounds = f"timing.max_pairs ({config.timing.max_pairs}) is below timing.min_pairs ({config.timing.min_pairs})"
+        raise UsageError(f"{path}: {bounds}")
+    return config
 
 
 def _check_keys(data: Any, kind: Any, node: yaml.Node | None, file: str, prefix: str) -> None:

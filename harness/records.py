@@ -60,6 +60,13 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     baseline_us: list[float]
     candidate_claimed_us: list[float]
     baseline_claimed_us: list[float]
+    # Which side of each pair ran first; the interval takes an order effect out.
+    baseline_first: list[bool]
+    # The clock's own relative error, which the interval includes.
+    systematic: float
+    stopped: str
+    dropped: dict[str, int]
+    elapsed_s: float
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,15 +51,6 @@ def literal(tree: ast.Module, name: str, default: Any = None) -> Any:
     return value
 
 
-def defined_classes(tree: ast.Module) -> set[str]:
-    """Names that module-level statements bind to a class or import; those a caller may hope to be classes."""
-    names = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {alias.asname or alias.name for alias in node.names}
-    return names | assigned_names(tree)
-
-
 def execute(path: Path, overrides: dict[str, Any] | None = None) -> ModuleType:
     """Run the file as a module of its own, with module-level constants replaced by `overrides` as it runs.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import glob
 from collections.abc import Iterable
@@ -38,10 +39,9 @@ def discover(patterns: Iterable[str]) -> list[Problem]:
     for pattern in patterns:
         named, files = python_files(pattern)
         for path in files:
-            problem = read(path)
-            looks_like_one = bool({"Model", "get_inputs"} & _names(path)) or bool(problem.fault)
-            if not named and not looks_like_one:
+            if not named and not _looks_like_a_problem(path):
                 continue
+            problem = read(path)
             known = found.get(problem.id)
             if known and known.path.resolve() != path.resolve():
                 raise UsageError(f"two problems are called {problem.id}: {known.path} and {path}; name one of them")
@@ -68,7 +68,7 @@ def read(path: Path) -> Problem:
         precision=precision,
         variants=variants,
         constants=frozenset(modules.assigned_names(tree)),
-        fault=_fault(path, precision, variants),
+        fault=_fault(path, tree, precision, variants),
     )
 
 
@@ -119,16 +119,20 @@ def _hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _names(path: Path) -> set[str]:
+def _looks_like_a_problem(path: Path) -> bool:
+    """Whether a file found in a folder is meant as one; one that cannot be parsed may be."""
     try:
-        tree = modules.parse(path)
+        return bool({"Model", "get_inputs"} & _definitions(modules.parse(path)))
     except modules.LoadFault:
-        return set()
-    return {getattr(node, "name", "") for node in tree.body}
+        return True
 
 
-def _fault(path: Path, precision: Any, variants: Any) -> str:
-    missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in _names(path)]
+def _definitions(tree: ast.Module) -> set[str]:
+    return {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+
+
+def _fault(path: Path, tree: ast.Module, precision: Any, variants: Any) -> str:
+    missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in _definitions(tree)]
     if missing:
         return f"{path.name} defines no {' and no '.join(missing)}"
     if precision not in PRECISIONS:

@@ -10,13 +10,16 @@ import torch
 
 from harness.oracle.formats import format_of, smallest
 
-# Elements looked at together: temporaries of a few times this, and few enough slices that launches cost little.
+# Elements looked at together: temporaries are three times this, and launches stay few enough.
 SLICE = 1 << 22
-# A row must be long enough for its mean error to mean something.
+# A row must be this long, and rows this many, for their mean to say how large an element is there.
 SHORTEST_ROW = 64
-# Random elements from which typical sizes are estimated, to a part in a thousand.
-SAMPLES = 1 << 20
+# Size of the part of an output from which typical errors are estimated.
+PART_ROWS = 1 << 11
+PART = 1 << 21
 PAIRS = 1 << 16
+# An output that varies by fewer roundings than this is constant.
+CONSTANT = 16
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,10 @@ class Scale:
     """How large and how varied a true output is, seen as a matrix of `row.numel()` rows and `col.numel()` columns.
 
     spread: root mean square about the mean, the unit that relative errors are given in; the root mean square itself
-    where the output is constant or has one element. size: root mean square. center: the median (of a sample).
-    row, col: mean distance from the center in each row and column; their product over `level`, the overall mean
-    distance, is the size of error expected at an element when errors grow with rows and columns (rank one, so that a
-    large row does not hide a small one, and an outlier raises only its own row and column).
+    where the output is constant or has one element. size: root mean square. center: the median (of a part).
+    row, col: mean distance from the center in each row and column. Their product over `level`, the overall mean
+    distance, is how large an element is expected to be there: rank one, so that a large row does not hide a small
+    one, and an outlier raises its own row and column only.
     axis: the smallest variation along one dimension, the others held fixed; inf where there is none.
     """
 
@@ -42,27 +45,47 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """The error expected at an element: `relative` of its scale, and `own` of its own size, never below `smallest`.
+
+    Dimensionless but for the last, which is absolute.
+    """
+
+    relative: float
+    own: float
+    smallest: float
+
+
+@dataclass(frozen=True)
 class Errors:
     """Distances from the exact output. `norm` is absolute (root mean square); the others are in units of the error
     expected at each element: their root mean square over all, over the worst row, and the worst single one.
 
     `broken` counts elements that are NaN or infinite where they should not be, or the reverse; they are left out of
-    the distances. `index` is the flat position of the worst element (the first broken one, if any).
+    the distances.
     """
 
     norm: float
     scaled: float
     row: float
     worst: float
-    index: int
     broken: int = 0
 
 
+def real(output: torch.Tensor) -> torch.Tensor:
+    """Complex numbers as pairs of real ones, in a last dimension of two."""
+    return torch.view_as_real(output.resolve_conj()) if output.is_complex() else output
+
+
+def wide_dtype(dtype: torch.dtype) -> torch.dtype:
+    """What to compare in: float64, or float32 for a 16-bit or narrower output, which it resolves well enough (2^-24
+    against 2^-11) at half the memory."""
+    return torch.float64 if format_of(dtype).bits > 10 else torch.float32
+
+
 def widened(output: torch.Tensor) -> torch.Tensor:
-    """Real numbers to compare in: float64, or float32 for a 16-bit or narrower output, which it resolves well enough
-    (2^-24 against 2^-11) at half the memory."""
-    real = torch.view_as_real(output.resolve_conj()) if output.is_complex() else output
-    return real.double() if format_of(output.dtype).bits > 10 else real.float()
+    """The output as real numbers of `wide_dtype`."""
+    return real(output).to(wide_dtype(output.dtype))
 
 
 def matrix(tensor: torch.Tensor) -> torch.Tensor:
@@ -70,9 +93,7 @@ def matrix(tensor: torch.Tensor) -> torch.Tensor:
 
     A copy is made only of a tensor that is not contiguous.
     """
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor.resolve_conj())
-    tensor = tensor.contiguous()
+    tensor = real(tensor).contiguous()
     columns = 1
     for length in reversed(tensor.shape):
         if columns >= SHORTEST_ROW:
@@ -81,7 +102,7 @@ def matrix(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1, max(1, columns))
 
 
-def tiles(shape: tuple[int, int]) -> Iterator[tuple[slice, slice]]:
+def tiles(shape: torch.Size) -> Iterator[tuple[slice, slice]]:
     """Blocks of at most `SLICE` elements that cover a matrix, row-major."""
     rows, columns = shape
     width = max(1, min(columns, SLICE))
@@ -91,47 +112,12 @@ def tiles(shape: tuple[int, int]) -> Iterator[tuple[slice, slice]]:
             yield slice(top, top + height), slice(left, left + width)
 
 
-def sample(numel: int, device: torch.device, count: int = SAMPLES) -> torch.Tensor:
-    """Flat positions, random but the same each time; all of them where there are no more than `count`."""
+def sample(numel: int, device: torch.device, count: int) -> torch.Tensor:
+    """`count` flat positions, random but the same each time; all of them where there are no more."""
     if numel <= count:
         return torch.arange(numel, device=device)
     generator = torch.Generator(device).manual_seed(numel)
     return torch.randint(numel, (count,), generator=generator, device=device)
-
-
-def scale_of(exact: torch.Tensor) -> Scale:
-    """The scale of a true output (float32 or float64, any shape); NaN and infinities in it are passed over."""
-    if exact.numel() == 0:
-        empty = torch.ones(1, device=exact.device)
-        return Scale(1.0, 0.0, 0.0, 1.0, empty, empty, math.inf, True)
-    y = matrix(exact)
-    picked = y.reshape(-1)[sample(y.numel(), y.device)].double()
-    finite = picked[torch.isfinite(picked)]
-    center = float(finite.median()) if finite.numel() else 0.0
-    row = torch.zeros(y.shape[0], dtype=torch.float64, device=y.device)
-    col = torch.zeros(y.shape[1], dtype=torch.float64, device=y.device)
-    total = torch.zeros(3, dtype=torch.float64, device=y.device)
-    for rows, columns in tiles((y.shape[0], y.shape[1])):
-        away = y[rows, columns] - center
-        away = torch.nan_to_num(away, nan=0.0, posinf=0.0, neginf=0.0)
-        total[0] += away.sum(dtype=torch.float64)
-        total[1] += torch.linalg.vector_norm(away, dtype=torch.float64) ** 2
-        away.abs_()
-        row[rows] += away.sum(1, dtype=torch.float64)
-        col[columns] += away.sum(0, dtype=torch.float64)
-    total[2] = row.sum()
-    mean, square, level = (total / y.numel()).tolist()
-    variance = max(0.0, square - mean * mean)
-    size = math.sqrt(max(0.0, square + center * (2 * mean + center)))
-    # Below the resolution of float64 (or of float32, which 16-bit outputs are kept in), variation is rounding.
-    constant = y.numel() == 1 or math.sqrt(variance) <= 16 * format_of(exact.dtype).roundoff * size
-    if constant:
-        row.fill_(size)
-        col.fill_(1.0)
-        return Scale(size, size, center, 1.0, row, col, math.inf, True)
-    row /= y.shape[1]
-    col /= y.shape[0]
-    return Scale(math.sqrt(variance), size, center, level, row, col, _least_axis(exact), False)
 
 
 def rms(tensor: torch.Tensor) -> float:
@@ -139,108 +125,52 @@ def rms(tensor: torch.Tensor) -> float:
     return float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(max(1, tensor.numel()))
 
 
+def scale_of(exact: torch.Tensor) -> Scale:
+    """The scale of a true output (real, widened, not empty); NaN and infinities in it are passed over."""
+    y = matrix(exact)
+    picked = y.reshape(-1)[sample(y.numel(), y.device, PAIRS)]
+    picked = picked[torch.isfinite(picked)]
+    center = float(picked.median()) if picked.numel() else 0.0
+    sums = _sums(y, center, masked=False)
+    if not math.isfinite(sums.square):
+        sums = _sums(y, center, masked=True)
+    mean, square = sums.total / y.numel(), sums.square / y.numel()
+    variance = max(0.0, square - mean * mean)
+    size = math.sqrt(max(0.0, square + center * (2 * mean + center)))
+    if y.numel() == 1 or math.sqrt(variance) <= CONSTANT * format_of(exact.dtype).roundoff * size:
+        return Scale(size, size, center, size, sums.row.fill_(size), sums.col.fill_(size), math.inf, True)
+    row, col = sums.row / y.shape[1], sums.col / y.shape[0]
+    level = float(row.mean())
+    if y.shape[0] < SHORTEST_ROW:
+        # A column of a few elements says what those elements are, not how large an element there would be.
+        col.fill_(level)
+    return Scale(math.sqrt(variance), size, center, level, row, col, _least_axis(exact), False)
+
+
 @dataclass(frozen=True)
-class Expected:
-    """The error expected at an element: `relative` of its scale, and `roundoff` of its own size, never below
-    `smallest`. Dimensionless but for the last."""
+class _Sums:
+    """Of the distances from the center: signed, squared; absolute by row and by column."""
 
-    relative: float
-    roundoff: float
-    smallest: float
-
-
-def expected_errors(dtype: torch.dtype, relative: float) -> Expected:
-    return Expected(relative, format_of(dtype).roundoff, smallest(dtype))
+    total: float
+    square: float
+    row: torch.Tensor
+    col: torch.Tensor
 
 
-def measure(
-    got: torch.Tensor,
-    exact: torch.Tensor,
-    scale: Scale,
-    expected: Expected,
-    native: torch.Tensor | None = None,
-) -> Errors:
-    """Errors of `got` (its own dtype) against `exact` (widened, perhaps on the host), slice by slice.
-
-    A non-finite element is right where the exact output, rounded to the dtype, or the `native` one is non-finite in
-    the same way. Temporaries are a few slices.
-    """
-    if got.numel() == 0:
-        return Errors(0.0, 0.0, 0.0, 0.0, 0)
-    errors = _measure(matrix(got), matrix(exact), scale, expected, None, masked=False)
-    if math.isfinite(errors.norm) and math.isfinite(errors.worst):
-        return errors
-    return _measure(matrix(got), matrix(exact), scale, expected, None if native is None else matrix(native), True)
-
-
-def _measure(
-    got: torch.Tensor,
-    exact: torch.Tensor,
-    scale: Scale,
-    expected: Expected,
-    native: torch.Tensor | None,
-    masked: bool,
-) -> Errors:
-    device = got.device
-    row = torch.zeros(got.shape[0], dtype=torch.float64, device=device)
-    norm = torch.zeros((), dtype=torch.float64, device=device)
-    worst, where = [], []
-    broken, first_broken = 0, -1
-    row_scale = (scale.row * (expected.relative / scale.level if scale.level else 0.0)).to(exact.dtype).to(device)
-    col_scale = scale.col.to(exact.dtype).to(device)
-    for rows, columns in tiles((got.shape[0], got.shape[1])):
-        g, y = got[rows, columns], exact[rows, columns].to(device, non_blocking=True)
-        difference = torch.sub(g.to(y.dtype), y)
+def _sums(y: torch.Tensor, center: float, masked: bool) -> _Sums:
+    row = torch.zeros(y.shape[0], dtype=torch.float64, device=y.device)
+    col = torch.zeros(y.shape[1], dtype=torch.float64, device=y.device)
+    both = torch.zeros(2, dtype=torch.float64, device=y.device)
+    for rows, columns in tiles(y.shape):
+        away = y[rows, columns] - center
         if masked:
-            wrong = _broken(g, y, None if native is None else native[rows, columns])
-            count = int(wrong.sum())
-            if count and not broken:
-                at = int(wrong.reshape(-1).to(torch.uint8).argmax())
-                first_broken = _flat(at, rows, columns, got.shape[1], g.shape[1])
-            broken += count
-            difference = torch.nan_to_num(difference, nan=0.0, posinf=0.0, neginf=0.0)
-            difference[~(torch.isfinite(g) & torch.isfinite(y))] = 0.0
-            y = torch.nan_to_num(y, nan=0.0, posinf=0.0, neginf=0.0)
-        norm += torch.linalg.vector_norm(difference, dtype=torch.float64) ** 2
-        allowed = torch.outer(row_scale[rows], col_scale[columns])
-        allowed.add_((y - scale.center).abs_(), alpha=expected.relative)
-        allowed.add_(y.abs(), alpha=expected.roundoff).add_(expected.smallest)
-        difference.div_(allowed)
-        row[rows] += torch.linalg.vector_norm(difference, dim=1, dtype=torch.float64) ** 2
-        peak = difference.abs_().reshape(-1).max(0)
-        worst.append(peak.values)
-        where.append((peak.indices, rows, columns, g.shape[1]))
-    peaks = torch.stack(worst)
-    at = int(peaks.argmax())
-    position, rows, columns, width = where[at]
-    index = first_broken if first_broken >= 0 else _flat(int(position), rows, columns, got.shape[1], width)
-    return Errors(
-        norm=math.sqrt(float(norm) / got.numel()),
-        scaled=math.sqrt(float(row.sum()) / got.numel()),
-        row=math.sqrt(float(row.max()) / got.shape[1]),
-        worst=float(peaks[at]),
-        index=index,
-        broken=broken,
-    )
-
-
-def _broken(got: torch.Tensor, exact: torch.Tensor, native: torch.Tensor | None) -> torch.Tensor:
-    """Where a value is non-finite without the exact or the native output being so, or finite where both are not."""
-    rounded = exact.to(got.dtype)
-    alike = _same_kind(got, rounded)
-    if native is not None:
-        alike |= _same_kind(got, native)
-    # A finite number where only the native output overflowed is judged by its distance.
-    return ~alike
-
-
-def _same_kind(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    finite = torch.isfinite(a) & torch.isfinite(b)
-    return finite | (torch.isnan(a) & torch.isnan(b)) | (torch.isinf(a) & (a == b))
-
-
-def _flat(position: int, rows: slice, columns: slice, total_width: int, width: int) -> int:
-    return (rows.start + position // width) * total_width + columns.start + position % width
+            away = torch.nan_to_num(away, nan=0.0, posinf=0.0, neginf=0.0)
+        both[0] += away.sum(dtype=torch.float64)
+        both[1] += torch.linalg.vector_norm(away, dtype=torch.float64) ** 2
+        row[rows] += torch.linalg.vector_norm(away, 1, dim=1, dtype=torch.float64)
+        col[columns] += torch.linalg.vector_norm(away, 1, dim=0, dtype=torch.float64)
+    total, square = both.tolist()
+    return _Sums(total, square, row, col)
 
 
 def _least_axis(exact: torch.Tensor) -> float:
@@ -258,6 +188,128 @@ def _least_axis(exact: torch.Tensor) -> float:
             pairs = (flat[first] - flat[second]).double()
             pairs = pairs[torch.isfinite(pairs)]
             if pairs.numel():
-                least = min(least, float(pairs.square().mean().sqrt()) / math.sqrt(2.0))
+                least = min(least, rms(pairs) / math.sqrt(2.0))
         stride *= length
     return least
+
+
+def expected_errors(dtype: torch.dtype, scale: Scale, error: float) -> Expected:
+    """How an error of root mean square `error` is expected to be spread over an output of that scale.
+
+    With its scale and, by one rounding, with an element's own size. Where the output lies about zero, an element that
+    stands out of its row and column errs by the same share as they do.
+    """
+    relative = error / (2 * scale.level) if scale.level else 0.0
+    around_zero = abs(scale.center) <= scale.spread and not scale.constant
+    roundoff = format_of(dtype).roundoff
+    return Expected(relative, roundoff + relative if around_zero else roundoff, smallest(dtype))
+
+
+def measure(
+    got: torch.Tensor,
+    exact: torch.Tensor,
+    scale: Scale,
+    expected: Expected,
+    native: torch.Tensor | None = None,
+) -> Errors:
+    """Errors of `got` (its own dtype) against `exact` (widened, perhaps on the host), slice by slice.
+
+    A non-finite element is right where the exact output, rounded to the dtype, or the `native` one is non-finite in
+    the same way.
+    """
+    errors = _measure(matrix(got), matrix(exact), scale, expected, None, masked=False)
+    if math.isfinite(errors.norm) and math.isfinite(errors.worst):
+        return errors
+    return _measure(matrix(got), matrix(exact), scale, expected, None if native is None else matrix(native), True)
+
+
+def _measure(
+    got: torch.Tensor,
+    exact: torch.Tensor,
+    scale: Scale,
+    expected: Expected,
+    native: torch.Tensor | None,
+    masked: bool,
+) -> Errors:
+    device = got.device
+    row = torch.zeros(got.shape[0], dtype=torch.float64, device=device)
+    norm, worst = torch.zeros(2, dtype=torch.float64, device=device)
+    broken = torch.zeros((), dtype=torch.int64, device=device)
+    for rows, columns in tiles(got.shape):
+        g, y = got[rows, columns], exact[rows, columns].to(device, non_blocking=True)
+        difference = g - y
+        if masked:
+            broken += (~_same_kind(g, y.to(g.dtype), None if native is None else native[rows, columns])).sum()
+            difference.masked_fill_(~(torch.isfinite(g) & torch.isfinite(y)), 0.0)
+            y = torch.nan_to_num(y, nan=0.0, posinf=0.0, neginf=0.0)
+        norm += torch.linalg.vector_norm(difference, dtype=torch.float64) ** 2
+        difference.div_(_allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
+        row[rows] += torch.linalg.vector_norm(difference, dim=1, dtype=torch.float64) ** 2
+        worst = torch.maximum(worst, torch.linalg.vector_norm(difference, math.inf).double())
+    figures = torch.stack([norm / got.numel(), row.mean() / got.shape[1], row.max() / got.shape[1]]).sqrt().tolist()
+    return Errors(*figures, worst=float(worst), broken=int(broken))
+
+
+def wrong(
+    got: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected, threshold: float
+) -> tuple[torch.Tensor, int]:
+    """A mask, in the shape of `matrix(got)`, of elements that err by more than `threshold` times what is expected,
+    and the flat position of the one that does most (of a broken one, if there is any)."""
+    given, true = matrix(got), matrix(exact)
+    mask = torch.empty(given.shape, dtype=torch.bool, device=got.device)
+    most, position = -1.0, 0
+    for rows, columns in tiles(given.shape):
+        g, y = given[rows, columns], true[rows, columns].to(got.device)
+        times = (g - y).abs_().div_(_allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
+        times.masked_fill_(_same_kind(g, y.to(g.dtype), None) & ~torch.isfinite(g), 0.0)
+        times = torch.nan_to_num(times, nan=math.inf, posinf=math.inf)
+        mask[rows, columns] = times > threshold
+        peak, at = times.reshape(-1).max(0)
+        if float(peak) > most:
+            most = float(peak)
+            position = (rows.start + int(at) // g.shape[1]) * given.shape[1] + columns.start + int(at) % g.shape[1]
+    return mask, position
+
+
+def _allowed(y: torch.Tensor, row: torch.Tensor, col: torch.Tensor, level: float, expected: Expected) -> torch.Tensor:
+    """The error expected at each element of a block."""
+    least = torch.full((1, 1), expected.smallest, dtype=y.dtype, device=y.device)
+    rows = row.to(y.device) * (expected.relative / level if level else 0.0)
+    return torch.addr(least, rows.to(y.dtype), col.to(y.device, y.dtype)).add_(y.abs(), alpha=expected.own)
+
+
+def _same_kind(got: torch.Tensor, exact: torch.Tensor, native: torch.Tensor | None) -> torch.Tensor:
+    """Where two tensors are both finite, both NaN, or the same infinity; `native` may stand in for the exact one."""
+    alike = (torch.isfinite(got) & torch.isfinite(exact)) | (torch.isnan(got) & torch.isnan(exact))
+    alike |= torch.isinf(got) & (got == exact)
+    return alike if native is None else alike | _same_kind(got, native, None)
+
+
+class Part:
+    """Some rows and columns of an output's matrix, the same of every output of its shape, to estimate from."""
+
+    def __init__(self, exact: torch.Tensor) -> None:
+        rows, columns = matrix(exact).shape
+        self.rows = _some(rows, PART_ROWS, exact.device)
+        self.columns = _some(columns, max(1, PART // self.rows.numel()), exact.device)
+        # Few long rows: more of them than the first count, if there is room.
+        if self.rows.numel() * self.columns.numel() < PART // 2:
+            self.rows = _some(rows, PART // self.columns.numel(), exact.device)
+        self.width = columns
+
+    def of(self, output: torch.Tensor) -> torch.Tensor:
+        """That part of an output (its own dtype), (rows, columns)."""
+        whole = matrix(output)
+        return whole.index_select(0, self.rows.to(whole.device)).index_select(1, self.columns.to(whole.device))
+
+    def scale(self, scale: Scale) -> Scale:
+        return Scale(**{**vars(scale), "row": scale.row[self.rows], "col": scale.col[self.columns]})
+
+    @property
+    def positions(self) -> torch.Tensor:
+        """Flat positions in the output, (rows, columns)."""
+        return self.rows[:, None] * self.width + self.columns[None, :]
+
+
+def _some(length: int, count: int, device: torch.device) -> torch.Tensor:
+    return sample(length, device, count).sort().values

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.oracle.float64 import Widened
+from harness.oracle.chunks import find_split
+from harness.oracle.float64 import Operation, Widened
 from harness.oracle.formats import Format, round_to
 from harness.oracle.replica import batch_statistics, replica
 from harness.oracle.structure import convert, flatten, rebuild
@@ -22,11 +23,16 @@ WORKING_SET = 2.0
 
 @dataclass(frozen=True)
 class Exact:
-    """The most exact output there is. `where` is device, chunked or host; `precision` float64 or float32."""
+    """The most exact output there is.
+
+    `where` is device, chunked or host; `precision` float64, float32, or native where the code runs no other way;
+    `attention` whether fused attention was called.
+    """
 
     output: Any
     where: str
     precision: str
+    attention: bool = False
 
 
 class Reference:
@@ -85,7 +91,9 @@ class Reference:
         with _tf32_off():
             return self._run(inputs, seed, lambda t: _upcast(t, torch.float32), mode=mode)
 
-    def recorded(self, inputs: list[Any], seed: int, wide: torch.dtype, keep: frozenset[str]) -> tuple[Any, list[Any]]:
+    def recorded(
+        self, inputs: list[Any], seed: int, wide: torch.dtype, keep: frozenset[str]
+    ) -> tuple[Any, list[Operation]]:
         """The output in `wide` and the (operator, operands, result) of each operator named in `keep`."""
         mode = Widened(self.precision(inputs), wide, keep)
         output = self._run(inputs, seed, lambda t: _upcast(t, wide), mode=mode)
@@ -105,7 +113,7 @@ class Reference:
             # Foreign code has its own reasons to insist on a dtype, and any of them may surface as any exception.
             pass
         try:
-            return Exact(self.strict(inputs, seed), "device", "float32")
+            return Exact(_alike(self.strict(inputs, seed), native), "device", "float32")
         except torch.OutOfMemoryError:
             raise
         except Exception:
@@ -115,30 +123,29 @@ class Reference:
     def _exact_float64(self, inputs: list[Any], seed: int, native: Any) -> Exact:
         need, fixed = self._needed(inputs, native)
         free = self._free(inputs)
+        mode = Widened(self.precision(inputs))
         if need + fixed <= free:
             with contextlib.suppress(torch.OutOfMemoryError):
-                return Exact(self._wide(inputs, seed), "device", "float64")
+                return Exact(_alike(self._wide(inputs, seed, mode), native), "device", "float64", mode.attention)
         share = max(1e-9, (free - fixed) / need) if need else 0.0
         with contextlib.suppress(torch.OutOfMemoryError):
-            chunked = self._chunked(inputs, seed, native, share)
+            chunked = self._chunked(inputs, seed, native, share, mode)
             if chunked is not None:
-                return Exact(chunked, "chunked", "float64")
+                return Exact(chunked, "chunked", "float64", mode.attention)
         host = convert(inputs, lambda t: t.cpu())
-        return Exact(self._wide(host, seed), "host", "float64")
+        return Exact(_alike(self._wide(host, seed, mode), native), "host", "float64", mode.attention)
 
-    def _wide(self, inputs: list[Any], seed: int) -> Any:
-        return self._run(inputs, seed, _double, mode=Widened(self.precision(inputs)))
+    def _wide(self, inputs: list[Any], seed: int, mode: Widened) -> Any:
+        return self._run(inputs, seed, _double, mode=mode)
 
-    def _chunked(self, inputs: list[Any], seed: int, native: Any, share: float) -> Any | None:
+    def _chunked(self, inputs: list[Any], seed: int, native: Any, share: float, mode: Widened) -> Any | None:
         """Float64 over slices of the first dimension, each taking about `share` of the whole; None where invalid."""
-        from harness.oracle.chunks import find_split
-
         if batch_statistics(self.module):
             return None
         split = find_split(lambda part: self.native(part, seed), inputs, native)
         if split is None:
             return None
-        parts = [self._wide(part, seed) for part in split.parts(inputs, share)]
+        parts = [self._wide(part, seed, mode) for part in split.parts(inputs, share)]
         columns = zip(*([leaf for _, leaf in flatten(part)] for part in parts), strict=True)
         return rebuild(native, [torch.cat(column) for column in columns])
 
@@ -185,6 +192,14 @@ class Reference:
             return float("inf")
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + cached
+
+
+def _alike(output: Any, native: Any) -> Any:
+    """`output`, if its leaves are those of `native` but for the dtype; code that looks at dtypes may do otherwise."""
+    pairs = zip(flatten(output), flatten(native), strict=True)
+    if any(isinstance(b, torch.Tensor) and getattr(a, "shape", None) != b.shape for (_, a), (_, b) in pairs):
+        raise TypeError("the reference gives another output in float64")
+    return output
 
 
 def _device(inputs: list[Any]) -> torch.device | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,12 +18,23 @@ _DRAWS = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Operation:
+    """One call of an operator, as it reached its kernel."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
+
+
 class Widened(TorchDispatchMode):
     """Within it, floating tensors are made and computed in `wide`, even by code that asks for less.
 
     `x.half()` becomes a copy, `torch.zeros(n, dtype=torch.float32)` is made in float64, mixed operands meet in
     float64. Random draws are made in `native`, the dtype that the reference runs in, and widened afterwards, so that
-    a dropout drops the same elements. `keep` names operators whose operands are to be recorded in `seen`.
+    a dropout drops the same elements. `keep` names operators whose calls are to be recorded in `seen`; `attention`
+    tells afterwards whether fused attention was called.
     """
 
     def __init__(self, native: torch.dtype, wide: torch.dtype = torch.float64, keep: frozenset[str] = frozenset()):
@@ -30,11 +42,14 @@ class Widened(TorchDispatchMode):
         self.native = native
         self.wide = wide
         self.keep = keep
-        self.seen: list[tuple[str, tuple[Any, ...], Any]] = []
+        self.seen: list[Operation] = []
+        self.attention = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         name = func._schema.name
+        # The second is how the composed form of attention shows.
+        self.attention |= "scaled_dot_product" in name or name.endswith(("_safe_softmax", "_multi_head_attention"))
         if name in _DRAWS:
             return self._draw(func, name, args, kwargs)
         if name == "aten::native_dropout":
@@ -47,7 +62,7 @@ class Widened(TorchDispatchMode):
         args, kwargs = self._meet(name, args, kwargs)
         result = func(*args, **kwargs)
         if name in self.keep:
-            self.seen.append((name, args, result))
+            self.seen.append(Operation(name, args, kwargs, result))
         return result
 
     def _wide(self, dtype: torch.dtype) -> torch.dtype:

@@ -27,6 +27,8 @@ FLOAT16 = Format("fp16", 10)
 BFLOAT16 = Format("bf16", 7)
 FLOAT8 = Format("fp8", 3)
 BY_NAME = {format.name: format for format in (FLOAT64, FLOAT32, TF32, FLOAT16, BFLOAT16, FLOAT8)}
+# What a run may allow candidates to compute in.
+ALLOWABLE = ("tf32", "bf16", "fp16")
 
 _BY_DTYPE = {
     torch.float64: FLOAT64,

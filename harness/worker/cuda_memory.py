@@ -221,9 +221,9 @@ class Imports:
     """The other process's allocations, opened on one device: each once, on first sight, until `close`.
 
     Meant to be short-lived, one for the outputs of one burst (opening and closing takes 0.1 to 0.5 ms an allocation).
-    Memory stays readable after its owner freed it or died, but also stays taken on the card, until `close`, and while it
-    does, new allocations of its owner that overlap it are refused. At most `limit` allocations are opened. Not for use
-    from several threads at once.
+    Until then memory stays readable after its owner freed it or died, but also stays taken on the card, and the owner's
+    new allocations that overlap it are refused. At most `limit` allocations are opened. Not for use from several
+    threads at once.
     """
 
     def __init__(self, device: int = 0, limit: int = 4096) -> None:

@@ -196,7 +196,7 @@ class CudaRunner:
         if ref.kind != "Tensor" or ref.device != "cuda":
             return ref
         address = tensor.untyped_storage().data_ptr() if tensor.numel() else 0
-        if address in self._seen:
+        if address in self._seen and not self._always_copy:
             self._shared_buffer = self._always_copy = True
         if self._always_copy or address in self._forbidden:
             tensor = tensor.clone()

@@ -61,6 +61,9 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
     if exception in ("OutOfMemoryError", "MemoryError") or OUT_OF_MEMORY.search(text):
         message = f"{where} ran out of memory: {first}"
         return Outcome(status=Status.OUT_OF_MEMORY, reason="out_of_memory", message=message, evidence=evidence)
+    if exception == "NotImplementedError":
+        message = f"{where} says that it does not take this case: {first}"
+        return Outcome(status=Status.UNSUPPORTED, reason="not_implemented", message=message, evidence=evidence)
     if exception == "LateCompile":
         return Outcome(status=Status.LOAD_ERROR, reason="late_compile", message=f"{where}: {first}", evidence=evidence)
     status = Status.LOAD_ERROR if phase == "load" else Status.RUNTIME_ERROR

@@ -14,6 +14,10 @@ from harness.worker.values import dtype_name, dtype_named
 ALIGNMENT_BYTES = 512
 
 
+# A stride of 0 lets a small block claim any number of elements, and torch counts them in 64 bits.
+MAX_ELEMENTS = 1 << 48
+
+
 class BadReference(ValueError):
     """A peer described a tensor that does not lie within its block."""
 
@@ -49,6 +53,8 @@ def view(block: torch.Tensor, ref: TensorRef) -> torch.Tensor:
         raise BadReference(str(error)) from error
     if len(ref.shape) != len(ref.stride) or min((0, *ref.shape, *ref.stride)) < 0 or ref.offset < 0:
         raise BadReference("shape, stride and offset must be non-negative and of one length")
+    if math.prod(ref.shape) >= MAX_ELEMENTS:
+        raise BadReference(f"a tensor of {math.prod(ref.shape)} elements")
     nbytes = _span(ref.shape, ref.stride) * dtype.itemsize
     if ref.offset % dtype.itemsize or ref.offset + nbytes > block.numel():
         raise BadReference(f"bytes {ref.offset} to {ref.offset + nbytes} of a block of {block.numel()}")

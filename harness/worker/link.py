@@ -35,6 +35,9 @@ from harness.worker.nodes import Node, TensorRef
 POISON = 0xFF
 """Fills outputs before each burst: NaN in every floating type, an unlikely number in the others."""
 
+FLUSH_FACTOR = 4
+"""Times the card's L2 that are written before each burst."""
+
 STATE_BLOCK, INPUT_BLOCK, OUTPUT_BLOCK = 1, 2, 3
 
 
@@ -264,12 +267,15 @@ class CudaLink(Link):
         super().__init__(channel, device, limits)
         self._block_type = CudaBlock
         self._owned: dict[int, CudaBlock] = {}
+        self._imports_type = Imports
+        # The runner's memory as the last burst left it. Opened anew for each burst: an allocation that stays open stays
+        # taken on the card, and stands in the way of new ones.
         self._imports = Imports(device.index or 0)
         self._foreign: dict[int, SharedBlock] = {}
-        self._poisonable: list[torch.Tensor] = []
+        self._returned: list[torch.Tensor] = []
         self._stream = torch.cuda.Stream(device)
         cache_bytes = torch.cuda.get_device_properties(device).L2_cache_size
-        self._flush = torch.empty(2 * cache_bytes, dtype=torch.uint8, device=device)
+        self._flush = torch.empty(FLUSH_FACTOR * cache_bytes, dtype=torch.uint8, device=device)
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
         self._add_block(GATE_BLOCK, Gate.BYTES)
@@ -303,7 +309,7 @@ class CudaLink(Link):
             self._await(deadline)
             finished = self._receive_burst(Finished, deadline)
         outputs = self._outputs(enqueued, len(draws))
-        self._poisonable = values.tensors(outputs)
+        self._returned = values.tensors(outputs)
         reading = Reading(
             judge_us=self._start.elapsed_time(self._end) * 1e3,
             claimed_us=finished.claimed_us,
@@ -332,7 +338,7 @@ class CudaLink(Link):
     def close(self) -> None:
         torch.cuda.synchronize(self.device)
         super().close()
-        self._poisonable.clear()
+        self._returned.clear()
         self._imports.close()
         self._gate.close()
         for block in self._owned.values():
@@ -350,7 +356,8 @@ class CudaLink(Link):
         """On the judge's stream: fresh inputs, a cold cache, start, gate, wait for the runner, end."""
         with torch.cuda.stream(self._stream):
             self._write_inputs(draws)
-            # Writing the inputs left them in the L2; writing twice its size of something else evicts them.
+            # Writing the inputs left them in the L2; writing several times its size of something else evicts them. It
+            # also keeps the stream busy while the host enqueues the rest, whose time is then not in the reading.
             self._flush.zero_()
             self._start.record()
             self._gate.open(self._number, self._stream.cuda_stream)
@@ -378,12 +385,14 @@ class CudaLink(Link):
 
     def _poison(self) -> None:
         """Spoil the previous burst's outputs where they lie: memory handed out again must hold no answers."""
-        for tensor in self._poisonable:
-            if tensor.numel():
-                tensor.view(-1).view(torch.uint8).fill_(POISON) if tensor.is_contiguous() else tensor.fill_(
-                    float("nan")
-                )
-        self._poisonable = []
+        for tensor in self._returned:
+            if tensor.is_contiguous() and tensor.numel():
+                tensor.view(-1).view(torch.uint8).fill_(POISON)
+            else:
+                tensor.fill_(POISON)
+        self._returned = []
+        self._imports.close()
+        self._imports = self._imports_type(self.device.index or 0)
 
     def _decode(self, node: Node, call: int) -> Any:
         from harness.worker.cuda_memory import CudaHandle, ImportRefused

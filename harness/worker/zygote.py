@@ -164,6 +164,9 @@ def main() -> None:
     """Entry of the zygote process: `python -m harness.worker.zygote FD`."""
     # One thread only while forking: numpy's BLAS would start a pool on import.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    # Importing torch's extension builder asks for a device; asked of NVML, the answer leaves CUDA untouched and the
+    # fork clean.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     sys.dont_write_bytecode = True
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     control = socket.socket(fileno=int(sys.argv[1]))

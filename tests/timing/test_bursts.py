@@ -96,3 +96,10 @@ def test_a_handful_of_outliers_or_too_few_singles_prove_nothing() -> None:
     single = [*around(rng, 100, 7), 900.0, 950.0, 1000.0]
     assert batching(single, around(rng, 100)) is None
     assert batching([900.0] * 4, around(rng, 100)) is None
+
+
+def test_singles_that_scatter_over_the_limit_prove_nothing() -> None:
+    rng = random.Random(5)
+    scattered = [rng.choice((80.0, 300.0)) for _ in range(9)] + [300.0]
+    assert batching([300.0] * 10, [100.0] * 20) is not None
+    assert batching(scattered, [100.0] * 20) is None

@@ -229,3 +229,11 @@ def test_other_refusals() -> None:
         statistics.speedup([1.0, 1.0], [1.0, 1.0], systematic=-0.1)
     with pytest.raises(ValueError, match="not an interval"):
         Interval(1.0, 1.1, 1.2)
+
+
+def test_ranks_beyond_the_extremes_go_on_at_the_mean_spacing() -> None:
+    middle, low, high = statistics.median_interval([0.0, 1.0, 2.0, 3.0])
+    # Signs about the median read - - + +: a lag-1 correlation of 1/4.
+    span = statistics.QUANTILE / 2 * math.sqrt(4 * 1.25 / 0.75)
+    assert (middle, low, high) == pytest.approx((1.5, 1.5 - span, 1.5 + span))
+    assert low < 0

@@ -79,3 +79,11 @@ def test_equal_kernels_in_two_runs_are_hardly_ever_told_apart() -> None:
     verdicts = [compare(run(), run()).verdict for _ in range(300)]
     assert sum(verdict in OPPOSITE for verdict in verdicts) <= 6
     assert verdicts.count(Verdict.SAME) > 150
+
+
+def test_each_end_of_the_ratio_takes_the_ends_that_make_it() -> None:
+    # The first may be much larger than it reads, the second much smaller: the ratio may be lower, hardly higher.
+    first, second = Interval(1.0, 0.99, 1.3), Interval(1.0, 0.8, 1.02)
+    ratio = compare(first, second, between_runs=0.0).ratio
+    assert math.log(ratio.lo) == pytest.approx(-math.hypot(math.log(1 / 0.8), math.log(1.3)))
+    assert math.log(ratio.hi) == pytest.approx(math.hypot(math.log(1.02), math.log(1 / 0.99)))

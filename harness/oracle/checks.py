@@ -1,0 +1,111 @@
+"""An output tree held against an expectation, leaf by leaf; the first refusal decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.oracle import indices
+from harness.oracle.error import measure
+from harness.oracle.exact import Reference
+from harness.oracle.expectation import Expectation, number
+from harness.oracle.explain import Case, Earlier, explain, explain_other
+from harness.oracle.fast import Fast, quick
+from harness.oracle.structure import flatten
+from harness.oracle.verdict import Finding, Weighed, weigh
+from harness.records import Status
+
+
+def full(reference: Reference, expected: Expectation, outputs: Any, earlier: Earlier, poison: float | None) -> Finding:
+    """`outputs`, of the reference's structure, against the float64 reference."""
+    got = dict(flatten(outputs))
+    dtype = reference.precision(expected.inputs)
+    error: float | None = None
+    ratio: float | None = None
+    allowance = ""
+    figures: dict[str, Any] = {"float64": expected.where, "exact_precision": expected.precision, "leaves": {}}
+    for path, native in flatten(expected.native):
+        leaf = number(got[path], dtype)
+        if path not in expected.yards or leaf is None:
+            refusal = _other(reference, expected, path, native, got[path])
+            if refusal is not None:
+                return refusal
+            continue
+        yard = expected.yards[path]
+        errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, number(native, dtype))
+        weighed = weigh(leaf, errors, yard)
+        leaf_error = errors.norm / yard.scale.spread if yard.scale.spread else errors.norm
+        leaf_ratio = errors.norm / yard.unit
+        figures["leaves"][path] = _figures(weighed, expected, path)
+        error = leaf_error if error is None else max(error, leaf_error)
+        ratio = leaf_ratio if ratio is None else max(ratio, leaf_ratio)
+        allowance = weighed.allowance or allowance
+        if weighed.refused:
+            why = explain(Case(reference, expected, path, leaf, weighed, earlier, poison))
+            evidence = {**figures, **why.evidence}
+            return Finding(Status.INCORRECT, why.reason, why.message, leaf_error, leaf_ratio, evidence=evidence)
+    return Finding(Status.PASSED, error=error, error_ratio=ratio, allowance=allowance, evidence=figures)
+
+
+def fast(reference: Reference, inputs: list[Any], native: Any, outputs: Any, limits: dict[str, Fast]) -> Finding | None:
+    """`outputs`, of the reference's structure, against its own output; None where that does not settle it."""
+    got = dict(flatten(outputs))
+    dtype = reference.precision(inputs)
+    figures = {}
+    for path, leaf in flatten(native):
+        own, given = number(leaf, dtype), number(got[path], dtype)
+        if own is None or given is None:
+            if not _equal(leaf, got[path]):
+                return None
+        elif own.numel():
+            if path not in limits:
+                return None
+            result = quick(given, own, limits[path])
+            if not result.accepted:
+                return None
+            figures[path] = {"distance": result.distance, "of_limit": result.of_limit}
+    return Finding(Status.PASSED, level="fast", evidence={"leaves": figures})
+
+
+def _other(reference: Reference, expected: Expectation, path: str, native: Any, got: Any) -> Finding | None:
+    """A refusal of an integer, boolean, text or empty leaf, if it is wrong."""
+    exact = expected.exact[path]
+    if not isinstance(native, torch.Tensor):
+        if got == native or got == exact:
+            return None
+        message = f"{path}: expected {native!r}, got {got!r}"
+        return Finding(Status.INCORRECT, "mismatch:scalar", message[:500])
+    if native.numel() == 0:
+        return None
+    wrong = indices.mismatches(got, exact, native)
+    if bool(wrong.any()):
+        wrong &= ~indices.excused(reference, expected.inputs, expected.seed, path, got, exact)
+    if not bool(wrong.any()):
+        return None
+    why = explain_other(path, got, exact.to(got.device), wrong)
+    return Finding(Status.INCORRECT, why.reason, why.message, evidence=why.evidence)
+
+
+def _equal(native: Any, got: Any) -> bool:
+    return torch.equal(native, got) if isinstance(native, torch.Tensor) else bool(native == got)
+
+
+def _figures(weighed: Weighed, expected: Expectation, path: str) -> dict[str, Any]:
+    """The figures behind a verdict, in units of the true output's spread."""
+    yard, errors = expected.yards[path], weighed.errors
+    spread = yard.scale.spread or 1.0
+    return {
+        "error": errors.norm / spread,
+        "error_ratio": errors.norm / yard.unit,
+        "limit_ratio": yard.limit / yard.unit,
+        "reference_error": yard.own / spread,
+        "lower_precision_error": None if yard.lowered is None else yard.lowered / spread,
+        "level": yard.level.name,
+        "worst": errors.worst,
+        "reference_worst": yard.reference.worst,
+        "worst_row": errors.row,
+        "likeness": weighed.likeness,
+        "over": weighed.refused,
+        "allowance": weighed.allowance,
+    }

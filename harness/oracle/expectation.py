@@ -1,0 +1,112 @@
+"""What to expect of some inputs: the exact output, the reference's own, and a yardstick for each floating leaf."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.oracle.error import SHORTEST_ROW, widened
+from harness.oracle.exact import Reference
+from harness.oracle.formats import Format, format_of
+from harness.oracle.structure import flatten
+from harness.oracle.yardstick import Runs, Yardstick, yardstick
+
+# Runs with jittered inputs for an output of a few elements, whose own error may be small by luck.
+JITTERED = 4
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What to expect of `inputs`, which must stay as they are until the last check. Leaves by path.
+
+    native: the reference's output at the problem's precision. exact: float64 results, the floating ones as
+    `error.widened` gives them. yards: the yardstick of each floating leaf. where: device, chunked or host;
+    precision: float64, or the most exact that was possible.
+    """
+
+    inputs: list[Any]
+    seed: int
+    native: Any
+    exact: dict[str, Any]
+    yards: dict[str, Yardstick]
+    where: str
+    precision: str
+
+    @property
+    def meaningful(self) -> bool:
+        """Whether the reference itself gets an answer on these inputs: finite, and well apart from its error."""
+        return all(yard.meaningful for yard in self.yards.values())
+
+
+def number(leaf: Any, dtype: torch.dtype) -> torch.Tensor | None:
+    """A floating or complex leaf as a dense tensor, a Python float as a 0-d one of `dtype`; None for any other leaf."""
+    if isinstance(leaf, float):
+        return torch.tensor(leaf, dtype=dtype)
+    if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()):
+        return leaf if leaf.layout is torch.strided else leaf.to_dense()
+    return None
+
+
+def expect(reference: Reference, inputs: list[Any], seed: int, allow: tuple[str, ...]) -> Expectation:
+    """Runs the reference: as it is, in float64, on coarser inputs, and in what other ways the output calls for."""
+    native = reference.native(inputs, seed)
+    result = reference.exact(inputs, seed, native)
+    exact, where, precision = dict(flatten(result.output)), result.where, result.precision
+    dtype = reference.precision(inputs)
+    leaves = {path: tensor for path, leaf in flatten(native) if (tensor := number(leaf, dtype)) is not None}
+    for path, leaf in leaves.items():
+        # Replaced one by one, so that two precisions of the whole output are never held at once.
+        exact[path] = _widened_like(number(exact[path], torch.float64), leaf)
+    composed = _tried(lambda: reference.composed(inputs, seed)) if result.attention else None
+    del result
+
+    few = any(leaf.numel() < SHORTEST_ROW for leaf in leaves.values())
+    relative = format_of(dtype).roundoff
+    jittered = [
+        run
+        for draw in range(JITTERED if few else 0)
+        if (run := _tried(functools.partial(reference.jittered, inputs, relative, seed, draw))) is not None
+    ]
+    lowered = functools.cache(lambda format: _tried(lambda: reference.lowered(inputs, format, seed)))
+    strict = functools.cache(lambda: _tried(lambda: reference.strict(inputs, seed)))
+
+    def leaf_of(run: dict[str, Any] | None, path: str) -> torch.Tensor | None:
+        return None if run is None else number(run[path], dtype)
+
+    def runs(path: str) -> Runs:
+        def lower(format: Format) -> torch.Tensor | None:
+            return leaf_of(lowered(format), path)
+
+        return Runs(
+            exact=exact[path],
+            native=leaves[path],
+            lowered=lower,
+            strict=lambda: leaf_of(strict(), path),
+            composed=leaf_of(composed, path),
+            jittered=tuple(tensor for run in jittered if (tensor := leaf_of(run, path)) is not None),
+        )
+
+    entering = sum(t.numel() for _, t in flatten(inputs) if isinstance(t, torch.Tensor))
+    yards = {
+        path: yardstick(runs(path), entering / leaf.numel(), allow) for path, leaf in leaves.items() if leaf.numel()
+    }
+    return Expectation(inputs, seed, native, exact, yards, where, precision)
+
+
+def _widened_like(exact: torch.Tensor | None, native: torch.Tensor) -> torch.Tensor:
+    if exact is None:
+        raise TypeError("the reference gives another kind of output in float64")
+    real = torch.view_as_real(exact.resolve_conj()) if exact.is_complex() else exact
+    return real.to(widened(native[:0] if native.dim() else native).dtype)
+
+
+def _tried(run: Callable[[], Any]) -> dict[str, Any] | None:
+    """The leaves of an optional run; None where the reference cannot do it. Foreign code may raise anything."""
+    try:
+        return dict(flatten(run()))
+    except Exception:
+        return None

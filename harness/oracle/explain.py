@@ -1,0 +1,255 @@
+"""Why an output was refused: reason words, one sentence, and figures. May run the reference again; never in a pass."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from harness.oracle import patterns, regions
+from harness.oracle.error import measure, sample, widened, wrong
+from harness.oracle.exact import Reference
+from harness.oracle.expectation import Expectation, number
+from harness.oracle.formats import BFLOAT16, FLOAT8, TF32, Format
+from harness.oracle.structure import flatten
+from harness.oracle.verdict import Weighed, correlation, limits
+
+# Elements kept of earlier outputs, to know them again when they are given for another input; and of how many.
+FINGERPRINT = 1024
+KEPT = 64
+# A lower precision explains an error of its own size within this factor either way.
+SIZE = 4.0
+# A wrong element may be found by several times what is expected, if none is over the limit of the worst.
+VISIBLE = 4.0
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`reason` for the record, `message` for people, `evidence` JSON-able and bounded."""
+
+    reason: str
+    message: str
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+
+class Earlier:
+    """A few elements of each earlier output, by path."""
+
+    def __init__(self) -> None:
+        self._kept: list[dict[str, torch.Tensor]] = []
+
+    def keep(self, output: Any) -> None:
+        tensors = {path: leaf for path, leaf in flatten(output) if isinstance(leaf, torch.Tensor) and leaf.numel()}
+        self._kept = [*self._kept, {path: _print(leaf) for path, leaf in tensors.items()}][-KEPT:]
+
+    def holds(self, path: str, got: torch.Tensor) -> bool:
+        """Whether an earlier output at `path` had the elements that `got` has."""
+        print_ = _print(got)
+        return any(path in kept and torch.equal(kept[path], print_) for kept in self._kept)
+
+
+def _print(leaf: torch.Tensor) -> torch.Tensor:
+    return patterns.at(leaf.to_dense(), sample(leaf.numel(), leaf.device, FINGERPRINT))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A refused floating leaf, and all that may tell why."""
+
+    reference: Reference
+    expected: Expectation
+    path: str
+    got: torch.Tensor
+    weighed: Weighed
+    earlier: Earlier
+    poison: float | None
+
+
+def explain(case: Case) -> Explanation:
+    """The explanation of a refused floating leaf."""
+    yard = case.expected.yards[case.path]
+    exact = case.expected.exact[case.path]
+    got = torch.view_as_real(case.got.resolve_conj()) if case.got.is_complex() else case.got
+    threshold = min(limits(yard, yard.limit).worst, VISIBLE * max(1.0, yard.limit / yard.base if yard.base else 1.0))
+    mask = wrong(got, exact, yard.scale, yard.expected, threshold).reshape(got.shape)
+    region = regions.locate(mask)
+    share = float(mask.sum()) / mask.numel()
+    evidence = {"path": case.path, "share_wrong": share, **_elements(case, got, exact, mask)}
+    if region.box:
+        evidence["wrong_within"] = region.box
+    reason, clause, more = _cause(case, got, exact, region)
+    error = case.weighed.errors.norm / (yard.scale.spread or 1.0)
+    message = (
+        f"{case.path}: {clause}; {share:.2%} of {mask.numel()} elements wrong, error {error:.2g} of the output's "
+        f"variation where the reference errs by {yard.own / (yard.scale.spread or 1.0):.2g}"
+    )
+    return Explanation(reason, message, {**evidence, **more})
+
+
+def explain_other(path: str, got: torch.Tensor, exact: torch.Tensor, mask: torch.Tensor) -> Explanation:
+    """The explanation of a refused integer or boolean leaf, whose wrong elements are those in `mask`."""
+    region = regions.locate(mask)
+    share = float(mask.sum()) / mask.numel()
+    at = int(mask.reshape(-1).to(torch.uint8).argmax())
+    evidence = {"path": path, "share_wrong": share, "first": _element(got, exact, at), "wrong_within": region.box}
+    word = region.word or "integers"
+    clause = region.sentence or "values differ"
+    message = f"{path}: {clause}; {share:.2%} of {mask.numel()} {str(got.dtype).removeprefix('torch.')} elements wrong"
+    return Explanation(f"mismatch:{word}", message, evidence)
+
+
+def _cause(
+    case: Case, got: torch.Tensor, exact: torch.Tensor, region: regions.Region
+) -> tuple[str, str, dict[str, Any]]:
+    """Reason, clause and figures: of the most telling cause that fits."""
+    stale = _unwritten(case, got, exact, region)
+    if stale is not None:
+        return stale
+    if case.weighed.errors.broken:
+        return _broken(got, region)
+    pattern = patterns.recognise(got, exact)
+    if pattern is not None and pattern.word in ("zeros", "constant"):
+        return f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence
+    if case.earlier.holds(case.path, case.got):
+        return "mismatch:earlier_output", "this is the right output for an earlier input", {}
+    for position, value in enumerate(case.expected.inputs):
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and patterns.same_as(got, value, exact):
+            return "mismatch:input_returned", f"this is input {position}", {}
+    if pattern is not None:
+        return f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence
+    mode = _other_mode(case)
+    if mode is not None:
+        return mode
+    if not region.word:
+        precision = _precision(case, exact)
+        if precision is not None:
+            return precision
+    if region.word:
+        return f"mismatch:{region.word}", region.sentence, {}
+    return "mismatch", "no pattern found", {}
+
+
+def _unwritten(
+    case: Case, got: torch.Tensor, exact: torch.Tensor, region: regions.Region
+) -> tuple[str, str, dict[str, Any]] | None:
+    """Elements that still hold the poison, bit for bit, where the right answer is something else."""
+    if case.poison is None or got.is_complex() or got.element_size() not in _BITS:
+        return None
+    integer = _BITS[got.element_size()]
+    value = torch.tensor(case.poison, dtype=got.dtype, device=got.device)
+    held = got.contiguous().view(integer) == value.view(integer)
+    count = int(held.sum())
+    if not count or count < 0.001 * got.numel():
+        return None
+    share = count / got.numel()
+    if share > regions.WHOLE:
+        return "unwritten", "never written: it still holds what it was filled with", {"share_unwritten": share}
+    place = regions.locate(held)
+    word = f"unwritten:{place.word}" if place.word else "unwritten"
+    clause = f"never written: {place.sentence or f'{share:.2%} of the elements'}"
+    return word, clause, {"share_unwritten": share, "unwritten_within": place.box}
+
+
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _broken(got: torch.Tensor, region: regions.Region) -> tuple[str, str, dict[str, Any]]:
+    nans, infinities = int(torch.isnan(got).sum()), int(torch.isinf(got).sum())
+    if not nans and not infinities:
+        return "mismatch:finite", "finite where the reference is NaN or infinite", {}
+    word = "nan" if nans else "inf"
+    everywhere = max(nans, infinities) >= regions.WHOLE * got.numel()
+    place = f" in {region.sentence}" if region.sentence and not everywhere else ""
+    clause = f"{'all' if everywhere else nans or infinities} elements are {'NaN' if nans else 'infinite'}{place}"
+    reason = f"{word}:{region.word}" if region.word and not everywhere else word
+    return reason, clause, {"nan": nans, "inf": infinities}
+
+
+def _other_mode(case: Case) -> tuple[str, str, dict[str, Any]] | None:
+    """Whether the output is right for the reference in the other mode: eval where it is in train mode, or so."""
+    training = case.reference.module.training
+    try:
+        other = case.reference.native(case.expected.inputs, case.expected.seed, training=not training)
+    except Exception:
+        return None
+    leaf = dict(flatten(other)).get(case.path)
+    exact = None if leaf is None else number(leaf, case.got.dtype)
+    yard = case.expected.yards[case.path]
+    if exact is None or exact.shape != case.got.shape:
+        return None
+    errors = measure(case.got, widened(exact), yard.scale, yard.expected)
+    # The other mode's output has an error of its own, as large as the reference's.
+    if errors.broken or errors.norm > yard.limit + yard.own or errors.norm > case.weighed.errors.norm / 4:
+        return None
+    here, there = ("train", "eval") if training else ("eval", "train")
+    return f"mismatch:{there}_mode", f"matches the reference in {there} mode, not in {here} mode", {}
+
+
+def _precision(case: Case, exact: torch.Tensor) -> tuple[str, str, dict[str, Any]] | None:
+    """Whether the error is that of a lower precision: goes along with it, or is of its size and spread evenly."""
+    yard, errors = case.expected.yards[case.path], case.weighed.errors
+    places = sample(exact.numel(), case.got.device, patterns.SAMPLES)
+    true = patterns.at(exact, places)
+    error = patterns.at(widened(case.got), places) - true
+    own = patterns.at(widened(_native(case)), places)
+    sizes = {}
+    best, likeness = None, 0.0
+    for format in (TF32, BFLOAT16, FLOAT8):
+        if format.bits >= yard.level.bits:
+            continue
+        run = _lowered(case, format)
+        if run is None:
+            continue
+        values = patterns.at(widened(run), places)
+        moved = values - own
+        sizes[format] = float((values - true).square().mean().sqrt())
+        alike = abs(correlation(error, moved)) if error.numel() >= 256 else 0.0
+        if alike > max(likeness, 0.3):
+            best, likeness = format, alike
+    evidence = {"lower_precision": {format.name: size / (yard.scale.spread or 1.0) for format, size in sizes.items()}}
+    if best is not None:
+        clause = f"errors of {best.name} (correlation {likeness:.2f} with the reference on inputs rounded to it)"
+        return "precision_downgrade", clause, {**evidence, "likeness": likeness, "format": best.name}
+    even = errors.row <= 16 * errors.scaled
+    within = [format for format, size in sizes.items() if size / SIZE <= errors.norm <= SIZE * size]
+    if even and within:
+        nearest = min(within, key=lambda format: abs(math.log(errors.norm / sizes[format])))
+        clause = f"errors of the size that {nearest.name} has, spread evenly"
+        return "precision_downgrade", clause, {**evidence, "format": nearest.name}
+    return None
+
+
+def _native(case: Case) -> torch.Tensor:
+    leaf = number(dict(flatten(case.expected.native))[case.path], case.got.dtype)
+    assert leaf is not None
+    return leaf
+
+
+def _lowered(case: Case, format: Format) -> torch.Tensor | None:
+    try:
+        run = case.reference.lowered(case.expected.inputs, format, case.expected.seed)
+    except Exception:
+        return None
+    return number(dict(flatten(run))[case.path], case.got.dtype)
+
+
+def _elements(case: Case, got: torch.Tensor, exact: torch.Tensor, mask: torch.Tensor) -> dict[str, Any]:
+    """The first wrong element and the worst one."""
+    found = {"worst": _element(got, exact, case.weighed.errors.index)}
+    if bool(mask.any()):
+        found["first"] = _element(got, exact, int(mask.reshape(-1).to(torch.uint8).argmax()))
+    return found
+
+
+def _element(got: torch.Tensor, exact: torch.Tensor, flat: int) -> dict[str, Any]:
+    index = [int(i) for i in torch.unravel_index(torch.tensor(flat), got.shape)] if got.dim() else []
+    place = tuple(index)
+    return {"index": index, "expected": _plain(exact[place]), "got": _plain(got[place])}
+
+
+def _plain(value: torch.Tensor) -> Any:
+    """A JSON value: NaN and infinities as words."""
+    item = value.item()
+    return str(item) if isinstance(item, float) and not math.isfinite(item) else item

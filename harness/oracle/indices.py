@@ -1,0 +1,121 @@
+"""Integer and boolean outputs: exact, but for decisions that rounding makes.
+
+An index from argmax or sort may differ between two right answers where the values it chooses between are nearer to
+each other than rounding. Where the index comes straight out of such an operator, the float64 values themselves are
+looked up and compared. Elsewhere (thresholds, rounding to integers) an element is undecided if the reference changes
+its own mind when its inputs move by a few roundings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.oracle.error import rms
+from harness.oracle.exact import Reference
+from harness.oracle.float64 import Operation
+from harness.oracle.formats import format_of
+from harness.oracle.structure import flatten
+
+# The dimension's position among the arguments, and its default.
+_CHOOSERS: dict[str, tuple[int, int | None]] = {
+    "aten::argmax": (1, None),
+    "aten::argmin": (1, None),
+    "aten::max": (1, None),
+    "aten::min": (1, None),
+    "aten::topk": (2, -1),
+    "aten::sort": (1, -1),
+    "aten::argsort": (1, -1),
+    "aten::kthvalue": (2, -1),
+    "aten::median": (1, -1),
+}
+
+# Values chosen between may each be off by the rounding that the reference itself shows; the largest of many such
+# errors is about six times their root mean square.
+TIE = 8.0
+# Inputs moved by this many roundings, this many times: a two-way tie goes unnoticed once in 2^5.
+JITTER = 4.0
+DRAWS = 5
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choosing operator's float64 operand, the dimension (None: of the flattened operand) and the margin within
+    which two of its values count as equal."""
+
+    values: torch.Tensor
+    dim: int | None
+    margin: float
+    unique: bool
+
+
+def mismatches(got: torch.Tensor, exact: torch.Tensor, native: torch.Tensor) -> torch.Tensor:
+    """A mask of the elements that equal neither the float64 reference nor the reference at its own precision."""
+    return (got != exact.to(got.device)) & (got != native)
+
+
+def excused(
+    reference: Reference, inputs: list[Any], seed: int, path: str, got: torch.Tensor, exact: torch.Tensor
+) -> torch.Tensor:
+    """A mask of the elements of the output at `path` where any right answer may differ (see the module's text)."""
+    choice = _choice(reference, inputs, seed, path)
+    if choice is not None:
+        return _ties(choice, got, exact.to(got.device))
+    return _undecided(reference, inputs, seed, path, got)
+
+
+def _choice(reference: Reference, inputs: list[Any], seed: int, path: str) -> Choice | None:
+    """The operator that made the output at `path`, found by the memory it wrote, in float64 and native runs alike."""
+    keep = frozenset(_CHOOSERS)
+    exact = _maker(*reference.recorded(inputs, seed, torch.float64, keep), path)
+    native = _maker(*reference.recorded(inputs, seed, reference.precision(inputs), keep), path)
+    if exact is None or native is None:
+        return None
+    wide, narrow = exact.args[0], native.args[0]
+    if wide.shape != narrow.shape:
+        return None
+    margin = TIE * rms(narrow.to(wide.dtype) - wide) if wide.is_floating_point() else 0.0
+    position, default = _CHOOSERS[exact.name]
+    dim = exact.args[position] if len(exact.args) > position else exact.kwargs.get("dim", default)
+    return Choice(wide, dim, margin, exact.name in ("aten::topk", "aten::sort", "aten::argsort"))
+
+
+def _maker(output: Any, seen: list[Operation], path: str) -> Operation | None:
+    leaf = dict(flatten(output)).get(path)
+    if not isinstance(leaf, torch.Tensor):
+        return None
+    for operation in reversed(seen):
+        for _, result in flatten(operation.result):
+            if result.data_ptr() == leaf.data_ptr() and result.numel() == leaf.numel() and result.dtype == leaf.dtype:
+                return operation
+    return None
+
+
+def _ties(choice: Choice, got: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    values = choice.values if choice.dim is not None else choice.values.reshape(-1)
+    dim = choice.dim if choice.dim is not None else 0
+    length = values.shape[dim]
+    # An index without its dimension (argmax) gets it back, so that both fit gather.
+    shape = list(values.shape)
+    shape[dim] = got.numel() * length // max(1, values.numel())
+    inside = (got >= 0) & (got < length)
+    chosen = values.gather(dim, got.clamp(0, length - 1).reshape(shape).long())
+    right = values.gather(dim, exact.reshape(shape).long())
+    tied = ((chosen - right).abs() <= choice.margin) | (chosen == right)
+    if choice.unique:
+        ordered, order = got.reshape(shape).sort(dim)
+        again = torch.zeros_like(tied)
+        again.narrow(dim, 1, shape[dim] - 1).copy_(ordered.diff(dim=dim) == 0)
+        tied &= ~torch.zeros_like(tied).scatter(dim, order, again)
+    return tied.reshape(got.shape) & inside
+
+
+def _undecided(reference: Reference, inputs: list[Any], seed: int, path: str, got: torch.Tensor) -> torch.Tensor:
+    """Where the native output changes under jittered inputs, and `got` is among or between the values seen."""
+    relative = JITTER * format_of(reference.precision(inputs)).roundoff
+    outputs = [dict(flatten(reference.jittered(inputs, relative, seed, draw)))[path] for draw in range(DRAWS)]
+    seen = torch.stack([output.to(torch.int64) for output in outputs])
+    low, high = seen.amin(0), seen.amax(0)
+    return (low < high) & (got >= low) & (got <= high)

@@ -1,0 +1,130 @@
+"""Is it right? One `Oracle` a problem: what to expect of some inputs, and whether an output is that.
+
+The full check compares with the float64 reference, the fast one with the reference's own output; what the fast check
+does not accept goes to the full one, so it only ever saves time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from harness.oracle import checks, expectation, formats
+from harness.oracle.error import rms, widened
+from harness.oracle.exact import Reference
+from harness.oracle.expectation import Expectation, number
+from harness.oracle.explain import Earlier
+from harness.oracle.fast import Fast
+from harness.oracle.stress import SETS, Stress
+from harness.oracle.structure import compare, flatten
+from harness.oracle.verdict import Finding
+from harness.records import Status
+
+# A reference that differs from itself by this many times its error, from the same generator state, is random.
+RANDOM = 4.0
+
+
+class InvalidReference(Exception):
+    """The problem can judge nobody: `reason` is a word, `str()` a sentence."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The reference's output for `inputs`, all that the fast check needs; `inputs` as in `Expectation`."""
+
+    inputs: list[Any]
+    seed: int
+    native: Any
+
+
+class Oracle:
+    """Knows one reference module, in the mode and precision it is in, and never changes it.
+
+    `allow` names lower precisions that candidates may use (tf32, bf16, fp16). `memory_limit` in bytes replaces the
+    device's free memory in the decision where float64 runs. Outputs are expected on the device of the inputs.
+    """
+
+    def __init__(self, module: nn.Module, allow: tuple[str, ...] = (), memory_limit: int | None = None) -> None:
+        unknown = set(allow) - set(formats.ALLOWABLE)
+        if unknown:
+            raise ValueError(f"no such precision: {', '.join(sorted(unknown))}; valid: {', '.join(formats.ALLOWABLE)}")
+        self.reference = Reference(module, memory_limit)
+        self.allow = allow
+        self._fast: dict[str, Fast] = {}
+        self._earlier = Earlier()
+        self._steady = False
+
+    def expect(self, inputs: list[Any], seed: int = 0) -> Expectation:
+        """What the full check compares with, for drawn inputs; `seed` sets the generators before each run.
+
+        Raises InvalidReference where the reference differs from itself or gives no number at all.
+        """
+        expected = expectation.expect(self.reference, inputs, seed, self.allow)
+        if not self._steady:
+            self._require_steady(expected)
+            self._steady = True
+        for path, yard in expected.yards.items():
+            self._fast[path] = Fast.of(yard).stricter(self._fast.get(path))
+        self._earlier.keep(expected.native)
+        return expected
+
+    def glance(self, inputs: list[Any], seed: int = 0) -> Glance:
+        """What the fast check compares with: one run of the reference. Useful after an `expect` on like inputs."""
+        return Glance(inputs, seed, self.reference.native(inputs, seed))
+
+    def stress(self, drawn: list[Any], seed: int = 0) -> Iterator[tuple[Stress, Expectation]]:
+        """The stress sets on which the reference is defined and meaningful, each with what to expect, one at a time.
+
+        Where the reference raises, overflows, or errs by a tenth of its output's variation, nobody can be blamed.
+        """
+        for position, proposed in enumerate(SETS):
+            try:
+                inputs = proposed.inputs(drawn, seed + position)
+                expected = expectation.expect(self.reference, inputs, seed, self.allow)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:
+                # Foreign code on inputs it was not written for.
+                continue
+            if expected.meaningful:
+                yield proposed, expected
+
+    def check(self, expected: Expectation | Glance, outputs: Any, poison: float | None = None) -> Finding:
+        """Whether `outputs` is right for the expectation's inputs; `poison` is what unwritten elements hold."""
+        fault = compare(expected.native, outputs)
+        if fault is not None:
+            return Finding(Status.INCORRECT, fault.reason, fault.message)
+        if isinstance(expected, Glance):
+            finding = checks.fast(self.reference, expected.inputs, expected.native, outputs, self._fast)
+            if finding is not None:
+                return finding
+            expected = expectation.expect(self.reference, expected.inputs, expected.seed, self.allow)
+        return checks.full(self.reference, expected, outputs, self._earlier, poison)
+
+    def _require_steady(self, expected: Expectation) -> None:
+        """A number at all, and the same one again."""
+        again = dict(flatten(self.reference.native(expected.inputs, expected.seed)))
+        dtype = self.reference.precision(expected.inputs)
+        for path, native in flatten(expected.native):
+            first, second = number(native, dtype), number(again[path], dtype)
+            yard = expected.yards.get(path)
+            if first is None or second is None or yard is None:
+                if isinstance(native, torch.Tensor) and not torch.equal(native, again[path]):
+                    raise InvalidReference("random", f"the reference's {path} differs from call to call")
+                continue
+            difference = widened(second) - widened(first)
+            finite = torch.isfinite(difference)
+            if not bool(finite.any()):
+                raise InvalidReference("non_finite", f"the reference's {path} has no finite element")
+            if rms(difference[finite]) > RANDOM * yard.base:
+                raise InvalidReference(
+                    "random", f"the reference's {path} differs from call to call by more than rounding"
+                )

@@ -1,0 +1,108 @@
+"""From errors to a verdict. Every constant of the oracle's justice is here, with the reason for its value.
+
+All errors are root mean squares. A candidate's error is compared with `base`, the error that a sound algorithm at the
+problem's precision has on this very problem (`yardstick.py` measures it), and with `lowered`, the error that the
+reference gets from inputs rounded to the next coarser format. The figures quoted are in docs/oracle.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# 16-bit outputs, and references that compute in TF32: rounding of the output dominates, so honest kernels lie within
+# 1 to 2.2 of the base (1.9 for attention with scores and probabilities stored in fp16), and bf16 in place of fp16 at
+# 6 to 8, fp8 in place of bf16 at 16.
+TIGHT = 3.0
+
+# The error of the composed form of attention, where the reference uses a fused kernel, is itself an honest kernel's.
+COMPOSED = 1.5
+
+# Float32: honest kernels lie between 1 (another order of summation), 12 (three TF32 products with high and low parts)
+# and 20 to 50 (one running sum against a blocked one), while TF32 and bf16 lie at `lowered` or half of it when only
+# one operand or one layer is rounded. So the limit is a quarter of `lowered` ...
+DOWNGRADE = 4.0
+# ... but no more than this many times the base: what errs more has no float32 reason to, even if TF32 is far away;
+BROAD = 64.0
+# and no less than this many, unless that reaches half of `lowered`.
+HONEST = 16.0
+
+# A plain running sum of n float32 numbers errs by 0.22 to 0.34 sqrt(n) roundoffs (uniform, normal; n to 1e6), where
+# torch's own sum stays below 2 whatever n is. Longer ones than `LONGEST` no sound kernel leaves to one accumulator.
+SERIAL = 0.5
+LONGEST = 1 << 20
+
+# One per cent of noise is never right, however ill-conditioned the problem: half of that is the most, unless the
+# reference errs as much itself.
+NOISE = 0.005
+
+# The mean of the output along one dimension errs by the variation along it. An answer must be nearer than this share
+# of it, or it has not been shown to depend on that dimension; where the reference resolves it (twice its base).
+AXIS = 0.6
+RESOLVED = 2.0
+
+# Rows and elements: how much further the worst of them may go than the norm does, against the reference's own worst.
+# An honest kernel's worst element of 1e8 is at 6 of its own root mean squares, as is the reference's.
+SPREAD = 2.0
+# What the reference's figures count as at the least, since a short or a lucky output shows less than its share.
+LEAST_SCALED, LEAST_ROW, LEAST_WORST = 0.5, 1.0, 4.0
+
+# The signature of a lower precision: the error goes along with the one that the reference gets from rounded inputs.
+# 0.3 is 19 standard deviations from chance at the least number of elements, and below the 0.5 to 0.7 that truncation,
+# or rounding of one operand of two, still shows.
+SIGNATURE = 0.3
+SIGNATURE_LEAST = 4096
+SIGNATURE_ABOVE = 2.0
+
+# A reference that errs by this many times more than float32 would computes in a lower precision than its dtype.
+COARSE = 8.0
+
+# Above this share of the output's variation, the reference's own error leaves nothing to judge by.
+MEANINGFUL = 0.1
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the limit is set from: absolute errors, `size` and `axis` of the output (see `error.Scale`).
+
+    `lowered` is None where the reference could not be run on coarser inputs.
+    """
+
+    base: float
+    lowered: float | None
+    composed: float
+    serial: float
+    size: float
+    axis: float
+    tight: bool
+
+
+def serial_error(shrink: float, unit: float) -> float:
+    """The error allowed to a running sum, where `shrink` inputs go into each output and one rounding costs `unit`."""
+    return SERIAL * math.sqrt(max(1.0, min(shrink, LONGEST))) * unit
+
+
+def limit(facts: Facts) -> float:
+    """The largest error that counts as rounding at the problem's precision."""
+    if facts.tight:
+        allowed = TIGHT * facts.base
+    elif facts.lowered is None:
+        allowed = HONEST * facts.base
+    elif facts.lowered < HONEST * facts.base:
+        # Lower precision hardly hurts on these inputs, so errors cannot tell it. Others, or the signature, must.
+        allowed = BROAD * facts.base
+    else:
+        quarter = min(facts.lowered / DOWNGRADE, BROAD * facts.base)
+        allowed = max(quarter, min(HONEST * facts.base, facts.lowered / 2))
+    return _capped(max(allowed, facts.serial, COMPOSED * facts.composed), max(facts.base, facts.composed), facts)
+
+
+def limit_allowed(facts: Facts, error: float) -> float:
+    """The same when a lower precision is allowed with which the reference errs by `error`."""
+    base = max(facts.base, error)
+    return _capped(TIGHT * base, base, facts)
+
+
+def _capped(allowed: float, base: float, facts: Facts) -> float:
+    allowed = min(allowed, max(NOISE * facts.size, TIGHT * base))
+    return min(allowed, max(AXIS * facts.axis, RESOLVED * base))

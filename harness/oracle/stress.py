@@ -1,0 +1,138 @@
+"""Inputs beyond the drawn ones, made from them: what a kernel that is right for one kind of numbers gets wrong.
+
+Only floating tensors change; indices, labels, masks, shapes and scalars stay. Each set is a proposal: whether the
+reference is defined and meaningful on it is for `Oracle.stress` to find out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.oracle.structure import convert
+
+
+@dataclass(frozen=True)
+class Stress:
+    """A named set. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn."""
+
+    name: str
+    make: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+    binding: bool = True
+
+    def inputs(self, drawn: list[Any], seed: int) -> list[Any]:
+        """New inputs from drawn ones, which stay as they are. Every tensor has its own draws from `seed`."""
+        generators: dict[torch.device, torch.Generator] = {}
+
+        def change(tensor: torch.Tensor) -> torch.Tensor:
+            if not tensor.is_floating_point() or tensor.numel() == 0:
+                return tensor
+            device = tensor.device
+            generator = generators.setdefault(device, torch.Generator(device).manual_seed(seed))
+            return self.make(tensor, generator)
+
+        changed: list[Any] = convert(list(drawn), change)
+        return changed
+
+
+def _scaled(power: int) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    # Powers of two: the digits stay, so a reference that is homogeneous errs the same.
+    return lambda tensor, _: tensor * 2.0**power
+
+
+def _signs(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Random signs: sums of positive numbers, in which errors drown, become sums of mixed ones."""
+    coin = torch.randint(0, 2, tensor.shape, generator=generator, device=tensor.device, dtype=torch.int8)
+    return torch.where(coin == 0, tensor, -tensor)
+
+
+def _constant_rows(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    return tensor if tensor.dim() == 0 else tensor[..., :1].expand_as(tensor).contiguous()
+
+
+def _dominant(position: str) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """One element in each row 64 times as large as the row's largest: at a random place, first, or last.
+
+    A sum is then that element, so what it was rounded to shows, as does a tail that was cut off.
+    """
+
+    def make(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        if tensor.dim() == 0:
+            return tensor
+        length = tensor.shape[-1]
+        if position == "random":
+            shape = (*tensor.shape[:-1], 1)
+            place = torch.randint(length, shape, generator=generator, device=tensor.device)
+        else:
+            place = torch.full((*tensor.shape[:-1], 1), 0 if position == "first" else length - 1, device=tensor.device)
+        value = tensor.gather(-1, place)
+        largest = tensor.abs().amax(-1, keepdim=True)
+        # The digits are the element's own: a power of two would survive any rounding.
+        value = torch.where(value < 0, -1.0, 1.0) * (largest + value.abs()) * 32
+        return tensor.scatter(-1, place, value.to(tensor.dtype))
+
+    return make
+
+
+def _one_hot(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if tensor.dim() == 0:
+        return tensor
+    place = torch.randint(tensor.shape[-1], (*tensor.shape[:-1], 1), generator=generator, device=tensor.device)
+    return torch.zeros_like(tensor).scatter(-1, place, tensor.gather(-1, place))
+
+
+def _sorted(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    return tensor if tensor.dim() == 0 else tensor.sort(-1).values
+
+
+def _rolled(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    """Batch entries in another order: what was right by position is not."""
+    return tensor if tensor.dim() == 0 else tensor.roll(1, 0)
+
+
+def _tiny(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    """Scaled by a power of two to the lower end of the dtype's range, where a product of two still is a number."""
+    info = torch.finfo(tensor.dtype)
+    power = {torch.float16: -9, torch.float64: -400}.get(tensor.dtype, -50)
+    return tensor * 2.0**power if info.bits >= 16 else tensor
+
+
+def _subnormal(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    """Scaled to subnormal numbers, which fast-math flushes to zero."""
+    power = {torch.float16: -16, torch.float64: -1030}.get(tensor.dtype, -130)
+    return tensor * 2.0 ** (power / 2) * 2.0 ** (power / 2)
+
+
+def _special(value: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    def make(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        if tensor.dim() == 0:
+            return tensor
+        place = torch.randint(tensor.shape[-1], (*tensor.shape[:-1], 1), generator=generator, device=tensor.device)
+        return tensor.scatter(-1, place, value)
+
+    return make
+
+
+SETS = (
+    Stress("scaled_up", _scaled(3)),
+    Stress("scaled_far_up", _scaled(7)),
+    Stress("scaled_down", _scaled(-7)),
+    Stress("signs", _signs),
+    Stress("negated", lambda tensor, _: -tensor),
+    Stress("constant_rows", _constant_rows),
+    Stress("dominant", _dominant("random")),
+    Stress("dominant_first", _dominant("first")),
+    Stress("dominant_last", _dominant("last")),
+    Stress("one_hot", _one_hot),
+    Stress("sorted", _sorted),
+    Stress("rolled", _rolled),
+    Stress("tiny", _tiny),
+    Stress("subnormal", _subnormal, binding=False),
+    Stress("minus_infinity", _special(-float("inf")), binding=False),
+    Stress("infinity", _special(float("inf")), binding=False),
+    Stress("nan", _special(float("nan")), binding=False),
+)
+BY_NAME = {stress.name: stress for stress in SETS}

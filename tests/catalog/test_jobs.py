@@ -1,0 +1,140 @@
+"""Discovery and the matrix, over files in folders of any place."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.catalog import jobs, problems, solutions
+from harness.config import Config, Pattern
+from harness.errors import UsageError
+
+PROBLEM = """
+import torch
+PRECISION = "float16"
+VARIANTS = {"small": {"size": 2}}
+size = 8
+class Model(torch.nn.Module): pass
+def get_inputs(): return []
+def get_init_inputs(): return []
+"""
+FOREIGN = PROBLEM.replace('PRECISION = "float16"\n', "").replace('VARIANTS = {"small": {"size": 2}}\n', "")
+SURROUNDINGS = {"device": "none", "torch": "0"}
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def tree(tmp_path):
+    put(tmp_path / "problems/math/relu.py", PROBLEM)
+    put(tmp_path / "bench/level1/19_ReLU.py", FOREIGN)
+    put(tmp_path / "bench/level1/helper.py", "x = 1\n")
+    put(tmp_path / "solutions/math/relu/fast.py", '"""Fast one.\n\nMore."""\n')
+    put(tmp_path / "solutions/math/relu/slow.py", "")
+    put(tmp_path / "mine/level1/19_ReLU/first.py", "")
+    return tmp_path
+
+
+def config(tree: Path, **changes) -> Config:
+    defaults = {"problems": [str(tree / "problems")], "solutions": [str(tree / "solutions")]}
+    return Config(**(defaults | changes))
+
+
+def titles(tree: Path, **changes) -> list[str]:
+    return [job.title for job in jobs.plan(config(tree, **changes), SURROUNDINGS).jobs]
+
+
+def test_a_problem_s_id_is_its_last_two_path_parts(tree):
+    found = problems.discover([str(tree / "problems"), str(tree / "bench")])
+    assert [problem.id for problem in found] == ["level1/19_ReLU", "math/relu"]
+    assert [problem.precision for problem in found] == ["float32", "float16"]
+
+
+def test_foreign_files_pair_by_path_whatever_the_root(tree):
+    found = titles(tree, problems=[str(tree / "bench")], solutions=[str(tree / "mine")])
+    assert found == ["level1/19_ReLU default float32 first"]
+
+
+def test_captions_are_the_first_docstring_line(tree):
+    assert [one.caption for one in solutions.discover([str(tree / "solutions")])] == ["Fast one.", ""]
+
+
+def test_the_matrix_multiplies_and_excludes(tree):
+    found = titles(
+        tree,
+        variants=["default", "small"],
+        precisions=["default", "float32"],
+        exclude=[Pattern(variant="small", candidate="slow"), Pattern(precision="float32", variant="default")],
+    )
+    assert found == [
+        "math/relu default float16 fast",
+        "math/relu default float16 slow",
+        "math/relu small float16 fast",
+        "math/relu small float32 fast",
+    ]
+    assert titles(tree, include=[Pattern(candidate="s*")]) == ["math/relu default float16 slow"]
+
+
+def test_a_config_can_define_variants_for_foreign_files(tree):
+    found = jobs.plan(
+        config(
+            tree,
+            problems=[str(tree / "bench")],
+            solutions=[str(tree / "mine")],
+            variants=["tiny"],
+            define_variants={"level1/*": {"tiny": {"size": 1}}},
+        ),
+        SURROUNDINGS,
+    )
+    assert found.jobs[0].overrides == {"size": 1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"variants": ["smal"]}, "no problem has the variant 'smal'; did you mean 'small'?"),
+        ({"precisions": ["float61"]}, "unknown precision 'float61'; did you mean 'float64'?"),
+        ({"include": [Pattern(problem="nothing/*")]}, "include and exclude leave none of 2 jobs"),
+        ({"problems": ["/nonexistent/x"]}, "'/nonexistent/x' matches no Python file or folder"),
+        (
+            {"define_variants": {"*": {"tiny": {"sise": 1}}}, "variants": ["tiny"]},
+            "sets 'sise', which the module does not",
+        ),
+    ],
+)
+def test_mistakes_are_sentences(tree, changes, sentence):
+    with pytest.raises(UsageError) as raised:
+        titles(tree, **changes)
+    assert sentence in str(raised.value)
+
+
+def test_two_files_of_one_id_are_refused(tree):
+    put(tree / "other/math/relu.py", PROBLEM)
+    with pytest.raises(UsageError, match="two problems are called math/relu"):
+        problems.discover([str(tree / "problems"), str(tree / "other")])
+
+
+def test_a_broken_problem_is_found_with_its_fault(tree):
+    put(tree / "problems/math/broken.py", "class Model:\n    pass\n")
+    put(tree / "problems/math/torn.py", "class Model(:\n")
+    faults = {problem.id: problem.fault for problem in problems.discover([str(tree / "problems")])}
+    assert faults["math/broken"] == "broken.py defines no get_inputs and no get_init_inputs"
+    assert "torn.py:1" in faults["math/torn"]
+
+
+def test_keys_follow_content_not_place(tree):
+    def keys(**changes):
+        return {job.candidate.name: job.key for job in jobs.plan(config(tree, **changes), SURROUNDINGS).jobs}
+
+    before = keys()
+    assert keys() == before
+    put(tree / "solutions/math/relu/fast.py", '"""Faster."""\n')
+    after = keys()
+    assert after["slow"] == before["slow"]
+    assert after["fast"] != before["fast"]
+    assert not set(keys(baseline="other").values()) & set(after.values())
+    put(tree / "problems/math/relu.py", PROBLEM + "\n")
+    assert not set(keys().values()) & set(after.values())

@@ -1,0 +1,59 @@
+"""Problem and solution files as modules: overrides, entry classes, and faults with their lines."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.catalog import modules
+from harness.catalog.modules import LoadFault
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "module.py"
+    path.write_text(text)
+    return path
+
+
+def test_overrides_reach_derived_constants(tmp_path):
+    path = write(tmp_path, "rows = 4\ncolumns, depth = 5, 6\nscale: float = 1.0\ntotal = rows * columns * depth\n")
+    module = modules.execute(path, {"rows": 10, "depth": 7, "scale": 0.5})
+    assert (module.total, module.scale) == (10 * 5 * 7, 0.5)
+
+
+def test_a_constant_assigned_twice_stays_overridden(tmp_path):
+    module = modules.execute(write(tmp_path, "rows = 4\nhalf = rows // 2\nrows = 8\n"), {"rows": 20})
+    assert (module.rows, module.half) == (20, 10)
+
+
+def test_lines_of_an_overridden_module_are_the_file_s_own(tmp_path):
+    path = write(tmp_path, "rows = 4\n\n\ndef fail():\n    raise ValueError\n")
+    module = modules.execute(path, {"rows": 5})
+    with pytest.raises(ValueError) as raised:
+        module.fail()
+    assert raised.traceback[-1].lineno + 1 == 5
+
+
+def test_two_modules_of_one_file_do_not_know_each_other(tmp_path):
+    path = write(tmp_path, "values = []\n")
+    first, second = modules.execute(path), modules.execute(path)
+    first.values.append(1)
+    assert second.values == []
+
+
+def test_a_syntax_error_has_its_line(tmp_path):
+    with pytest.raises(LoadFault, match=r"module\.py:2") as raised:
+        modules.execute(write(tmp_path, "a = 1\nb = = 2\n"))
+    assert (raised.value.reason, raised.value.line) == ("syntax_error", 2)
+
+
+def test_the_first_entry_that_is_a_class_is_taken(tmp_path):
+    module = modules.execute(write(tmp_path, "class Model: pass\nModelNew = None\n"))
+    assert modules.entry_class(module, ("ModelNew", "Model")).__name__ == "Model"
+    with pytest.raises(LoadFault, match="defines no class ModelNew"):
+        modules.entry_class(module, ("ModelNew",))
+
+
+def test_computed_constants_are_no_literals(tmp_path):
+    tree = modules.parse(write(tmp_path, "VARIANTS = dict(a=1)\n"))
+    with pytest.raises(ValueError, match="VARIANTS must be a literal"):
+        modules.literal(tree, "VARIANTS")

@@ -1,0 +1,54 @@
+"""What several tests share: the specimens, and runs of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from rich.console import Console
+
+from harness import session
+from harness.config import Config, Limits, Pattern, TimingConfig
+from harness.records import Record
+
+CORPUS = Path(__file__).parent / "corpus"
+
+# Enough pairs for an interval, not for a precise one.
+QUICK = TimingConfig(budget_s=2.0, min_pairs=4, max_pairs=4, burst_ms=1.0)
+
+
+def corpus_config(*candidates: str, **changes) -> Config:
+    """A config over the specimens named, on the CPU."""
+    return Config(
+        problems=[str(CORPUS / "problems")],
+        solutions=[str(CORPUS / "solutions")],
+        include=[Pattern(candidate=name) for name in candidates],
+        device=changes.pop("device", "cpu"),
+        timing=QUICK,
+        limits=Limits(call_s=5.0, first_call_s=10.0, load_s=60.0),
+        **changes,
+    )
+
+
+@pytest.fixture
+def evaluate(tmp_path) -> Callable[..., dict[str, Record]]:
+    """Run specimens by name and return their records by name."""
+
+    def run(*candidates: str, **changes) -> dict[str, Record]:
+        console = Console(file=open(tmp_path / "console", "w"), width=200)  # noqa: SIM115 - closed with the test
+        with console.file:
+            records = session.run(corpus_config(*candidates, **changes), tmp_path / "run", console, command=["test"])
+        return {record.candidate: record for record in records}
+
+    return run
+
+
+def manifest() -> dict[str, dict[str, str]]:
+    """Expected status and reason of each specimen."""
+    return yaml.safe_load((CORPUS / "manifest.yaml").read_text())["toy/scale"]
+
+
+def dump_config(config: Config, path: Path) -> Path:
+    path.write_text(yaml.safe_dump(msgspec.to_builtins(config)))
+    return path

@@ -1,0 +1,5 @@
+"""Ends its process while it is being imported."""
+
+import os
+
+os._exit(3)

@@ -1,0 +1,7 @@
+"""Calls its class something else."""
+
+from torch import nn
+
+
+class MyModel(nn.Module):
+    pass

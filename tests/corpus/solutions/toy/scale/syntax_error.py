@@ -1,0 +1,4 @@
+"""Not Python."""
+
+class ModelNew(nn.Module:
+    pass

@@ -1,0 +1,78 @@
+"""The direction of imports: a room sees only lower steps, and rooms on one step are strangers."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Top to bottom; a room may import from its own folder and from any lower step.
+STEPS = [
+    {"cli"},
+    {"session"},
+    {"execution", "reports"},
+    {"worker"},
+    {"compile", "oracle", "timing", "integrity"},
+    {"catalog", "store", "metrics", "environment"},
+    {"config"},
+    {"records"},
+    {"errors"},
+]
+STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
+
+# A guest package and the only rooms that may import it.
+GUESTS = {
+    "torch": {"worker", "compile", "oracle"},
+    "pandas": {"reports/rows.py"},
+    "rich": {"reports/terminal.py", "cli.py", "session.py"},
+    "yaml": {"config.py"},
+    "pynvml": {"environment.py"},
+    "cuda": {"worker"},
+}
+
+FILES = sorted((ROOT / "harness").rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(ROOT / "harness").parts[0].removesuffix(".py")
+
+
+def imported_modules(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return found
+
+
+def test_every_file_is_in_a_known_room():
+    assert {room_of(path) for path in FILES} - {"__init__"} <= set(STEP)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down(path):
+    own = room_of(path)
+    if own == "__init__":
+        return
+    for module in imported_modules(path):
+        parts = module.split(".")
+        if parts[0] != "harness" or len(parts) < 2:
+            continue
+        other = parts[1]
+        assert other == own or STEP[other] > STEP[own], f"{own} may not import {other}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_guests_stay_in_their_rooms(path):
+    relative = str(path.relative_to(ROOT / "harness"))
+    for module in imported_modules(path):
+        allowed = GUESTS.get(module.split(".")[0])
+        assert allowed is None or relative in allowed or room_of(path) in allowed, f"{relative} imports {module}"
+
+
+def test_package_init_files_are_empty():
+    assert [path for path in FILES if path.name == "__init__.py" and path.read_text().strip()] == []

@@ -1,0 +1,78 @@
+"""The command line as its users meet it: exit codes, sentences, speed of the light verbs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import cli, session
+from tests.conftest import corpus_config, dump_config
+from tests.test_session import CONSOLE, FakeExecutor
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run_eval(*arguments: str, **options) -> subprocess.CompletedProcess:
+    command = [sys.executable, str(ROOT / "run_eval.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **options)
+
+
+@pytest.fixture
+def finished(tmp_path):
+    session.run(corpus_config("h*"), tmp_path, CONSOLE, command=["test"], make_executor=FakeExecutor())
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["rnu"], "invalid choice: 'rnu'"),
+        (["run"], "the following arguments are required: CONFIG.yaml"),
+        (["run", "nothing.yaml"], "cannot read the config nothing.yaml"),
+        (["run", "configs/quickstart.yaml", "--require", "pased"], "did you mean 'passed'?"),
+        (["run", "configs/quickstart.yaml", "--device", "gpu"], "unknown device 'gpu'; valid: auto, cpu, cuda, cuda:N"),
+        (["run", "configs/quickstart.yaml", "--problems", "/nonexistent"], "'/nonexistent' matches no Python file"),
+        (["report", "/nonexistent"], "/nonexistent holds no run"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(arguments, sentence, capsys):
+    assert cli.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert error.startswith("error: ")
+
+
+def test_help_does_not_wait_for_libraries():
+    script = "import sys; from harness import cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass\n"
+    script += (
+        "heavy = {'torch', 'pandas', 'rich', 'msgspec', 'yaml', 'numpy'} & set(sys.modules); assert not heavy, heavy"
+    )
+    result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "examples:" in result.stdout
+
+
+@pytest.mark.parametrize("form", ["terminal", "csv", "markdown"])
+def test_reports_need_no_torch(finished, form):
+    script = "import sys; sys.modules['torch'] = None; from harness import cli; sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "report", str(finished), "--format", form]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "honest_cpp" in result.stdout
+
+
+def test_a_dry_run_lists_the_jobs(tmp_path):
+    config = dump_config(corpus_config("h*"), tmp_path / "c.yaml")
+    result = run_eval("run", str(config), "--dry-run", "--variant", "wide")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [f"toy/scale wide float32 honest{tail}" for tail in ("", "_after", "_cpp")]
+
+
+def test_require_fails_a_run_with_3(tmp_path):
+    config = dump_config(corpus_config("zeros"), tmp_path / "c.yaml")
+    result = run_eval("run", str(config), "--out", str(tmp_path / "run"), "--require", "passed")
+    assert result.returncode == 3, result.stderr
+    assert "[1/1] incorrect" in result.stdout
+    assert run_eval("run", str(config), "--out", str(tmp_path / "run"), "--require", "incorrect").returncode == 0

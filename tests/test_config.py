@@ -1,0 +1,63 @@
+"""A config file's mistakes each get a sentence with file, line and the nearest valid key."""
+
+from pathlib import Path
+
+import pytest
+
+from harness import config
+from harness.errors import UsageError
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "run.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_an_empty_file_is_all_defaults(tmp_path):
+    assert config.load(write(tmp_path, "")) == config.Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "variants: [small]\ntiming:\n  precison: 0.01\n",
+            "run.yaml:3: unknown key 'timing.precison'; did you mean 'precision'?",
+        ),
+        ("problms: [a]\n", "run.yaml:1: unknown key 'problms'; did you mean 'problems'?"),
+        (
+            "exclude:\n  - problem: x\n  - candidat: y\n",
+            "run.yaml:3: unknown key 'exclude[1].candidat'; did you mean 'candidate'?",
+        ),
+        ("device: auto\ntiming:\n  budget_s: fast\n", "run.yaml:3: timing.budget_s: expected `float`, got `str`"),
+        ("timing:\n  budget_s: -1\n", "run.yaml:2: timing.budget_s: expected `float` > 0.0"),
+        ("variants: small\n", "run.yaml:1: variants: expected `array`, got `str`"),
+        ("a: [1\n", "run.yaml:2: not valid YAML"),
+        ("timing: {min_pairs: 20, max_pairs: 10}\n", "timing.max_pairs (10) is below timing.min_pairs (20)"),
+    ],
+)
+def test_mistakes_are_named_with_their_line(tmp_path, text, sentence):
+    with pytest.raises(UsageError) as raised:
+        config.load(write(tmp_path, text))
+    assert sentence in str(raised.value)
+
+
+def test_a_missing_file_is_said_so(tmp_path):
+    with pytest.raises(UsageError, match=r"cannot read the config .*none\.yaml"):
+        config.load(tmp_path / "none.yaml")
+
+
+def test_overrides_win_and_are_checked(tmp_path):
+    path = write(tmp_path, "timing: {budget_s: 3}\n")
+    loaded = config.load(path, ["timing.budget_s=5", "variants=[a, b]"])
+    assert (loaded.timing.budget_s, loaded.variants) == (5.0, ["a", "b"])
+    with pytest.raises(UsageError, match=r"unknown key 'timing\.budge_s'; did you mean 'budget_s'"):
+        config.load(path, ["timing.budge_s=5"])
+    with pytest.raises(UsageError, match=r"write it as a\.b=value"):
+        config.load(path, ["timing"])
+
+
+@pytest.mark.parametrize("path", sorted(Path("configs").glob("*.yaml")), ids=str)
+def test_the_configs_of_the_repository_load(path):
+    config.load(path)

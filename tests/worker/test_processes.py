@@ -1,0 +1,83 @@
+"""The forking parent and its children: exits are reported as they happened, and whole families end."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.worker.messages import DeadlineExceeded, FromBuilder, PeerGone
+from harness.worker.processes import Nursery, ZygoteLost
+
+
+@pytest.fixture
+def nursery():
+    made = Nursery()
+    yield made
+    made.close()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def gone_soon(pid: int) -> bool:
+    deadline = time.monotonic() + 5
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not alive(pid)
+
+
+def test_a_child_s_signal_is_its_exit_code(nursery, tmp_path):
+    child = nursery.start("builder", FromBuilder, tmp_path / "log")
+    os.kill(child.pid, signal.SIGSEGV)
+    assert child.wait(5.0) == -signal.SIGSEGV
+    with pytest.raises(PeerGone):
+        child.channel.receive(1.0)
+
+
+def test_hanging_up_ends_a_child_and_its_words_are_in_the_log(nursery, tmp_path):
+    child = nursery.start("builder", FromBuilder, tmp_path / "log")
+    child.channel.close()
+    assert child.wait(5.0) == 70
+    assert "PeerGone" in child.log_tail()
+
+
+def test_killing_ends_a_silent_child(nursery, tmp_path):
+    child = nursery.start("runner", FromBuilder, tmp_path / "log")
+    with pytest.raises(DeadlineExceeded):
+        child.channel.receive(0.1)
+    assert child.kill() == -signal.SIGKILL
+    assert gone_soon(child.pid)
+
+
+def test_children_are_their_own_session_and_keep_no_foreign_descriptors(nursery, tmp_path):
+    first = nursery.start("runner", FromBuilder, tmp_path / "first")
+    second = nursery.start("runner", FromBuilder, tmp_path / "second")
+    assert os.getsid(first.pid) == first.pid != os.getsid(second.pid)
+    # A socket each, and nothing of the other's: hanging up on one must be felt although the other lives.
+    first.channel.close()
+    assert first.wait(5.0) == 0
+    assert alive(second.pid)
+
+
+def test_all_die_with_the_parent_s_death(tmp_path):
+    nursery = Nursery()
+    child = nursery.start("runner", FromBuilder, tmp_path / "log")
+    os.kill(nursery._process.pid, signal.SIGKILL)
+    assert child.wait(5.0) == -signal.SIGKILL
+    assert gone_soon(child.pid)
+    with pytest.raises(ZygoteLost):
+        nursery.start("runner", FromBuilder, tmp_path / "other")
+    nursery.close()
+
+
+def test_closing_ends_every_child(tmp_path):
+    nursery = Nursery()
+    children = [nursery.start("runner", FromBuilder, tmp_path / str(number)) for number in range(3)]
+    nursery.close()
+    assert all(gone_soon(child.pid) for child in children)
