@@ -68,7 +68,8 @@ def trace_back(generated: Path, number: int, candidate: Path) -> tuple[int, str]
     if generated.resolve() == candidate.resolve():
         return number, text.strip()
     own = source.splitlines()
-    for block, first in _string_blocks(source):
+    # The longest first: a short string may stand inside another one by chance.
+    for block, first in sorted(_string_blocks(source), key=lambda found: -len(found[0])):
         for start in _occurrences(block, lines):
             position = first + number - 1 - start
             if start <= number - 1 < start + len(block) and position <= len(own) and text.strip() in own[position - 1]:

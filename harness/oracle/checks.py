@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -72,7 +73,7 @@ def _other(reference: Reference, expected: Expectation, path: str, native: Any, 
     """A refusal of an integer, boolean, text or empty leaf, if it is wrong."""
     exact = expected.exact[path]
     if not isinstance(native, torch.Tensor):
-        if got == native or got == exact:
+        if got in (native, exact):
             return None
         message = f"{path}: expected {native!r}, got {got!r}"
         return Finding(Status.INCORRECT, "mismatch:scalar", message[:500])
@@ -98,13 +99,14 @@ def _figures(weighed: Weighed, expected: Expectation, path: str) -> dict[str, An
     return {
         "error": errors.norm / spread,
         "error_ratio": errors.norm / yard.unit,
-        "limit_ratio": yard.limit / yard.unit,
+        "limit_ratio": yard.limits.norm / yard.unit,
         "reference_error": yard.own / spread,
         "lower_precision_error": None if yard.lowered is None else yard.lowered / spread,
         "level": yard.level.name,
         "worst": errors.worst,
-        "reference_worst": yard.reference.worst,
-        "worst_row": errors.row,
+        "worst_limit": yard.limits.worst if math.isfinite(yard.limits.worst) else None,
+        "row": errors.row,
+        "row_limit": yard.limits.row if math.isfinite(yard.limits.row) else None,
         "likeness": weighed.likeness,
         "over": weighed.refused,
         "allowance": weighed.allowance,

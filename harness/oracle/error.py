@@ -246,8 +246,9 @@ def _measure(
         difference.div_(_allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
         row[rows] += torch.linalg.vector_norm(difference, dim=1, dtype=torch.float64) ** 2
         worst = torch.maximum(worst, torch.linalg.vector_norm(difference, math.inf).double())
-    figures = torch.stack([norm / got.numel(), row.mean() / got.shape[1], row.max() / got.shape[1]]).sqrt().tolist()
-    return Errors(*figures, worst=float(worst), broken=int(broken))
+    squares = torch.stack([norm / got.numel(), row.mean() / got.shape[1], row.max() / got.shape[1]])
+    whole, scaled, most = squares.sqrt().tolist()
+    return Errors(whole, scaled, most, float(worst), int(broken))
 
 
 def wrong(
@@ -300,7 +301,7 @@ class Part:
     def of(self, output: torch.Tensor) -> torch.Tensor:
         """That part of an output (its own dtype), (rows, columns)."""
         whole = matrix(output)
-        return whole.index_select(0, self.rows.to(whole.device)).index_select(1, self.columns.to(whole.device))
+        return whole[self.rows.to(whole.device)[:, None], self.columns.to(whole.device)[None, :]]
 
     def scale(self, scale: Scale) -> Scale:
         return Scale(**{**vars(scale), "row": scale.row[self.rows], "col": scale.col[self.columns]})

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from harness.oracle.error import SHORTEST_ROW, widened
+from harness.oracle.error import SHORTEST_ROW, real, wide_dtype
 from harness.oracle.exact import Reference
 from harness.oracle.formats import Format, format_of
 from harness.oracle.structure import flatten
@@ -100,8 +100,7 @@ def expect(reference: Reference, inputs: list[Any], seed: int, allow: tuple[str,
 def _widened_like(exact: torch.Tensor | None, native: torch.Tensor) -> torch.Tensor:
     if exact is None:
         raise TypeError("the reference gives another kind of output in float64")
-    real = torch.view_as_real(exact.resolve_conj()) if exact.is_complex() else exact
-    return real.to(widened(native[:0] if native.dim() else native).dtype)
+    return real(exact).to(wide_dtype(native.dtype))
 
 
 def _tried(run: Callable[[], Any]) -> dict[str, Any] | None:

@@ -8,19 +8,22 @@ from typing import Any
 
 import torch
 
-from harness.oracle import patterns, regions
-from harness.oracle.error import measure, sample, widened, wrong
+from harness.oracle import patterns, regions, rule
+from harness.oracle.error import measure, real, sample, widened, wrong
 from harness.oracle.exact import Reference
 from harness.oracle.expectation import Expectation, number
-from harness.oracle.formats import BFLOAT16, FLOAT8, TF32, Format
+from harness.oracle.formats import Format, next_lower
 from harness.oracle.structure import flatten
-from harness.oracle.verdict import Weighed, correlation, limits
+from harness.oracle.verdict import Weighed, correlation
 
 # Elements kept of earlier outputs, to know them again when they are given for another input; and of how many.
 FINGERPRINT = 1024
 KEPT = 64
+CLOSE = 1e-3
 # A lower precision explains an error of its own size within this factor either way.
 SIZE = 4.0
+# Above this share of wrong elements, the output as a whole is something else.
+MOSTLY = 0.3
 # A wrong element may be found by several times what is expected, if none is over the limit of the worst.
 VISIBLE = 4.0
 
@@ -45,9 +48,10 @@ class Earlier:
         self._kept = [*self._kept, {path: _print(leaf) for path, leaf in tensors.items()}][-KEPT:]
 
     def holds(self, path: str, got: torch.Tensor) -> bool:
-        """Whether an earlier output at `path` had the elements that `got` has."""
+        """Whether an earlier output at `path` had the elements that `got` has, but for rounding."""
         print_ = _print(got)
-        return any(path in kept and torch.equal(kept[path], print_) for kept in self._kept)
+        near = CLOSE * float(print_.abs().max())
+        return any(path in kept and bool(((kept[path] - print_).abs() <= near).all()) for kept in self._kept)
 
 
 def _print(leaf: torch.Tensor) -> torch.Tensor:
@@ -71,15 +75,16 @@ def explain(case: Case) -> Explanation:
     """The explanation of a refused floating leaf."""
     yard = case.expected.yards[case.path]
     exact = case.expected.exact[case.path]
-    got = torch.view_as_real(case.got.resolve_conj()) if case.got.is_complex() else case.got
-    threshold = min(limits(yard, yard.limit).worst, VISIBLE * max(1.0, yard.limit / yard.base if yard.base else 1.0))
-    mask = wrong(got, exact, yard.scale, yard.expected, threshold).reshape(got.shape)
+    got = real(case.got)
+    threshold = min(yard.limits.worst, VISIBLE * max(1.0, yard.limits.norm / yard.base))
+    mask, worst = wrong(got, exact, yard.scale, yard.expected, threshold)
+    mask = mask.reshape(got.shape)
     region = regions.locate(mask)
     share = float(mask.sum()) / mask.numel()
-    evidence = {"path": case.path, "share_wrong": share, **_elements(case, got, exact, mask)}
+    evidence = {"path": case.path, "share_wrong": share, **_elements(got, exact, mask, worst)}
     if region.box:
         evidence["wrong_within"] = region.box
-    reason, clause, more = _cause(case, got, exact, region)
+    reason, clause, more = _cause(case, got, exact, region, share)
     error = case.weighed.errors.norm / (yard.scale.spread or 1.0)
     message = (
         f"{case.path}: {clause}; {share:.2%} of {mask.numel()} elements wrong, error {error:.2g} of the output's "
@@ -101,14 +106,27 @@ def explain_other(path: str, got: torch.Tensor, exact: torch.Tensor, mask: torch
 
 
 def _cause(
-    case: Case, got: torch.Tensor, exact: torch.Tensor, region: regions.Region
+    case: Case, got: torch.Tensor, exact: torch.Tensor, region: regions.Region, share: float
 ) -> tuple[str, str, dict[str, Any]]:
-    """Reason, clause and figures: of the most telling cause that fits."""
-    stale = _unwritten(case, got, exact, region)
-    if stale is not None:
-        return stale
+    """Reason, clause and figures of the most telling cause that fits."""
+    unwritten = _unwritten(case, got)
+    if unwritten is not None:
+        return unwritten
     if case.weighed.errors.broken:
         return _broken(got, region)
+    # Where most elements are right, the place of the others says more than any pattern over all of them.
+    if share >= MOSTLY:
+        found = _whole(case, got, exact)
+        if found is not None:
+            return found
+    if region.word:
+        return f"mismatch:{region.word}", region.sentence, {}
+    precision = _precision(case, exact)
+    return precision or ("mismatch", "no pattern found", {})
+
+
+def _whole(case: Case, got: torch.Tensor, exact: torch.Tensor) -> tuple[str, str, dict[str, Any]] | None:
+    """What the output is instead of the right one."""
     pattern = patterns.recognise(got, exact)
     if pattern is not None and pattern.word in ("zeros", "constant"):
         return f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence
@@ -119,21 +137,10 @@ def _cause(
             return "mismatch:input_returned", f"this is input {position}", {}
     if pattern is not None:
         return f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence
-    mode = _other_mode(case)
-    if mode is not None:
-        return mode
-    if not region.word:
-        precision = _precision(case, exact)
-        if precision is not None:
-            return precision
-    if region.word:
-        return f"mismatch:{region.word}", region.sentence, {}
-    return "mismatch", "no pattern found", {}
+    return _other_mode(case)
 
 
-def _unwritten(
-    case: Case, got: torch.Tensor, exact: torch.Tensor, region: regions.Region
-) -> tuple[str, str, dict[str, Any]] | None:
+def _unwritten(case: Case, got: torch.Tensor) -> tuple[str, str, dict[str, Any]] | None:
     """Elements that still hold the poison, bit for bit, where the right answer is something else."""
     if case.poison is None or got.is_complex() or got.element_size() not in _BITS:
         return None
@@ -181,7 +188,7 @@ def _other_mode(case: Case) -> tuple[str, str, dict[str, Any]] | None:
         return None
     errors = measure(case.got, widened(exact), yard.scale, yard.expected)
     # The other mode's output has an error of its own, as large as the reference's.
-    if errors.broken or errors.norm > yard.limit + yard.own or errors.norm > case.weighed.errors.norm / 4:
+    if errors.broken or errors.norm > yard.limits.norm + yard.own or errors.norm > case.weighed.errors.norm / 4:
         return None
     here, there = ("train", "eval") if training else ("eval", "train")
     return f"mismatch:{there}_mode", f"matches the reference in {there} mode, not in {here} mode", {}
@@ -196,9 +203,7 @@ def _precision(case: Case, exact: torch.Tensor) -> tuple[str, str, dict[str, Any
     own = patterns.at(widened(_native(case)), places)
     sizes = {}
     best, likeness = None, 0.0
-    for format in (TF32, BFLOAT16, FLOAT8):
-        if format.bits >= yard.level.bits:
-            continue
+    for format in _coarser(yard.level):
         run = _lowered(case, format)
         if run is None:
             continue
@@ -206,7 +211,7 @@ def _precision(case: Case, exact: torch.Tensor) -> tuple[str, str, dict[str, Any
         moved = values - own
         sizes[format] = float((values - true).square().mean().sqrt())
         alike = abs(correlation(error, moved)) if error.numel() >= 256 else 0.0
-        if alike > max(likeness, 0.3):
+        if alike > max(likeness, rule.SIGNATURE) and errors.norm <= SIZE * sizes[format]:
             best, likeness = format, alike
     evidence = {"lower_precision": {format.name: size / (yard.scale.spread or 1.0) for format, size in sizes.items()}}
     if best is not None:
@@ -219,6 +224,13 @@ def _precision(case: Case, exact: torch.Tensor) -> tuple[str, str, dict[str, Any
         clause = f"errors of the size that {nearest.name} has, spread evenly"
         return "precision_downgrade", clause, {**evidence, "format": nearest.name}
     return None
+
+
+def _coarser(level: Format) -> list[Format]:
+    """The two formats below the one that the reference computes in."""
+    first = next_lower(level)
+    second = next_lower(first) if first else None
+    return [format for format in (first, second) if format is not None]
 
 
 def _native(case: Case) -> torch.Tensor:
@@ -235,9 +247,9 @@ def _lowered(case: Case, format: Format) -> torch.Tensor | None:
     return number(dict(flatten(run))[case.path], case.got.dtype)
 
 
-def _elements(case: Case, got: torch.Tensor, exact: torch.Tensor, mask: torch.Tensor) -> dict[str, Any]:
+def _elements(got: torch.Tensor, exact: torch.Tensor, mask: torch.Tensor, worst: int) -> dict[str, Any]:
     """The first wrong element and the worst one."""
-    found = {"worst": _element(got, exact, case.weighed.errors.index)}
+    found = {"worst": _element(got, exact, worst)}
     if bool(mask.any()):
         found["first"] = _element(got, exact, int(mask.reshape(-1).to(torch.uint8).argmax()))
     return found

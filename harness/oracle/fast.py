@@ -11,27 +11,26 @@ full check then decides, so nobody is refused for the reference's error.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 
-from harness.oracle.error import Scale, expected_errors, measure, scale_of, widened
-from harness.oracle.verdict import Limits, limits
-from harness.oracle.yardstick import Yardstick
+from harness.oracle.error import Expected, Scale, measure, scale_of, widened
+from harness.oracle.yardstick import Limits, Yardstick
 
 
 @dataclass(frozen=True)
 class Fast:
     """What one leaf is held to, by its full checks: absolute figures and, `_share`, in units of the output's spread.
 
-    `expected` is dimensionless, the rest of `Limits` in units of expected errors.
+    The last three are in units of the errors that `expected` describes.
     """
 
     norm: float
     norm_share: float
     own: float
     own_share: float
-    expected: float
+    expected: Expected
     scaled: float
     row: float
     worst: float
@@ -39,13 +38,13 @@ class Fast:
     @classmethod
     def of(cls, yard: Yardstick) -> Fast:
         spread = yard.scale.spread or math.inf
-        most = limits(yard, yard.limit)
+        most = yard.limits
         return cls(
-            norm=yard.limit,
-            norm_share=yard.limit / spread,
+            norm=most.norm,
+            norm_share=most.norm / spread,
             own=yard.own,
             own_share=yard.own / spread,
-            expected=yard.expected.relative,
+            expected=yard.expected,
             scaled=most.scaled,
             row=most.row,
             worst=most.worst,
@@ -55,15 +54,17 @@ class Fast:
         """The smaller of each figure."""
         if other is None:
             return self
-        return Fast(
-            **{field.name: min(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)}
-        )
+        least = {name: min(getattr(self, name), getattr(other, name)) for name in _FIGURES}
+        return Fast(**least, expected=min(self.expected, other.expected, key=lambda expected: expected.relative))
 
     def limits(self, scale: Scale) -> Limits:
         """For an output of this scale: the absolute or the relative figure, whichever allows less."""
         norm = min(self.norm, self.norm_share * scale.spread)
         own = min(self.own, self.own_share * scale.spread)
         return Limits(math.hypot(norm, own), self.scaled, self.row, self.worst)
+
+
+_FIGURES = ("norm", "norm_share", "own", "own_share", "scaled", "row", "worst")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,6 @@ def quick(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> Quick:
     own = widened(native)
     scale = scale_of(own)
     most = fast.limits(scale)
-    errors = measure(got, own, scale, expected_errors(native.dtype, fast.expected), native)
+    errors = measure(got, own, scale, fast.expected, native)
     distance = errors.norm / scale.spread if scale.spread else errors.norm
     return Quick(not most.exceeded(errors), distance, errors.norm / most.norm if most.norm else math.inf)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from harness.oracle import checks, expectation, formats
-from harness.oracle.error import rms, widened
+from harness.oracle.error import Part, rms, widened
 from harness.oracle.exact import Reference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.explain import Earlier
@@ -120,7 +120,8 @@ class Oracle:
                 if isinstance(native, torch.Tensor) and not torch.equal(native, again[path]):
                     raise InvalidReference("random", f"the reference's {path} differs from call to call")
                 continue
-            difference = widened(second) - widened(first)
+            part = Part(first)
+            difference = widened(part.of(second)) - widened(part.of(first))
             finite = torch.isfinite(difference)
             if not bool(finite.any()):
                 raise InvalidReference("non_finite", f"the reference's {path} has no finite element")

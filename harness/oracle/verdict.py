@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from harness.oracle import rule
-from harness.oracle.error import SHORTEST_ROW, Errors, rms, widened
+from harness.oracle.error import Errors, real, rms
 from harness.oracle.yardstick import Signature, Yardstick
 from harness.records import Outcome, Status
 
@@ -43,40 +42,6 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The most that each measure of `error.Errors` may show."""
-
-    norm: float
-    scaled: float
-    row: float
-    worst: float
-
-    def exceeded(self, errors: Errors) -> str:
-        """The first measure over its limit (`broken` for misplaced NaN and infinities), or nothing."""
-        if errors.broken:
-            return "broken"
-        for name in ("norm", "scaled", "row", "worst"):
-            # Written so that a NaN exceeds.
-            if not getattr(errors, name) <= getattr(self, name):
-                return name
-        return ""
-
-
-def limits(yard: Yardstick, norm: float) -> Limits:
-    """The limits of all measures, given that of the norm: the others are held to the same multiple of the
-    reference's own. An output of a few elements has no worst among them that means more than the norm."""
-    if yard.numel < SHORTEST_ROW or not yard.base:
-        return Limits(norm, math.inf, math.inf, math.inf)
-    times, own = rule.SPREAD * norm / yard.base, yard.reference
-    return Limits(
-        norm=norm,
-        scaled=times * max(own.scaled, rule.LEAST_SCALED),
-        row=times * max(own.row, rule.LEAST_ROW),
-        worst=times * max(own.worst, rule.LEAST_WORST),
-    )
-
-
-@dataclass(frozen=True)
 class Weighed:
     """One floating leaf against its yardstick. `refused` names the measure that was over its limit, or `signature`;
     `allowance` the lower precision whose limit it kept, if not the problem's own."""
@@ -90,12 +55,12 @@ class Weighed:
 def weigh(got: torch.Tensor, errors: Errors, yard: Yardstick) -> Weighed:
     """The rule applied to the errors of `got`."""
     alike = likeness(yard.signature, got, errors)
-    refused = limits(yard, yard.limit).exceeded(errors)
+    refused = yard.limits.exceeded(errors)
     if not refused and abs(alike) >= rule.SIGNATURE:
         refused = "signature"
     if refused and refused != "broken":
-        for name, limit in sorted(yard.limits.items(), key=lambda item: item[1]):
-            if not limits(yard, limit).exceeded(errors):
+        for name, limits in sorted(yard.loose.items(), key=lambda item: item[1].norm):
+            if not limits.exceeded(errors):
                 return Weighed(errors, "", name, alike)
     return Weighed(errors, refused, "", alike)
 
@@ -107,7 +72,7 @@ def likeness(signature: Signature | None, got: torch.Tensor, errors: Errors) -> 
     """
     if signature is None or not errors.norm >= rule.SIGNATURE * rms(signature.moved):
         return 0.0
-    taken = widened(got).reshape(-1)[signature.positions].double()
+    taken = real(got).contiguous().reshape(-1)[signature.positions].double()
     error = torch.nan_to_num(taken - signature.exact, nan=0.0, posinf=0.0, neginf=0.0)
     return correlation(error, signature.moved)
 

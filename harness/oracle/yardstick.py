@@ -13,17 +13,16 @@ from harness.oracle.error import (
     SHORTEST_ROW,
     Errors,
     Expected,
+    Part,
     Scale,
     expected_errors,
     measure,
+    real,
     rms,
-    sample,
     scale_of,
     widened,
 )
-from harness.oracle.formats import BY_NAME, FLOAT32, ROUNDING_RMS, Format, format_of, next_lower, smallest
-
-SIGNATURE_SAMPLES = 1 << 16
+from harness.oracle.formats import BY_NAME, FLOAT32, NUDGE, ROUNDING_RMS, Format, format_of, next_lower, nudge, smallest
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,34 @@ class Signature:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """The most that each measure of `error.Errors` may show."""
+
+    norm: float
+    scaled: float = math.inf
+    row: float = math.inf
+    worst: float = math.inf
+
+    def exceeded(self, errors: Errors) -> str:
+        """The first measure over its limit (`broken` for misplaced NaN and infinities), or nothing."""
+        if errors.broken:
+            return "broken"
+        for name in ("norm", "scaled", "row", "worst"):
+            # Written so that a NaN exceeds.
+            if not getattr(errors, name) <= getattr(self, name):
+                return name
+        return ""
+
+
+@dataclass(frozen=True)
 class Yardstick:
-    """Errors to expect of one floating output; all absolute root mean squares, in the output's own unit.
+    """Errors to expect of one floating output; root mean squares, absolute, in the output's own unit.
 
     own: of the reference at the problem's precision. floor: of rounding the exact output to its dtype. base: the
     largest of these and of what one rounding of the inputs does to the output, which any sound algorithm may show.
-    lowered: of the reference on inputs rounded to the format below `level`, the format it computes in. limit: what a
-    candidate may show; `limits` the same for each allowed format. reference: the reference's own errors in the units
-    of `expected`.
+    lowered: of the reference on inputs rounded to the format below `level`, the format it computes in (None: unknown,
+    or of no account). limits: what a candidate may show; `loose` the same for each allowed format. finite: whether
+    the reference's output is.
     """
 
     numel: int
@@ -57,10 +76,10 @@ class Yardstick:
     base: float
     lowered: float | None
     level: Format
-    limit: float
-    limits: dict[str, float]
+    limits: Limits
+    loose: dict[str, Limits]
     expected: Expected
-    reference: Errors
+    finite: bool
     signature: Signature | None
 
     @property
@@ -70,11 +89,9 @@ class Yardstick:
 
     @property
     def meaningful(self) -> bool:
-        """Whether the reference, at its own precision, tells one output from another: its error is small against how
-        much the true output varies."""
-        if self.scale.constant:
-            return self.scale.size > 0 and self.own <= rule.MEANINGFUL * self.scale.size
-        return self.reference.broken == 0 and self.own <= rule.MEANINGFUL * self.scale.spread
+        """Whether the reference, at its own precision, tells one output from another: it is finite, and its error is
+        small against how much the true output varies."""
+        return self.finite and self.scale.size > 0 and self.base <= rule.MEANINGFUL * self.scale.spread
 
 
 @dataclass(frozen=True)
@@ -94,68 +111,88 @@ class Runs:
 
 def yardstick(runs: Runs, shrink: float, allow: tuple[str, ...]) -> Yardstick:
     """The yardstick of one leaf. `shrink` is how many input elements there are for each output element."""
-    exact, native = runs.exact, runs.native
-    scale = scale_of(exact)
-    at = sample(exact.numel(), native.device)
-    format = format_of(native.dtype)
+    scale, part, format = scale_of(runs.exact), Part(runs.exact), format_of(runs.native.dtype)
+    exact = part.of(runs.exact)
+
+    def distance(output: torch.Tensor | None) -> float | None:
+        return None if output is None else _distance(part.of(output), exact)
+
     # The rounding of a few elements may be anything up to the roundoff; that of many is known.
-    share = 1.0 if exact.numel() < SHORTEST_ROW else ROUNDING_RMS
-    floor = format.roundoff * scale.size * share + smallest(native.dtype)
-    own = _distance(native, exact, at)
+    share = 1.0 if runs.exact.numel() < SHORTEST_ROW else ROUNDING_RMS
+    floor = format.roundoff * scale.size * share + smallest(runs.native.dtype)
+    own = _distance(part.of(runs.native), exact)
+    tight = format.bits < FLOAT32.bits
 
     level, lower = format, next_lower(format)
-    downgraded = _lowered(runs, lower, at)
-    coarse = _is_coarse(runs, own, floor, downgraded, at)
-    condition = 0.0
-    if coarse and lower is not None:
-        level, lower = lower, next_lower(lower)
-        downgraded = _lowered(runs, lower, at)
-    elif downgraded is not None and lower is not None:
-        # Errors are linear in a small perturbation, so a coarse rounding of the inputs tells what a fine one does.
-        condition = downgraded * level.roundoff / lower.roundoff
-    base = max(own, floor, condition, *(_distance(output, exact, at) for output in runs.jittered))
+    downgraded = None if tight or lower is None else distance(runs.lowered(lower))
+    if downgraded is not None and _is_coarse(own, floor, downgraded, lambda: distance(runs.strict())):
+        level, lower, tight = next_lower(format) or format, next_lower(level), True
+        downgraded = None if lower is None else distance(runs.lowered(lower))
+    nudged = runs.lowered(nudge(runs.native.dtype))
+    condition = (distance(nudged) or 0.0) / NUDGE
+    base = max(own, floor, condition, *(_distance(part.of(output), exact) for output in runs.jittered))
 
     facts = rule.Facts(
         base=base,
         lowered=downgraded,
-        composed=0.0 if runs.composed is None else _distance(runs.composed, exact, at),
+        composed=distance(runs.composed) or 0.0,
         serial=_serial(format, shrink, scale.size, condition),
         size=scale.size,
         axis=scale.axis,
-        tight=coarse or format.bits < FLOAT32.bits,
+        tight=tight,
     )
-    expected = expected_errors(native.dtype, base / (2 * scale.level) if scale.level else 0.0)
-    reference = measure(native, exact, scale, expected, native)
+    expected = expected_errors(runs.native.dtype, scale, base)
+    others = (runs.native, runs.composed, nudged)
+    known = [_errors(part, output, exact, scale, expected) for output in others if output is not None]
+    loose = {}
+    for name in allow:
+        error = distance(runs.lowered(BY_NAME[name]))
+        if error is not None:
+            # A kernel in that format rounds its result to it as well, before it is cast to the output's dtype.
+            error = max(error, ROUNDING_RMS * BY_NAME[name].roundoff * scale.size)
+            loose[name] = _limits(rule.limit_allowed(facts, error), base, known, runs.exact.numel())
     return Yardstick(
-        numel=exact.numel(),
+        numel=runs.exact.numel(),
         scale=scale,
-        own=reference.norm,
+        own=own,
         floor=floor,
         base=base,
         lowered=downgraded,
         level=level,
-        limit=rule.limit(facts),
-        limits=_limits(runs, facts, allow, at),
+        limits=_limits(rule.limit(facts), base, known, runs.exact.numel()),
+        loose=loose,
         expected=expected,
-        reference=reference,
-        signature=_signature(runs, lower, base),
+        finite=bool(torch.isfinite(real(runs.native).sum(dtype=torch.float64))),
+        signature=None if tight or lower is None else _signature(runs, part, lower, base),
     )
 
 
-def _lowered(runs: Runs, lower: Format | None, at: torch.Tensor) -> float | None:
-    output = runs.lowered(lower) if lower else None
-    return None if output is None else _distance(output, runs.exact, at)
+def _limits(norm: float, base: float, known: list[Errors], numel: int) -> Limits:
+    """The limits of all measures, given that of the norm: no further from it than `rule.SPREAD` times what the
+    reference's own runs show. An output of a few elements has no worst among them that means more than the norm."""
+    if numel < SHORTEST_ROW:
+        return Limits(norm)
+    # The errors of a run that hits the exact output almost everywhere are not spread as others are.
+    known = [errors for errors in known if errors.norm >= 0.3 * base and not errors.broken]
+
+    def most(name: str, least: float) -> float:
+        shapes: list[float] = [getattr(errors, name) / errors.norm for errors in known]
+        return rule.SPREAD * norm * max(least / base, *shapes)
+
+    return Limits(
+        norm, most("scaled", rule.LEAST_SCALED), most("row", rule.LEAST_ROW), most("worst", rule.LEAST_WORST)
+    )
 
 
-def _is_coarse(runs: Runs, own: float, floor: float, downgraded: float | None, at: torch.Tensor) -> bool:
+def _is_coarse(own: float, floor: float, downgraded: float, strict: Callable[[], float | None]) -> bool:
     """Whether the reference computes in a lower precision than its output's dtype, as convolutions do under TF32.
 
     Suspected where rounding its inputs hardly hurts it; shown where it does far better in plain float32.
     """
-    if downgraded is None or own <= rule.COARSE * floor or 2 * own <= downgraded:
+    if own <= rule.COARSE * floor or 2 * own <= downgraded:
         return False
-    strict = runs.strict()
-    return strict is not None and own > rule.COARSE * max(floor, _distance(strict, runs.exact, at))
+    error = strict()
+    return error is not None and own > rule.COARSE * max(floor, error)
 
 
 def _serial(format: Format, shrink: float, size: float, condition: float) -> float:
@@ -164,33 +201,25 @@ def _serial(format: Format, shrink: float, size: float, condition: float) -> flo
     return rule.serial_error(shrink, max(size * unit, condition * unit / format.roundoff))
 
 
-def _limits(runs: Runs, facts: rule.Facts, allow: tuple[str, ...], at: torch.Tensor) -> dict[str, float]:
-    limits = {}
-    for name in allow:
-        error = _lowered(runs, BY_NAME[name], at)
-        if error is not None:
-            # A kernel in that format rounds its result to it as well, before it is cast to the output's dtype.
-            limits[name] = rule.limit_allowed(facts, max(error, ROUNDING_RMS * BY_NAME[name].roundoff * facts.size))
-    return limits
-
-
-def _distance(output: torch.Tensor, exact: torch.Tensor, at: torch.Tensor) -> float:
-    """Root mean square distance at sampled positions, over those where both are finite."""
-    difference = _take(widened(output), at) - _take(exact, at)
+def _distance(output: torch.Tensor, exact: torch.Tensor) -> float:
+    """Root mean square distance, over the elements where both are finite."""
+    difference = output.to(exact.device) - exact
     finite = torch.isfinite(difference)
     return rms(difference[finite]) if bool(finite.any()) else math.inf
 
 
-def _take(tensor: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-    return tensor.reshape(-1)[at.to(tensor.device)].to(at.device).double()
+def _errors(part: Part, output: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected) -> Errors:
+    return measure(part.of(output).to(exact.device), exact, part.scale(scale), expected)
 
 
-def _signature(runs: Runs, lower: Format | None, base: float) -> Signature | None:
+def _signature(runs: Runs, part: Part, lower: Format, base: float) -> Signature | None:
     """Kept where rounding moves the output enough to be seen above the errors to expect anyway."""
-    output = runs.lowered(lower) if lower else None
-    if output is None or lower is None or runs.exact.numel() < rule.SIGNATURE_LEAST:
+    output = runs.lowered(lower)
+    if output is None or runs.exact.numel() < rule.SIGNATURE_LEAST:
         return None
-    at = sample(runs.exact.numel(), runs.native.device, SIGNATURE_SAMPLES)
-    moved = _take(widened(output), at) - _take(widened(runs.native), at)
+    moved = (widened(part.of(output)) - widened(part.of(runs.native))).double()
     moved = torch.nan_to_num(moved, nan=0.0, posinf=0.0, neginf=0.0)
-    return Signature(lower, at, _take(runs.exact, at), moved) if rms(moved) >= rule.SIGNATURE_ABOVE * base else None
+    if rms(moved) < rule.SIGNATURE_ABOVE * base:
+        return None
+    exact = part.of(runs.exact).to(moved.device).double()
+    return Signature(lower, part.positions.reshape(-1), exact.reshape(-1), moved.reshape(-1))

@@ -98,12 +98,15 @@ class Nursery:
         try:
             socket.send_fds(self._control, [msgspec.json.encode(request)], [its.fileno(), write_end])
         except OSError as error:
+            child.channel.close()
+            os.close(read_end)
             raise ZygoteLost(str(error)) from error
         finally:
             its.close()
             os.close(write_end)
         threading.Thread(target=_pump, args=(read_end, log, child._drained), daemon=True).start()
         if not child._started.wait(START_TIMEOUT_S) or self._lost:
+            child.channel.close()
             raise ZygoteLost("the forking parent did not answer")
         return child
 

@@ -11,9 +11,26 @@ from harness.worker.messages import DeadlineExceeded, FromBuilder, PeerGone
 from harness.worker.processes import Nursery, ZygoteLost
 
 
+class TidyNursery(Nursery):
+    """Hangs up on whatever a test leaves running."""
+
+    def __init__(self):
+        super().__init__()
+        self.started = []
+
+    def start(self, *arguments, **options):
+        self.started.append(super().start(*arguments, **options))
+        return self.started[-1]
+
+    def close(self):
+        super().close()
+        for child in self.started:
+            child.channel.close()
+
+
 @pytest.fixture
 def nursery():
-    made = Nursery()
+    made = TidyNursery()
     yield made
     made.close()
 
@@ -66,7 +83,7 @@ def test_children_are_their_own_session_and_keep_no_foreign_descriptors(nursery,
 
 
 def test_all_die_with_the_parent_s_death(tmp_path):
-    nursery = Nursery()
+    nursery = TidyNursery()
     child = nursery.start("runner", FromBuilder, tmp_path / "log")
     os.kill(nursery._process.pid, signal.SIGKILL)
     assert child.wait(5.0) == -signal.SIGKILL
@@ -77,7 +94,7 @@ def test_all_die_with_the_parent_s_death(tmp_path):
 
 
 def test_closing_ends_every_child(tmp_path):
-    nursery = Nursery()
+    nursery = TidyNursery()
     children = [nursery.start("runner", FromBuilder, tmp_path / str(number)) for number in range(3)]
     nursery.close()
     assert all(gone_soon(child.pid) for child in children)

@@ -1,9 +1,9 @@
 """One block for each query, warps over the keys: the plain design, with no reuse between queries.
 
-Each block keeps its query and its S weights in shared memory; a warp takes a key at a time and splits the head dimension
-over its lanes, shuffles give the row's maximum and sum, and for the weighted sum each thread owns four columns of V.
-4·B·H·S²·D FLOP on the ordinary cores (1.1e12 at full size), and every block reads all of its head's K and V: B·H·S times
-4·S·D bytes, 1.1e12, from L2. Limit: those L2 reads; tensor cores and tiling would divide them.
+Each block keeps its query and its S weights in shared memory. A warp takes a key at a time and splits the head dimension
+over its lanes; shuffles give the row's maximum and sum; for the weighted sum each thread owns four columns of V.
+4·B·H·S²·D FLOP on the ordinary cores (1.1e12 at full size), and every block reads its head's whole K and V: B·H·S
+times 4·S·D bytes, 1.1e12, from L2. Limit: those L2 reads; blocks of several queries would divide them.
 """
 
 import torch
@@ -116,14 +116,16 @@ at::Tensor attention(const at::Tensor& q_in, const at::Tensor& k_in, const at::T
       "block_per_query takes float16 only");
   TORCH_CHECK(q_in.dim() == 4 && k_in.dim() == 4 && k_in.sizes() == v_in.sizes() && q_in.size(0) == k_in.size(0) &&
                   q_in.size(1) == k_in.size(1) && q_in.size(3) == k_in.size(3),
-              "expected Q (B, H, S, D) and K, V (B, H, T, D), got ", q_in.sizes(), ", ", k_in.sizes(), " and ", v_in.sizes());
+              "expected Q (B, H, S, D) and K, V (B, H, T, D), got ", q_in.sizes(), ", ", k_in.sizes(), " and ",
+              v_in.sizes());
   const at::Tensor q = q_in.contiguous(), k = k_in.contiguous(), v = v_in.contiguous();
   const int64_t queries = q.size(2), keys = k.size(2), dim = q.size(3), blocks = q.size(0) * q.size(1) * queries;
   const int64_t shared_bytes = (dim + keys) * static_cast<int64_t>(sizeof(float));
   TORCH_CHECK_NOT_IMPLEMENTED(dim % 8 == 0, "block_per_query loads eight halves at a time; head dimension ", dim,
                               " is no multiple of 8");
-  TORCH_CHECK_NOT_IMPLEMENTED(shared_bytes <= 47 * 1024, "block_per_query keeps a query and its scores in 47 KiB of shared memory; ",
-                              dim, " + ", keys, " floats do not fit");
+  TORCH_CHECK_NOT_IMPLEMENTED(shared_bytes <= 47 * 1024,
+                              "block_per_query keeps a query and its scores in 47 KiB of shared memory; ", dim, " + ",
+                              keys, " floats do not fit");
   TORCH_CHECK_NOT_IMPLEMENTED(blocks <= std::numeric_limits<int>::max(), "too many queries for one grid: ", blocks);
   at::Tensor out = at::empty_like(q);
   if (out.numel() == 0) return out;

@@ -1,8 +1,8 @@
 """Two batched products around a softmax, in PyTorch's own operations.
 
 Three library calls instead of one fused kernel. At head dimension 1024 the products (4·B·H·S²·D FLOP, 1.1e12 at full
-size) dwarf the score matrix (B·H·S² halves, 0.5 GiB, moved four times), so products at the tensor cores' rate win over a
-fused kernel that cannot keep them fed. Limit: the product rate, then the scores' extra trips through memory.
+size) dwarf the score matrix (B·H·S² halves, 0.5 GiB, moved four times), so products at the tensor cores' rate win over
+a fused kernel that cannot keep them fed. Limit: the product rate, then the scores' extra trips through memory.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """Blocked attention in C++ for the CPU, on the matrix units where the CPU has them.
 
 One task per (batch, head): K and V are repacked once, then each block of 64 queries goes through product, softmax and
-product while its scores stay in cache. Halves are multiplied as they are where the CPU has fp16 matrix units (AMX-FP16),
-else widened to float32; sums are float32 either way, and the division by the row sum waits for the output.
+product while its scores stay in cache. Halves are multiplied as they are where the CPU has fp16 matrix units
+(AMX-FP16), else widened to float32; sums are float32 either way, and the division by the row sum waits for the output.
 4·B·H·S²·D FLOP, and each input and output byte moved once. Limit: at small sizes packing and exponentials, at large
 ones the products.
 """
@@ -72,7 +72,7 @@ void transpose(const T* in, T* out, int64_t rows, int64_t cols) {
     for (; col + kLanes <= cols; col += kLanes) {
       Ints tile[kLanes], next[kLanes];
       for (int64_t i = 0; i < kLanes; ++i) tile[i] = load<Ints>(in + (row + i) * cols + col);
-      for (int64_t round = 0; round < 4; ++round) {  // each riffle turns the index (row, column) left by one bit of eight
+      for (int64_t round = 0; round < 4; ++round) {  // a riffle turns the index (row, column) left by one bit of eight
         for (int64_t i = 0; i < kLanes / 2; ++i) {
           const Ints a = tile[i], b = tile[i + kLanes / 2];
           next[2 * i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -168,7 +168,8 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)
         blas::brgemm(rows, keys, dim, dim, keys, pitch, false, q_data + offset, kt, scores, packed);
         for (int64_t r = 0; r < rows; ++r) totals[r] = softmax_row(scores + r * pitch, p + r * pitch, pitch, scale);
         blas::brgemm(rows, dim, keys, pitch, dim, dim, false, p, vp, sums, packed);
-        for (int64_t r = 0; r < rows; ++r) write_row(sums + r * dim, 1.0f / totals[r], out_data + offset + r * dim, dim);
+        for (int64_t r = 0; r < rows; ++r)
+          write_row(sums + r * dim, 1.0f / totals[r], out_data + offset + r * dim, dim);
       }
     }
     blas::brgemm_release(packed);
@@ -178,8 +179,9 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   TORCH_CHECK_NOT_IMPLEMENTED(q.is_cpu() && k.is_cpu() && v.is_cpu(), "cpp_blocked runs on CPU tensors only");
-  TORCH_CHECK_NOT_IMPLEMENTED(q.scalar_type() == at::kHalf && k.scalar_type() == at::kHalf && v.scalar_type() == at::kHalf,
-                              "cpp_blocked takes float16 only");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      q.scalar_type() == at::kHalf && k.scalar_type() == at::kHalf && v.scalar_type() == at::kHalf,
+      "cpp_blocked takes float16 only");
   TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && k.sizes() == v.sizes() && q.size(0) == k.size(0) &&
                   q.size(1) == k.size(1) && q.size(3) == k.size(3),
               "expected Q (B, H, S, D) and K, V (B, H, T, D), got ", q.sizes(), ", ", k.sizes(), " and ", v.sizes());

@@ -3,7 +3,7 @@
 The product is PyTorch's own. One parallel loop over features makes mean, variance and running statistics; one over rows
 applies BatchNorm and scale as a multiply-add and the softmax while the row is in cache, in place. 2·N·I·O FLOP in the
 product; the tail touches N·O floats twice for the statistics and once for the rest, where eager makes about eight
-passes and three temporaries. Limit: the product; the tail is what there is to win.
+passes and three temporaries. Limit: the product; only the tail is there to be won.
 """
 
 import torch
@@ -35,7 +35,7 @@ inline void store(Floats value, float* to) { std::memcpy(to, &value, sizeof(valu
 
 // exp(x) for x <= 0, to about two units in the last place.
 inline Floats exp_nonpositive(Floats x) {
-  x = x < -87.0f ? Floats{} - 87.0f : x;  // below, exp(x) is no normal float; next to the row's maximum, 1, it is nothing
+  x = x < -87.0f ? Floats{} - 87.0f : x;  // no normal float below; next to the row's maximum, 1, it is nothing
   const Ints n = __builtin_convertvector(x * 1.44269504f - 0.5f, Ints);  // truncation rounds to nearest, since x <= 0
   const Floats whole = __builtin_convertvector(n, Floats);
   const Floats r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f;  // ln(2) in two parts, the first exact
@@ -118,8 +118,8 @@ at::Tensor tail_(at::Tensor y, const at::Tensor& weight, const at::Tensor& bias,
   std::vector<float> mean(features), variance(features), factor(features), shift(features);
   const int64_t blocks = (features + kFeatureBlock - 1) / kFeatureBlock;
   at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
-    for (int64_t begin = first * kFeatureBlock; begin < std::min(last * kFeatureBlock, features); begin += kFeatureBlock) {
-      const int64_t end = std::min(begin + kFeatureBlock, features);
+    for (int64_t block = first; block < last; ++block) {
+      const int64_t begin = block * kFeatureBlock, end = std::min(begin + kFeatureBlock, features);
       if (training) batch_statistics(data + begin, rows, features, end - begin, &mean[begin], &variance[begin]);
       for (int64_t f = begin; f < end; ++f) {
         if (training) {
