@@ -59,6 +59,7 @@ def run(
             try:
                 with closing(executor.run(waiting, progress.phase)) as records:  # type: ignore[type-var]
                     for record in records:
+                        record = _portable(record)
                         book.append(record)
                         progress.finished(record)
             finally:
@@ -83,12 +84,28 @@ def _surroundings(devices: list[Device]) -> dict[str, str]:
 def _manifest(config: Config, devices: list[Device], command: list[str]) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
-        "command": " ".join(command),
-        "config": msgspec.to_builtins(config),
+        "command": _without_places(" ".join(command)),
+        "config": _without_places(msgspec.to_builtins(config)),
         "environment": environment.describe(devices, REPOSITORY) | {"sandbox": "own process and session, no sandbox"},
         "started_at": _now(),
         "finished_at": None,
     }
+
+
+def _portable(record: Record) -> Record:
+    """The record as it may be published: no path says where this checkout or its user's home is."""
+    clean = {name: _without_places(getattr(record, name)) for name in ("message", "evidence", "warnings")}
+    return msgspec.structs.replace(record, **clean)
+
+
+def _without_places(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace(f"{REPOSITORY}/", "").replace(str(Path.home()), "~")
+    if isinstance(value, list):
+        return [_without_places(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_places(item) for key, item in value.items()}
+    return value
 
 
 def _now() -> str:

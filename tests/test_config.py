@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
 
 from harness import config
 from harness.errors import UsageError
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -58,6 +62,17 @@ def test_overrides_win_and_are_checked(tmp_path):
         config.load(path, ["timing"])
 
 
-@pytest.mark.parametrize("path", sorted(Path("configs").glob("*.yaml")), ids=str)
+def test_every_option_is_shown_with_its_default():
+    path = ROOT / "configs/every-option.yaml"
+    assert config.load(path) == config.Config()
+    shown = yaml.safe_load(path.read_text())
+    assert shown.keys() == {field.name for field in msgspec.structs.fields(config.Config)}
+    for section in ("build", "timing", "limits"):
+        assert shown[section].keys() == {
+            f.name for f in msgspec.structs.fields(type(getattr(config.Config(), section)))
+        }
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
 def test_the_configs_of_the_repository_load(path):
     config.load(path)

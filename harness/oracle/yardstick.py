@@ -179,9 +179,7 @@ def _limits(norm: float, base: float, known: list[Errors], numel: int) -> Limits
         shapes: list[float] = [getattr(errors, name) / errors.norm for errors in known]
         return rule.SPREAD * norm * max(least / base, *shapes)
 
-    return Limits(
-        norm, most("scaled", rule.LEAST_SCALED), most("row", rule.LEAST_ROW), most("worst", rule.LEAST_WORST)
-    )
+    return Limits(norm, most("scaled", rule.LEAST_SCALED), most("row", rule.LEAST_ROW), most("worst", rule.LEAST_WORST))
 
 
 def _is_coarse(own: float, floor: float, downgraded: float, strict: Callable[[], float | None]) -> bool:

@@ -20,7 +20,8 @@ from harness.config import Limits, TimingConfig
 from harness.records import Outcome, Status
 from harness.worker import faults, measurement
 from harness.worker.checking import check
-from harness.worker.link import Link, RunnerFailed, link
+from harness.worker.host_link import HostLink
+from harness.worker.link import Link, RunnerFailed
 from harness.worker.messages import (
     CandidateSource,
     Channel,
@@ -107,7 +108,7 @@ class Judge:
         self._phase("load")
         begun = time.monotonic()
         channel = Channel(socket.socket(fileno=fd), FromRunner)
-        runner = link(channel, self._device, self._limits)
+        runner = self._link(channel)
 
         def load() -> Verdict | None:
             runner.prepare(
@@ -128,6 +129,14 @@ class Judge:
             self._phase("first call")
             verdict = self._guarded(source, "call", first_call)
         return runner, loaded_s, verdict
+
+    def _link(self, channel: Channel) -> Link:
+        if self._device.type == "cpu":
+            return HostLink(channel, self._device, self._limits)
+        # Imported where a card is, because cuda-bindings loads the driver.
+        from harness.worker.cuda_link import CudaLink
+
+        return CudaLink(channel, self._device, self._limits)
 
     def _measure(self, candidate: Link) -> Verdict:
         return measurement.measure(self._reference, candidate, self._baseline, self._plan, self._timing, self._limits)

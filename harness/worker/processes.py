@@ -50,8 +50,8 @@ class Child:
 
     def kill(self) -> int | None:
         """End it and everything it started; returns how it had ended."""
-        self.channel.close()
         self._nursery.kill(self._identity)
+        self.channel.close()
         return self.wait(10.0)
 
     def log_tail(self, limit_bytes: int = 4000) -> str:

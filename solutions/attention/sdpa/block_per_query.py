@@ -1,7 +1,7 @@
 """One block for each query, warps over the keys: the plain design, with no reuse between queries.
 
-Each block keeps its query and its S weights in shared memory. A warp takes a key at a time and splits the head dimension
-over its lanes; shuffles give the row's maximum and sum; for the weighted sum each thread owns four columns of V.
+Each block keeps its query and its S weights in shared memory. A warp takes a key at a time and splits the head
+dimension over its lanes; shuffles give the row's maximum and sum; for the weighted sum each thread owns four columns of V.
 4·B·H·S²·D FLOP on the ordinary cores (1.1e12 at full size), and every block reads its head's whole K and V: B·H·S
 times 4·S·D bytes, 1.1e12, from L2. Limit: those L2 reads; blocks of several queries would divide them.
 """
@@ -24,11 +24,6 @@ CUDA_SOURCE = r"""
 #include <limits>
 
 constexpr int kWarp = 32, kThreads = 256, kWarps = kThreads / kWarp;
-
-template <int kPairs>
-struct alignas(kPairs * sizeof(__half2)) Vector {  // moved by one instruction
-  __half2 pair[kPairs];
-};
 
 struct Larger {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
@@ -74,10 +69,11 @@ __global__ void __launch_bounds__(kThreads) attend(const __half* __restrict__ q,
     const __half* key_row = head_k + int64_t{key} * dim;
     float dot = 0;
     for (int d = lane * 8; d < dim; d += kWarp * 8) {
-      const Vector<4> packed = *reinterpret_cast<const Vector<4>*>(key_row + d);
+      const uint4 packed = *reinterpret_cast<const uint4*>(key_row + d);  // one 16-byte load
+      const __half2* pairs = reinterpret_cast<const __half2*>(&packed);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float2 pair = __half22float2(packed.pair[i]);
+        const float2 pair = __half22float2(pairs[i]);
         dot = fmaf(pair.x, query[d + 2 * i], fmaf(pair.y, query[d + 2 * i + 1], dot));
       }
     }
@@ -95,8 +91,9 @@ __global__ void __launch_bounds__(kThreads) attend(const __half* __restrict__ q,
   for (int d = threadIdx.x * 4; d < dim; d += kThreads * 4) {
     float acc[4] = {0, 0, 0, 0};
     for (int key = 0; key < keys; ++key) {
-      const Vector<2> packed = *reinterpret_cast<const Vector<2>*>(head_v + int64_t{key} * dim + d);
-      const float2 low = __half22float2(packed.pair[0]), high = __half22float2(packed.pair[1]);
+      const uint2 packed = *reinterpret_cast<const uint2*>(head_v + int64_t{key} * dim + d);
+      const __half2* pairs = reinterpret_cast<const __half2*>(&packed);
+      const float2 low = __half22float2(pairs[0]), high = __half22float2(pairs[1]);
       const float w = weight[key];
       acc[0] = fmaf(w, low.x, acc[0]);
       acc[1] = fmaf(w, low.y, acc[1]);

@@ -49,17 +49,17 @@ inline Floats exp_nonpositive(Floats x) {
   return p * (Floats)((n + 127) << 23);
 }
 
-// Mean and biased variance of features [begin, begin + width) over all rows. Two passes, the first relative to row 0:
-// neither loses digits where the mean is large against the spread.
+// Mean and biased variance of `width` features over all rows: two passes, double sums, so that neither many rows nor a
+// mean large against the spread costs digits.
 void batch_statistics(const float* y, int64_t rows, int64_t features, int64_t width, float* mean, float* variance) {
-  float sum[kFeatureBlock] = {}, squares[kFeatureBlock] = {};
-  for (int64_t r = 1; r < rows; ++r)
-    for (int64_t f = 0; f < width; ++f) sum[f] += y[r * features + f] - y[f];
-  for (int64_t f = 0; f < width; ++f) mean[f] = y[f] + sum[f] / rows;
+  double sum[kFeatureBlock] = {}, squares[kFeatureBlock] = {};
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t f = 0; f < width; ++f) sum[f] += y[r * features + f];
+  for (int64_t f = 0; f < width; ++f) mean[f] = sum[f] / rows;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t f = 0; f < width; ++f) {
       const float d = y[r * features + f] - mean[f];
-      squares[f] += d * d;
+      squares[f] += double{d} * d;
     }
   for (int64_t f = 0; f < width; ++f) variance[f] = squares[f] / rows;
 }
