@@ -1,18 +1,23 @@
 """Every specimen gets its own status and reason in one run, in bounded time, and the honest ones around it pass."""
 
+import re
 from pathlib import Path
+
+import pytest
 
 from harness.records import Status
 from tests.conftest import CORPUS, manifest
 
-COMPILED = {"honest_cpp", "does_not_compile", "needs_cuda"}
+COMPILED = {name for name in manifest() if name.startswith("cuda_")} | {"honest_cpp", "does_not_compile"}
 
 
-def check(records, names):
+def check(records, names, kind="cpu"):
     expected = manifest()
     wrong = {}
     for name in names:
-        record, want = records[name], expected[name]
+        record, want = records[name], dict(expected[name])
+        on_cuda = want.pop("cuda", want)
+        want = on_cuda if kind == "cuda" else want
         got = {"status": str(record.status), "reason": record.reason}
         if any(got[key] != value for key, value in want.items()):
             wrong[name] = (got, record.message)
@@ -41,8 +46,16 @@ def test_builds_have_their_own_statuses(evaluate, tmp_path):
     broken = records["does_not_compile"]
     assert broken.message.startswith("does_not_compile.py:9: ")
     assert "undeclared_name" in broken.evidence["source_line"]
-    assert "no NVIDIA driver" in records["needs_cuda"].message or "without CUDA" in records["needs_cuda"].message
+    assert re.search("no NVIDIA driver|without CUDA", records["cuda_honest"].message)
     assert records["honest_cpp"].compile_s > 0
+
+
+@pytest.mark.gpu
+def test_the_whole_corpus_on_a_card(evaluate):
+    names = sorted(manifest())
+    records = evaluate(*names, device="cuda:0")
+    check(records, names, "cuda")
+    assert all(record.wall_s < 60 for record in records.values())
 
 
 def test_nothing_is_left_running(evaluate):

@@ -37,9 +37,10 @@ LONGEST = 1 << 20
 NOISE = 0.005
 
 # The mean of the output along one dimension errs by the variation along it. An answer must be nearer than this share
-# of it, or it has not been shown to depend on that dimension; where the reference resolves it (twice its base).
+# of it, or it has not been shown to depend on that dimension. Where the reference hardly resolves the variation, with
+# this many times its base (the most that an honest kernel needs) above that share, nothing can be asked.
 AXIS = 0.6
-RESOLVED = 2.0
+RESOLVED = {True: 2.0, False: HONEST}
 
 # Rows and elements: how much further the worst of them may go than the norm does, against the reference's own worst.
 # An honest kernel's worst element of 1e8 is at 6 of its own root mean squares, as is the reference's.
@@ -105,4 +106,5 @@ def limit_allowed(facts: Facts, error: float) -> float:
 
 def _capped(allowed: float, base: float, facts: Facts) -> float:
     allowed = min(allowed, max(NOISE * facts.size, TIGHT * base))
-    return min(allowed, max(AXIS * facts.axis, RESOLVED * base))
+    along = AXIS * facts.axis
+    return min(allowed, along) if along >= RESOLVED[facts.tight] * base else allowed

@@ -18,6 +18,10 @@ OUT_OF_MEMORY = re.compile(
 )
 DEVICE_FAULTS = (
     ("illegal memory access", "illegal_address"),
+    ("CUDA_ERROR_ILLEGAL_ADDRESS", "illegal_address"),
+    ("CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned_address"),
+    ("CUDA_ERROR_ASSERT", "device_assert"),
+    ("CUDA_ERROR_LAUNCH_FAILED", "launch_failure"),
     ("misaligned address", "misaligned_address"),
     ("device-side assert", "device_assert"),
     ("unspecified launch failure", "launch_failure"),

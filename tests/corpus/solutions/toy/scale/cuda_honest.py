@@ -1,4 +1,4 @@
-"""CUDA sources, on whatever machine."""
+"""The tail as a CUDA kernel."""
 
 import torch
 from torch import nn
