@@ -26,7 +26,7 @@ from torch import nn
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.oracle.expectation import Expectation
-from harness.oracle.formats import FLOAT8, FLOAT16, TF32, round_to
+from harness.oracle.formats import FLOAT8, TF32, round_to
 from harness.oracle.oracle import Oracle
 
 Kernel = Callable[..., Any]
@@ -723,7 +723,9 @@ def pooling(n: int) -> Iterator[Problem]:
     problem = Problem("max_pool2d", Lambda(lambda x: F.max_pool2d(x, 3, 2, 1)), lambda: [torch.randn(4, n, 17, 17)])
     problem.right = {
         "windows": lambda m, x: F.pad(x, (1, 1, 1, 1), value=-math.inf).unfold(2, 3, 2).unfold(3, 3, 2).amax((-1, -2)),
-        "rows, then columns": lambda m, x: F.max_pool2d(F.max_pool2d(x, (3, 1), (2, 1), (1, 0)), (1, 3), (1, 2), (0, 1)),
+        "rows, then columns": lambda m, x: F.max_pool2d(
+            F.max_pool2d(x, (3, 1), (2, 1), (1, 0)), (1, 3), (1, 2), (0, 1)
+        ),
     }
     problem.wrong = {
         "padded with zeros": lambda m, x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2),
@@ -771,7 +773,9 @@ def losses(n: int) -> Iterator[Problem]:
         "last sample missing": lambda m, x, y: each(x, y)[:-1].sum() / len(y),
         "label ignored": lambda m, x, y: (torch.logsumexp(x, 1) - x[:, 0]).mean(),
         "bf16 logits": lambda m, x, y: each(x.bfloat16().float(), y).mean(),
-        "no maximum subtracted": lambda m, x, y: (torch.log(torch.exp(x).sum(1)) - x.gather(1, y[:, None])[:, 0]).mean(),
+        "no maximum subtracted": lambda m, x, y: (
+            torch.log(torch.exp(x).sum(1)) - x.gather(1, y[:, None])[:, 0]
+        ).mean(),
         "fp16": lambda m, x, y: each(x.half(), y).mean().float(),
     }
     yield problem
@@ -816,7 +820,10 @@ def lookups(n: int) -> Iterator[Problem]:
         "ascending": lambda m, x: tuple(t.flip(1) for t in torch.topk(x, 5, 1)),
         "second five": lambda m, x: tuple(t[:, 5:] for t in torch.topk(x, 10, 1)),
         "four": lambda m, x: torch.topk(x, 4, 1),
-        "first index repeated": lambda m, x: (torch.topk(x, 5, 1).values, torch.topk(x, 5, 1).indices[:, :1].expand(-1, 5)),
+        "first index repeated": lambda m, x: (
+            torch.topk(x, 5, 1).values,
+            torch.topk(x, 5, 1).indices[:, :1].expand(-1, 5),
+        ),
         "of the first half": lambda m, x: torch.topk(x[:, : x.shape[1] // 2], 5, 1),
     }
     yield problem
@@ -903,7 +910,12 @@ def problems(n: int) -> Iterator[Problem]:
     yield layer_norm(n)
     yield batch_norm(n)
     yield gemm_tail(n)
-    for dtype, uniform in ((torch.float16, False), (torch.float16, True), (torch.float32, True), (torch.bfloat16, False)):
+    for dtype, uniform in (
+        (torch.float16, False),
+        (torch.float16, True),
+        (torch.float32, True),
+        (torch.bfloat16, False),
+    ):
         yield attention(n, dtype, uniform)
     yield from reductions(n)
     yield from elementwise(n)
@@ -957,7 +969,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="problems whose name contains this")
     parser.add_argument("--verbose", action="store_true", help="the oracle's sentence under each refusal")
     options = parser.parse_args()
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     wrong_accepted = right_refused = wrong = right = 0
     print(f"{'problem':32} {'candidate':40} {'label':6} {'error':>9} {'ratio':>9}  verdict")
     start = time.perf_counter()

@@ -11,6 +11,8 @@ import yaml
 
 from harness.errors import UsageError, nearest
 
+ALLOWABLE = ("tf32", "bf16", "fp16")
+
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -49,6 +51,15 @@ class TimingConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_calls_per_burst: Count = 32
 
 
+class Check(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How hard to look at a candidate's numbers, beside every timed call."""
+
+    # Calls on inputs derived from the problem's own: scaled, sorted, constant rows, one dominant element, ...
+    stress: bool = True
+    # The time for them, of each candidate; large problems get through some of the sets, in random order.
+    stress_budget_s: Positive = 3.0
+
+
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Deadlines in seconds, after which a candidate is `timeout`."""
 
@@ -76,7 +87,10 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # Inputs are drawn from secret seeds, new for each run; an integer replays a run.
     seed: int | None = None
     out: str = ""
+    # Lower precisions that candidates may use without being refused: tf32, bf16, fp16.
+    allow: list[str] = msgspec.field(default_factory=list)
     build: Build = Build()
+    check: Check = Check()
     timing: TimingConfig = TimingConfig()
     limits: Limits = Limits()
 
@@ -115,6 +129,9 @@ def default_out(path: Path) -> str:
 
 
 def _consistent(config: Config, path: Path) -> Config:
+    for name in config.allow:
+        if name not in ALLOWABLE:
+            raise UsageError(f"{path}: allow: '{name}' is no precision to allow; {nearest(name, ALLOWABLE)}")
     if config.timing.max_pairs < config.timing.min_pairs:
         bounds = f"timing.max_pairs ({config.timing.max_pairs}) is below timing.min_pairs ({config.timing.min_pairs})"
         raise UsageError(f"{path}: {bounds}")

@@ -67,7 +67,7 @@ def test_every_option_is_shown_with_its_default():
     assert config.load(path) == config.Config()
     shown = yaml.safe_load(path.read_text())
     assert shown.keys() == {field.name for field in msgspec.structs.fields(config.Config)}
-    for section in ("build", "timing", "limits"):
+    for section in ("build", "check", "timing", "limits"):
         assert shown[section].keys() == {
             f.name for f in msgspec.structs.fields(type(getattr(config.Config(), section)))
         }

@@ -98,7 +98,17 @@ def _job(
     surroundings: dict[str, str],
 ) -> Job:
     content = msgspec.json.encode(
-        [PROTOCOL_VERSION, overrides, precision, config.baseline, config.timing, config.seed, surroundings],
+        [
+            PROTOCOL_VERSION,
+            overrides,
+            precision,
+            config.baseline,
+            config.timing,
+            config.check,
+            config.allow,
+            config.seed,
+        ]
+        + [surroundings],
         order="deterministic",
     )
     digest = hashlib.sha256()

@@ -54,9 +54,19 @@ class Reference:
         tensors = [t for _, t in flatten(inputs) if isinstance(t, torch.Tensor) and t.is_floating_point()]
         return tensors[0].dtype if tensors else self.dtype or torch.float32
 
-    def native(self, inputs: list[Any], seed: int, training: bool | None = None) -> Any:
-        """The output at the problem's precision, under whatever switches are on; `training` overrides the mode."""
-        return self._run(inputs, seed, lambda t: t, training=training)
+    def native(
+        self,
+        inputs: list[Any],
+        seed: int,
+        training: bool | None = None,
+        mode: contextlib.AbstractContextManager[Any] | None = None,
+        wrap: Callable[[nn.Module], Any] | None = None,
+    ) -> Any:
+        """The output at the problem's precision, under whatever switches are on.
+
+        `training` overrides the module's mode, `mode` is entered around the forward, `wrap` replaces the module.
+        """
+        return self._run(inputs, seed, lambda t: t, mode, training, wrap)
 
     def composed(self, inputs: list[Any], seed: int) -> Any:
         """The same with fused attention taken apart into product, softmax, product, in the problem's precision."""
@@ -156,6 +166,7 @@ class Reference:
         change: Callable[[torch.Tensor], torch.Tensor],
         mode: contextlib.AbstractContextManager[Any] | None = None,
         training: bool | None = None,
+        wrap: Callable[[nn.Module], Any] | None = None,
     ) -> Any:
         device = _device(inputs)
 
@@ -174,7 +185,8 @@ class Reference:
             arguments = convert(inputs, own)
             before = [t._version for _, t in flatten(arguments) if isinstance(t, torch.Tensor)]
             with _seeded(seed, device), mode or contextlib.nullcontext():
-                output = convert(module(*arguments), lambda t: t.detach())
+                output = (wrap(module) if wrap else module)(*arguments)
+                output = convert(output, lambda t: t.detach())
             after = [t._version for _, t in flatten(arguments) if isinstance(t, torch.Tensor)]
             self.writes_inputs = bool(self.writes_inputs) or before != after
             return output

@@ -7,7 +7,7 @@ does not accept goes to the full one, so it only ever saves time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from harness.oracle.fast import Fast
 from harness.oracle.stress import SETS, Stress
 from harness.oracle.structure import compare, flatten
 from harness.oracle.verdict import Finding
+from harness.oracle.yardstick import Yardstick
 from harness.records import Status
 
 # A reference that differs from itself by this many times its error, from the same generator state, is random.
@@ -95,7 +96,7 @@ class Oracle:
                 # Foreign code on inputs it was not written for.
                 continue
             if expected.meaningful:
-                yield proposed, expected
+                yield proposed, _demanding(expected, proposed.demands)
 
     def check(self, expected: Expectation | Glance, outputs: Any, poison: float | None = None) -> Finding:
         """Whether `outputs` is right for the expectation's inputs; `poison` is what unwritten elements hold."""
@@ -129,3 +130,13 @@ class Oracle:
                 raise InvalidReference(
                     "random", f"the reference's {path} differs from call to call by more than rounding"
                 )
+
+
+def _demanding(expected: Expectation, demands: str) -> Expectation:
+    """With the limits that a stress set asks for."""
+
+    def asks_rounding(yard: Yardstick) -> bool:
+        return demands == "rounding" or (demands == "wide" and yard.level.bits >= formats.FLOAT32.bits)
+
+    yards = {path: yard if asks_rounding(yard) else yard.sensible() for path, yard in expected.yards.items()}
+    return replace(expected, yards=yards)

@@ -61,6 +61,9 @@ COARSE = 8.0
 # Above this share of the output's variation, the reference's own error leaves nothing to judge by.
 MEANINGFUL = 0.1
 
+# What is still an answer, as a share of the output's variation, on inputs where rounding itself is magnified.
+SENSE = 0.5
+
 
 @dataclass(frozen=True)
 class Facts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -17,13 +17,17 @@ from harness.oracle.structure import convert
 
 @dataclass(frozen=True)
 class Stress:
-    """A named set. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
+    """A named set of inputs.
 
-    `first_only` leaves all floating tensors but the first as they were drawn.
+    `demands` is what a kernel is held to: the same `rounding` as on drawn inputs; `sense`, an error below half of the
+    output's variation, where even sound algorithms differ by far more than rounding; or `wide`, rounding in float32
+    and wider and sense in 16 bits. `binding` sets refuse a candidate; the others, which honest kernels may well not
+    handle, warn. `first_only` leaves all floating tensors but the first as they were drawn.
     """
 
     name: str
     make: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+    demands: Literal["rounding", "wide", "sense"] = "rounding"
     binding: bool = True
     first_only: bool = False
 
@@ -128,23 +132,27 @@ def _special(value: float) -> Callable[[torch.Tensor, torch.Generator], torch.Te
     return make
 
 
+# A 16-bit score of 100 is known to 0.06 (fp16) or 0.5 (bf16), and the exponential of it accordingly: honest kernels
+# that store scores differ where numbers are large. Equal or sorted terms make a running sum's errors add up instead
+# of cancelling, and a variance of zero shows nothing but rounding.
 SETS = (
-    Stress("scaled_up", _scaled(3)),
-    Stress("scaled_far_up", _far_up, first_only=True),
+    Stress("scaled_up", _scaled(3), "wide"),
+    Stress("scaled_far_up", _far_up, "wide", first_only=True),
     Stress("scaled_down", _scaled(-7)),
     Stress("signs", _signs),
-    Stress("negated", lambda tensor, _: -tensor),
-    Stress("constant_rows", _constant_rows),
-    Stress("dominant", _dominant("random")),
-    Stress("dominant_first", _dominant("first")),
-    Stress("dominant_last", _dominant("last")),
-    Stress("one_hot", _one_hot),
-    Stress("sorted", _sorted),
+    Stress("negated", lambda tensor, _: -tensor, "wide"),
+    # Every element on one side of zero, whatever was drawn: a maximum that starts from zero is wrong.
+    Stress("negative", lambda tensor, _: -tensor.abs(), "wide"),
+    Stress("constant_rows", _constant_rows, "sense"),
+    Stress("dominant", _dominant("random"), "wide"),
+    Stress("dominant_first", _dominant("first"), "wide"),
+    Stress("dominant_last", _dominant("last"), "wide"),
+    Stress("one_hot", _one_hot, "sense"),
+    Stress("sorted", _sorted, "sense"),
     Stress("rolled", _rolled),
     Stress("tiny", _tiny),
-    Stress("subnormal", _subnormal, binding=False),
-    Stress("minus_infinity", _special(-float("inf")), binding=False),
-    Stress("infinity", _special(float("inf")), binding=False),
-    Stress("nan", _special(float("nan")), binding=False),
+    Stress("subnormal", _subnormal, "sense", binding=False),
+    Stress("minus_infinity", _special(-float("inf")), "sense", binding=False),
+    Stress("infinity", _special(float("inf")), "sense", binding=False),
+    Stress("nan", _special(float("nan")), "sense", binding=False),
 )
-BY_NAME = {stress.name: stress for stress in SETS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -91,7 +91,12 @@ class Yardstick:
     def meaningful(self) -> bool:
         """Whether the reference, at its own precision, tells one output from another: it is finite, and its error is
         small against how much the true output varies."""
-        return self.finite and self.scale.size > 0 and self.base <= rule.MEANINGFUL * self.scale.spread
+        return self.finite and self.scale.size > 0 and self.own <= rule.MEANINGFUL * self.scale.spread
+
+    def sensible(self) -> Yardstick:
+        """The same with the limit of `rule.SENSE`, and none for single rows and elements."""
+        limits = Limits(max(self.limits.norm, rule.SENSE * self.scale.spread))
+        return replace(self, limits=limits, signature=None)
 
 
 @dataclass(frozen=True)

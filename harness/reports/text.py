@@ -51,6 +51,12 @@ def speedup(record: Record) -> str:
     return "" if record.speedup is None else f"{factor(record.speedup)} {interval(record)}"
 
 
+def ratio(value: float, lo: float, hi: float) -> str:
+    """One speedup over another, with its interval: `1.051x [1.045, 1.057]`; finer than a speedup, being near 1."""
+    places = max(_decimals(value), 3)
+    return f"{value:.{places}f}x [{lo:.{places}f}, {hi:.{places}f}]"
+
+
 def number(value: float | None) -> str:
     """Three significant digits; empty where there is no finite value."""
     return "" if value is None or not math.isfinite(value) else f"{value:.3g}"

@@ -1,91 +1,172 @@
-"""Every timed call is a checked call: its output against the reference's, its inputs against what they should be."""
+"""The judge's use of the oracle: every timed call is a checked call, and a few calls are on inputs made to be hard."""
 
 from __future__ import annotations
 
+import random
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import nn
 
+from harness.config import Check
+from harness.oracle.expectation import Expectation
+from harness.oracle.oracle import InvalidReference, Oracle
+from harness.oracle.stress import Stress
+from harness.oracle.verdict import Finding
 from harness.records import Outcome, Status
 from harness.worker import values
 from harness.worker.link import Draw, Link, Reading
 from harness.worker.nodes import Opaque, TensorRef
 from harness.worker.reference import Reference
 
-# Largest error, in units of the true output's standard deviation, by dtype: some hundred roundings of each.
-TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+POISON_READS = float("nan")
+# Expectations are kept for the next candidate if all of a problem's take up less than this.
+KEPT_BYTES = 1 << 30
+# Bytes of an expectation over those of a call's inputs and outputs: the exact output and the yardsticks beside them.
+EXPECTATION_FACTOR = 8
+STRESS_SETS = 17
 
 
-def check(reference: Reference, link: Link, draws: list[Draw], reading: Reading) -> tuple[Outcome | None, float]:
-    """What is wrong with the first wrong call of a burst (None if nothing is), and the largest error."""
-    worst = 0.0
-    for call, (draw, output) in enumerate(zip(draws, reading.outputs, strict=True)):
-        expected = reference.expected(draw)
-        fault, error = compare(expected, output)
-        worst = max(worst, error)
-        fault = fault or _inputs_changed(link, call, draw)
-        if fault:
-            return fault, worst
-    return None, worst
+class Examiner:
+    """Judges outputs of one problem's candidates. Raises InvalidReference where the problem can judge nobody."""
+
+    def __init__(self, reference: Reference, allow: tuple[str, ...], options: Check, call_bytes: int) -> None:
+        self._reference = reference
+        self._options = options
+        self._keep = call_bytes * EXPECTATION_FACTOR * STRESS_SETS < KEPT_BYTES
+        self._kept_stress: list[tuple[Stress, Expectation]] | None = None
+        self._oracle = Oracle(reference.model, allow)
+        self._draw = reference.draw()
+        self._expected: Expectation | None = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
+        self._in_place = bool(self._oracle.reference.writes_inputs)
+        if self._in_place:
+            # What becomes of the inputs is then part of the answer, and is held to the same rule.
+            self._oracle = Oracle(_WithInputs(reference.model), allow)
+            self._expected = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
+        if not self._keep:
+            self._expected = None
+
+    def first_call(self, link: Link, deadline_s: float) -> Finding:
+        """One call against the float64 reference. Raises what the runner makes Link raise."""
+        if self._keep:
+            draw, expected = self._draw, self._expected
+        else:
+            draw, expected = self._reference.draw(), None
+        reading = link.burst([draw], gated=False, deadline_s=deadline_s)
+        expected = expected or self._oracle.expect(list(draw.inputs), draw.seed)
+        return self._finding(link, 0, draw, reading.outputs[0], expected)
+
+    def burst(self, link: Link, draws: list[Draw], reading: Reading) -> Finding | None:
+        """The first refusal among a burst's calls, each compared with the reference's own output on its inputs."""
+        for call, (draw, output) in enumerate(zip(draws, reading.outputs, strict=True)):
+            glance = self._oracle.glance(list(draw.inputs), draw.seed)
+            finding = self._finding(link, call, draw, output, glance)
+            if not finding.passed:
+                return finding
+        return None
+
+    def stress(self, link: Link) -> tuple[Outcome | None, list[str], list[str]]:
+        """Calls on the stress sets, in random order as far as the time goes.
+
+        Returns the refusal, if any, warnings of sets that do not bind, and the names of the sets that were run.
+        """
+        done: list[str] = []
+        warnings: list[str] = []
+        if not self._options.stress:
+            return None, warnings, done
+        deadline = time.monotonic() + self._options.stress_budget_s
+        for stress, expected in self._stress_sets():
+            draw = Draw(inputs=tuple(expected.inputs), seed=expected.seed)
+            reading = link.burst([draw], gated=False)
+            finding = self._finding(link, 0, draw, reading.outputs[0], expected)
+            done.append(stress.name)
+            if not finding.passed and stress.binding:
+                message = f"on inputs '{stress.name}': {finding.message}"
+                evidence = finding.evidence | {"stress": stress.name, "without_stress": "right"}
+                reason = f"{finding.reason}:{stress.name}"
+                return Outcome(status=finding.status, reason=reason, message=message, evidence=evidence), warnings, done
+            if not finding.passed:
+                warnings.append(f"stress: on inputs '{stress.name}': {finding.message}"[:300])
+            if time.monotonic() > deadline:
+                break
+        return None, warnings, done
+
+    def _stress_sets(self) -> Iterator[tuple[Stress, Expectation]]:
+        if not self._keep:
+            draw = self._reference.draw()
+            return self._oracle.stress(list(draw.inputs), draw.seed)
+        if self._kept_stress is None:
+            self._kept_stress = list(self._oracle.stress(list(self._draw.inputs), self._draw.seed))
+        return iter(random.sample(self._kept_stress, len(self._kept_stress)))
+
+    def _finding(self, link: Link, call: int, draw: Draw, output: Any, expected: Any) -> Finding:
+        fault = _not_handed_over(expected.native[0] if self._in_place else expected.native, output)
+        if fault is not None:
+            return fault
+        seen = link.seen_inputs(call)
+        if self._in_place:
+            return self._oracle.check(expected, (output, *seen), POISON_READS)
+        finding = self._oracle.check(expected, output, POISON_READS)
+        if finding.passed:
+            for index, (own, now) in enumerate(zip(values.tensors(draw.inputs), seen, strict=True)):
+                if not _same_bytes(own, now):
+                    message = f"input {index} was written to, which the reference does not do"
+                    return Finding(Status.INCORRECT, "input_changed", message)
+        return finding
 
 
-def compare(expected: Any, got: Any, place: str = "output") -> tuple[Outcome | None, float]:
-    if isinstance(got, TensorRef | Opaque):
-        return _kind_fault(expected, got, place), 0.0
-    if isinstance(expected, torch.Tensor) != isinstance(got, torch.Tensor):
-        return _incorrect("wrong_type", f"{place} is a {type(got).__name__}, not a {type(expected).__name__}"), 0.0
-    if isinstance(expected, torch.Tensor):
-        return _compare_tensors(expected, got, place)
-    if isinstance(expected, list | tuple):
-        if type(expected) is not type(got) or len(expected) != len(got):
-            return _incorrect(
-                "wrong_structure", f"{place} is not the {type(expected).__name__} of {len(expected)} wanted"
-            ), 0.0
-        worst = 0.0
-        for index, (one, other) in enumerate(zip(expected, got, strict=True)):
-            fault, error = compare(one, other, f"{place}[{index}]")
-            worst = max(worst, error)
-            if fault:
-                return fault, worst
-        return None, worst
-    if expected != got:
-        return _incorrect("mismatch", f"{place} is {got!r}, expected {expected!r}"), 0.0
-    return None, 0.0
+class _WithInputs(nn.Module):
+    """A reference that works in place, with its inputs as they are afterwards beside its output."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs: Any) -> Any:
+        output = self.model(*inputs)
+        return (output, *values.tensors(inputs))
 
 
-def _compare_tensors(expected: torch.Tensor, got: torch.Tensor, place: str) -> tuple[Outcome | None, float]:
-    if not expected.is_floating_point():
-        wrong = int((expected != got).sum())
-        return (_incorrect("mismatch", f"{place}: {wrong} elements differ") if wrong else None), float(wrong)
-    spread = float(expected.float().std()) if expected.numel() > 1 else float(expected.abs().max())
-    error = float((got.float() - expected.float()).abs().max()) / (spread or 1.0)
-    if not error <= TOLERANCE[expected.dtype]:
-        return _incorrect(
-            "mismatch", f"{place}: the largest error is {error:.3g} standard deviations of the true output"
-        ), error
-    return None, error
-
-
-def _kind_fault(expected: Any, got: TensorRef | Opaque, place: str) -> Outcome:
+def _not_handed_over(native: Any, got: Any, place: str = "output") -> Finding | None:
+    """Why a leaf that never reached shared memory did not; None where every leaf did."""
     if isinstance(got, Opaque):
-        return _incorrect("wrong_type", f"{place} is a {got.python_type}")
-    if not isinstance(expected, torch.Tensor):
-        return _incorrect("wrong_type", f"{place} is a tensor, not a {type(expected).__name__}")
-    if got.kind != "Tensor":
-        return _incorrect("wrong_type", f"{place} is a {got.kind}, not a plain tensor")
-    if got.shape != tuple(expected.shape):
-        return _incorrect("wrong_shape", f"{place} has shape {got.shape}, expected {tuple(expected.shape)}")
-    if got.dtype != values.dtype_name(expected.dtype):
-        return _incorrect("wrong_dtype", f"{place} has dtype {got.dtype}, expected {values.dtype_name(expected.dtype)}")
-    return _incorrect("wrong_device", f"{place} is on {got.device}, expected {expected.device.type}")
+        return Finding(Status.INCORRECT, "wrong_type", f"{place} is a {got.python_type}")
+    if isinstance(got, TensorRef):
+        return _wrong_metadata(native, got, place)
+    items: list[tuple[Any, Any, str]] = []
+    if isinstance(got, list | tuple):
+        known = native if isinstance(native, list | tuple) else ()
+        padded = [*known, *[None] * (len(got) - len(known))]
+        items = [(one, other, f"{place}[{index}]") for index, (one, other) in enumerate(zip(padded, got, strict=False))]
+    elif isinstance(got, dict):
+        known_keys = native if isinstance(native, dict) else {}
+        items = [(known_keys.get(key), value, f"{place}[{key!r}]") for key, value in got.items()]
+    return next((fault for item in items if (fault := _not_handed_over(*item))), None)
 
 
-def _inputs_changed(link: Link, call: int, draw: Draw) -> Outcome | None:
-    for index, (own, seen) in enumerate(zip(values.tensors(draw.inputs), link.seen_inputs(call), strict=True)):
-        if not torch.equal(own.view(torch.uint8) if own.dim() else own, seen.view(torch.uint8) if seen.dim() else seen):
-            return _incorrect("input_changed", f"input {index} was written to, which the reference does not do")
-    return None
+def _wrong_metadata(native: Any, got: TensorRef, place: str) -> Finding:
+    if not isinstance(native, torch.Tensor):
+        return Finding(Status.INCORRECT, "wrong_type", f"{place} is a tensor, not a {type(native).__name__}")
+    wanted = {"kind": "Tensor", "shape": tuple(native.shape), "dtype": values.dtype_name(native.dtype)}
+    wanted["device"] = native.device.type
+    for name, reason in (("kind", "type"), ("shape", "shape"), ("dtype", "dtype"), ("device", "device")):
+        found = getattr(got, name)
+        if found != wanted[name]:
+            return Finding(Status.INCORRECT, f"wrong_{reason}", f"{place} has {name} {found}, expected {wanted[name]}")
+    return Finding(Status.INCORRECT, "wrong_structure", f"{place} has more tensors than the reference's output")
 
 
-def _incorrect(reason: str, message: str) -> Outcome:
-    return Outcome(status=Status.INCORRECT, reason=reason, message=message)
+def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Bit for bit, NaN included."""
+    if one.numel() == 0:
+        return True
+    return torch.equal(_bytes(one), _bytes(other))
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().view(-1).view(torch.uint8)
+
+
+__all__ = ["Examiner", "InvalidReference"]

@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 import torch
 
-from harness.config import Limits, TimingConfig
+from harness.config import Check, Limits, TimingConfig
 from harness.records import Outcome, Status
+from harness.timing.sampling import Side
 from harness.worker import faults, measurement
-from harness.worker.checking import check
+from harness.worker.checking import Examiner, InvalidReference
 from harness.worker.host_link import HostLink
 from harness.worker.link import Link, RunnerFailed
 from harness.worker.messages import (
@@ -73,6 +74,11 @@ class Judge:
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
             self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
             self._plan = measurement.plan(self._reference, self._timing)
+            options = msgspec.convert(request.check, Check)
+            self._examiner = Examiner(self._reference, request.allow, options, self._plan.call_bytes)
+        except InvalidReference as error:
+            fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
+            return Opened(fault=fault)
         except Exception as error:
             traceback.print_exc()
             return Opened(fault=self._problem_fault(error))
@@ -94,10 +100,9 @@ class Judge:
         candidate, phases["load"], verdict = self._admit(request.candidate, candidate_fd)
         try:
             if verdict is None:
-                self._phase("timing")
                 begun = time.monotonic()
                 verdict = self._guarded(request.candidate, "call", lambda: self._measure(candidate))
-                phases["timing"] = time.monotonic() - begun
+                phases["evaluate"] = time.monotonic() - begun
         finally:
             candidate.close()
         phases["judge"] = time.monotonic() - started
@@ -118,10 +123,9 @@ class Judge:
             return None
 
         def first_call() -> Verdict | None:
-            draws = [self._reference.draw()]
-            reading = runner.burst(draws, gated=False, deadline_s=self._limits.first_call_s)
-            fault, _ = check(self._reference, runner, draws, reading)
-            return Verdict(outcome=fault) if fault else None
+            finding = self._examiner.first_call(runner, self._limits.first_call_s)
+            self._first = finding
+            return None if finding.passed else Verdict(outcome=finding.outcome(), error_ratio=finding.error_ratio)
 
         verdict = self._guarded(source, "load", load)
         loaded_s = time.monotonic() - begun
@@ -139,7 +143,24 @@ class Judge:
         return CudaLink(channel, self._device, self._limits)
 
     def _measure(self, candidate: Link) -> Verdict:
-        return measurement.measure(self._reference, candidate, self._baseline, self._plan, self._timing, self._limits)
+        """The verdict on a candidate whose first call was right: hard inputs, then time."""
+        first = self._first
+        self._phase("stress")
+        refusal, warnings, sets = self._examiner.stress(candidate)
+        if refusal is not None:
+            return Verdict(outcome=refusal, error_ratio=first.error_ratio)
+        self._phase("timing")
+        links: dict[Side, Link] = {"candidate": candidate, "baseline": self._baseline}
+        verdict = measurement.measure(self._reference, self._examiner, links, self._plan, self._timing, self._limits)
+        if first.allowance:
+            warnings.append(f"lower_precision: right only within the error of {first.allowance}, which this run allows")
+        evidence = verdict.outcome.evidence | {"oracle": first.evidence, "stress_sets": sets}
+        return msgspec.structs.replace(
+            verdict,
+            outcome=msgspec.structs.replace(verdict.outcome, evidence=evidence),
+            error_ratio=first.error_ratio,
+            warnings=[*warnings, *verdict.warnings],
+        )
 
     def _guarded(self, source: CandidateSource, phase: str, act: Any) -> Any:
         """`act()`, or the verdict on a runner that failed, died, hung or talked nonsense meanwhile."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ from harness.timing.sampling import Samples, Side, sample
 from harness.timing.stopping import StoppingRule
 from harness.timing.suspicion import Suspicion
 from harness.worker import values
-from harness.worker.checking import check
+from harness.worker.checking import Examiner
 from harness.worker.link import Draw, Link, Reading
 from harness.worker.messages import Verdict
 from harness.worker.reference import Reference
@@ -56,15 +55,12 @@ class WrongAnswer(Exception):
 
 def plan(reference: Reference, timing: TimingConfig) -> Plan:
     """Try the reference: how large its values are, and how long it takes. Raises what the problem's code raises."""
-    example = reference.draw()
-    expected = reference.expected(example)
-    started = _now(reference.device)
-    reference.expected(reference.draw())
-    call_us = (_now(reference.device) - started) * 1e6
-    call_bytes = sum(tensor.numel() * tensor.element_size() for tensor in values.tensors((example.inputs, expected)))
+    example, expected, call_s = reference.try_out()
+    tensors = values.tensors((example.inputs, expected))
+    call_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
     memory_bytes = int(_free_bytes(reference.device) * MEMORY_SHARE) // COPIES
     longest = bursts.plan(
-        call_us / HEADROOM,
+        call_s * 1e6 / HEADROOM,
         target_us=timing.burst_ms * 1e3,
         call_bytes=call_bytes,
         memory_bytes=memory_bytes,
@@ -80,10 +76,15 @@ def plan(reference: Reference, timing: TimingConfig) -> Plan:
 
 
 def measure(
-    reference: Reference, candidate: Link, baseline: Link, plan: Plan, timing: TimingConfig, limits: Limits
+    reference: Reference,
+    examiner: Examiner,
+    links: dict[Side, Link],
+    plan: Plan,
+    timing: TimingConfig,
+    limits: Limits,
 ) -> Verdict:
     """Time a candidate that has passed its first call. Raises what the candidate's runner makes Link raise."""
-    bench = Bench(reference, {"candidate": candidate, "baseline": baseline}, plan, timing)
+    bench = Bench(reference, examiner, links, plan, timing)
     rule = StoppingRule(
         precision=timing.precision,
         budget_s=min(timing.budget_s, limits.total_s),
@@ -106,9 +107,12 @@ def measure(
 class Bench:
     """Both sides of a comparison, warmed up and calibrated."""
 
-    def __init__(self, reference: Reference, links: dict[Side, Link], plan: Plan, timing: TimingConfig) -> None:
+    def __init__(
+        self, reference: Reference, examiner: Examiner, links: dict[Side, Link], plan: Plan, timing: TimingConfig
+    ) -> None:
         self.rng = random.Random()
         self._reference = reference
+        self._examiner = examiner
         self._links = links
         self._plan = plan
         self._timing = timing
@@ -116,7 +120,6 @@ class Bench:
         self._bursts: dict[Side, bursts.BurstPlan] = {}
         self._single_us: dict[Side, float] = {}
         self._fixed: dict[int, FixedCost] = {}
-        self._worst_error = 0.0
 
     def warm_up(self) -> None:
         """Run every path once on the shapes at hand, find out if the gate can be used, and choose burst lengths."""
@@ -176,7 +179,7 @@ class Bench:
             warnings.append("ungated: the candidate waits for the device itself, so times include launch latency")
         evidence: dict[str, Any] = {finding.word: finding.evidence for finding in suspicions}
         return Verdict(
-            outcome=Outcome(status=Status.PASSED, evidence=evidence | {"largest_error": self._worst_error}),
+            outcome=Outcome(status=Status.PASSED, evidence=evidence),
             speedup=speedup.value,
             speedup_lo=speedup.lo,
             speedup_hi=speedup.hi,
@@ -223,14 +226,12 @@ class Bench:
         """One burst on fresh inputs, every output checked."""
         draws = [self._reference.draw() for _ in range(calls)]
         reading = self._links[side].burst(draws, gated=self._gated if gated is None else gated)
-        fault, error = check(self._reference, self._links[side], draws, reading)
-        if fault is not None and side == "baseline":
-            message = f"the baseline disagrees with the same reference in the judge: {fault.message}"
-            fault = Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message)
-        if fault is not None:
-            raise WrongAnswer(fault)
-        if side == "candidate":
-            self._worst_error = max(self._worst_error, error)
+        refusal = self._examiner.burst(self._links[side], draws, reading)
+        if refusal is not None and side == "baseline":
+            message = f"the baseline disagrees with the same reference in the judge: {refusal.message}"
+            raise WrongAnswer(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))
+        if refusal is not None:
+            raise WrongAnswer(refusal.outcome())
         return reading
 
     def _tolerates_gate(self, side: Side) -> bool:
@@ -261,12 +262,6 @@ class Bench:
         if self._reference.device.type == "cpu":
             return "host"
         return "device" if self._gated else "device_ungated"
-
-
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
 
 
 def _free_bytes(device: torch.device) -> int:

@@ -150,6 +150,8 @@ class Open(Message, frozen=True, kw_only=True, tag=True):
     precision: str
     device: str
     seed: int
+    allow: tuple[str, ...]
+    check: dict[str, Any]
     timing: dict[str, Any]
     limits: dict[str, Any]
     why_no_cuda: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,16 +47,37 @@ class Reference:
         inputs = values.cast_floating(tuple(inputs), self.dtype)
         return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator {self._draws}"))
 
-    def expected(self, draw: Draw) -> Any:
-        """The reference's own output. One that works in place changes `draw.inputs`, as a candidate may then."""
+    def try_out(self) -> tuple[Draw, Any, float]:
+        """A draw, the output for it, and how long a warm call takes in seconds; the model's state stays as it is.
+
+        Raises what the problem's code raises.
+        """
+        before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        self._timed(self.draw())
+        draw = self.draw()
+        output, seconds = self._timed(draw)
+        for name, buffer in self.model.named_buffers():
+            buffer.copy_(before[name])
+        return draw, output, seconds
+
+    def _timed(self, draw: Draw) -> tuple[Any, float]:
+        _synchronize(self.device)
+        started = time.perf_counter()
         torch.manual_seed(draw.seed)
         with torch.no_grad():
-            return self.model(*draw.inputs)
+            output = self.model(*draw.inputs)
+        _synchronize(self.device)
+        return output, time.perf_counter() - started
 
     def _derive(self, purpose: str) -> int:
         """A seed for one purpose, from which the others cannot be told: the runner gets to know some of them."""
         digest = hashlib.sha256(f"{self._seed}/{purpose}".encode()).digest()
         return int.from_bytes(digest[:7], "little")
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def _on(device: torch.device, value: Any) -> Any:

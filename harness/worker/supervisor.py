@@ -150,6 +150,8 @@ class Supervisor:
             precision=job.precision,
             device=self._device.spec,
             seed=self._seed,
+            allow=tuple(self._config.allow),
+            check=msgspec.to_builtins(self._config.check),
             timing=msgspec.to_builtins(self._config.timing),
             limits=msgspec.to_builtins(self._config.limits),
             why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",

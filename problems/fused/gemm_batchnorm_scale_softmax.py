@@ -8,7 +8,7 @@ tolerance can judge it.
 import torch
 import torch.nn as nn
 
-VARIANTS = {"small": {"batch_size": 512, "in_features": 256, "out_features": 1024}}
+VARIANTS = {"small": {"batch_size": 512, "in_features": 128, "out_features": 1024}}
 
 batch_size = 1024
 in_features = 8192

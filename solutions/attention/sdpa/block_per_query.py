@@ -1,7 +1,7 @@
 """One block for each query, warps over the keys: the plain design, with no reuse between queries.
 
 Each block keeps its query and its S weights in shared memory. A warp takes a key at a time and splits the head
-dimension over its lanes; shuffles give the row's maximum and sum; for the weighted sum each thread owns four columns of V.
+dimension over its lanes; shuffles give the row's maximum and sum; then each thread sums four columns of V.
 4·B·H·S²·D FLOP on the ordinary cores (1.1e12 at full size), and every block reads its head's whole K and V: B·H·S
 times 4·S·D bytes, 1.1e12, from L2. Limit: those L2 reads; blocks of several queries would divide them.
 """

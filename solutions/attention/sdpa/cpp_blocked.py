@@ -20,18 +20,25 @@ CPP_SOURCE = r"""
 #include <cstring>
 #include <limits>
 #include <type_traits>
-#ifdef __AVX512F__
+#ifdef __F16C__
 #include <immintrin.h>
 #endif
 
 namespace blas = at::native::cpublas;
 using at::Half;
 
-constexpr int64_t kQueryBlock = 64, kLanes = 16;
+#ifdef __AVX512F__
+constexpr int64_t kLanes = 16;
+#else
+constexpr int64_t kLanes = 8;
+#endif
+constexpr int64_t kQueryBlock = 64, kTile = 8;
 
-// Vectors in the compilers' own notation (GCC, Clang): they become whatever width the CPU has.
+// Vectors in the compilers' own notation (GCC, Clang), as wide as the CPU's registers.
 typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
 typedef int32_t Ints __attribute__((vector_size(kLanes * sizeof(int32_t))));
+typedef float Eight __attribute__((vector_size(8 * sizeof(float))));
+typedef int32_t TileRow __attribute__((vector_size(kTile * sizeof(int32_t))));
 
 template <typename T>
 inline T load(const void* from) {
@@ -45,6 +52,8 @@ inline void store(Floats value, float* out) { std::memcpy(out, &value, sizeof(va
 inline void store(Floats value, Half* out) {
 #if defined(__AVX512F__)
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtps_ph(reinterpret_cast<__m512>(value), 0));
+#elif defined(__F16C__)
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_cvtps_ph(reinterpret_cast<__m256>(value), 0));
 #else
   for (int64_t i = 0; i < kLanes; ++i) out[i] = value[i];
 #endif
@@ -67,23 +76,23 @@ inline Floats exp2_nonpositive(Floats x) {
 template <typename T>
 void transpose(const T* in, T* out, int64_t rows, int64_t cols) {
   int64_t row = 0;
-  for (; row + kLanes <= rows; row += kLanes) {
+  for (; row + kTile <= rows; row += kTile) {
     int64_t col = 0;
-    for (; col + kLanes <= cols; col += kLanes) {
-      Ints tile[kLanes], next[kLanes];
-      for (int64_t i = 0; i < kLanes; ++i) tile[i] = load<Ints>(in + (row + i) * cols + col);
-      for (int64_t round = 0; round < 4; ++round) {  // a riffle turns the index (row, column) left by one bit of eight
-        for (int64_t i = 0; i < kLanes / 2; ++i) {
-          const Ints a = tile[i], b = tile[i + kLanes / 2];
-          next[2 * i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-          next[2 * i + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    for (; col + kTile <= cols; col += kTile) {
+      TileRow tile[kTile], next[kTile];
+      for (int64_t i = 0; i < kTile; ++i) tile[i] = load<TileRow>(in + (row + i) * cols + col);
+      for (int64_t round = 0; round < 3; ++round) {  // a riffle turns the index (row, column) left by one bit of six
+        for (int64_t i = 0; i < kTile / 2; ++i) {
+          const TileRow a = tile[i], b = tile[i + kTile / 2];
+          next[2 * i] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+          next[2 * i + 1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
         }
-        std::copy_n(next, kLanes, tile);
+        std::copy_n(next, kTile, tile);
       }
-      for (int64_t i = 0; i < kLanes; ++i) std::memcpy(out + (col + i) * rows + row, &tile[i], sizeof(Ints));
+      for (int64_t i = 0; i < kTile; ++i) std::memcpy(out + (col + i) * rows + row, &tile[i], sizeof(TileRow));
     }
     for (; col < cols; ++col)
-      for (int64_t i = 0; i < kLanes; ++i) out[col * rows + row + i] = in[(row + i) * cols + col];
+      for (int64_t i = 0; i < kTile; ++i) out[col * rows + row + i] = in[(row + i) * cols + col];
   }
   for (; row < rows; ++row)
     for (int64_t col = 0; col < cols; ++col) out[col * rows + row] = in[row * cols + col];
@@ -114,17 +123,18 @@ const float* pack_values(const float* v, float*, int64_t, int64_t) { return v; }
 // All lanes of `v` combined.
 template <typename Op>
 inline float fold(Floats v, Op op) {
-  v = op(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  v = op(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-  v = op(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
-  v = op(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
-  return v[0];
+  Eight all = load<Eight>(&v);
+  for (int64_t i = 8; i < kLanes; i += 8) all = op(all, load<Eight>(reinterpret_cast<float*>(&v) + i));
+  all = op(all, __builtin_shufflevector(all, all, 4, 5, 6, 7, 0, 1, 2, 3));
+  all = op(all, __builtin_shufflevector(all, all, 2, 3, 0, 1, 6, 7, 4, 5));
+  all = op(all, __builtin_shufflevector(all, all, 1, 0, 3, 2, 5, 4, 7, 6));
+  return all[0];
 }
 
 // Unnormalised probabilities of a row of scores; returns their sum. `n` is a multiple of kLanes, filled up with -inf.
 template <typename T>
 float softmax_row(const float* row, T* out, int64_t n, float scale) {
-  auto larger = [](Floats a, Floats b) { return a > b ? a : b; };
+  auto larger = [](auto a, auto b) { return a > b ? a : b; };
   Floats best = load<Floats>(row), sum = {};
   for (int64_t i = kLanes; i < n; i += kLanes) best = larger(load<Floats>(row + i), best);
   const float top = fold(best, larger);
@@ -133,7 +143,7 @@ float softmax_row(const float* row, T* out, int64_t n, float scale) {
     sum += weight;
     store(weight, out + i);
   }
-  return fold(sum, [](Floats a, Floats b) { return a + b; });
+  return fold(sum, [](auto a, auto b) { return a + b; });
 }
 
 void write_row(const float* sums, float factor, Half* out, int64_t n) {

@@ -1,8 +1,8 @@
 """Linear, then BatchNorm, scale and softmax as one multiply-add per feature and a softmax, in PyTorch's operations.
 
 Variance, affine weights and scale fold into one factor and one shift per feature, so normalising, affine and scale are
-a single pass over the centred product. 2·N·I·O FLOP in the product (1.4e11 at full size); the tail still makes ten trips
-of N·O floats (32 MiB each), because every operation here is its own kernel with its own temporary.
+a single pass over the centred product. 2·N·I·O FLOP in the product (1.4e11 at full size); the tail still makes ten
+trips of N·O floats (32 MiB each), because every operation here is its own kernel with its own temporary.
 Limit: the float32 product; on a CPU the ten trips, which make this slower than eager.
 """
 

@@ -20,9 +20,14 @@ CPP_SOURCE = r"""
 #include <limits>
 #include <vector>
 
-constexpr int64_t kLanes = 16, kFeatureBlock = 64;
+#ifdef __AVX512F__
+constexpr int64_t kLanes = 16;
+#else
+constexpr int64_t kLanes = 8;
+#endif
+constexpr int64_t kFeatureBlock = 64;
 
-// Vectors in the compilers' own notation (GCC, Clang): they become whatever width the CPU has.
+// Vectors in the compilers' own notation (GCC, Clang), as wide as the CPU's registers.
 typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
 typedef int32_t Ints __attribute__((vector_size(kLanes * sizeof(int32_t))));
 

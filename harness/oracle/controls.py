@@ -1,0 +1,219 @@
+"""Candidates of known worth, made from the reference itself: what an audit expects a problem to refuse and to accept.
+
+A control is a function of an expectation, since it may use what no candidate has. It answers None where it does not
+apply to the problem, or where it comes out as the reference's own output, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.oracle.error import matrix, real
+from harness.oracle.exact import Reference
+from harness.oracle.expectation import Expectation
+from harness.oracle.formats import format_of, next_lower, round_to
+from harness.oracle.oracle import Oracle
+from harness.oracle.reorder import Reordered
+from harness.oracle.structure import convert, flatten, rebuild
+from harness.oracle.verdict import Finding
+
+NOISE = 0.01
+TILE = 16
+
+
+@dataclass(frozen=True)
+class Control:
+    """`refuse` says what the verdict should be; `make` gives the outputs for an expectation's inputs."""
+
+    name: str
+    refuse: bool
+    make: Callable[[Expectation], Any | None]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A control's verdicts: the set that refused it (empty: none did) with the finding, and whether that was right."""
+
+    control: Control
+    refused_on: str
+    finding: Finding | None
+
+    @property
+    def as_it_should(self) -> bool:
+        return bool(self.refused_on) == self.control.refuse
+
+
+def try_all(oracle: Oracle, controls: list[Control], sets: list[tuple[str, Expectation]]) -> Iterator[Tried]:
+    """Each control that applies, against drawn and stress expectations, up to the first refusal."""
+    for control in controls:
+        tried, finding = False, None
+        for name, expected in sets:
+            output = control.make(expected)
+            if output is None:
+                continue
+            tried = True
+            finding = oracle.check(expected, output)
+            if not finding.passed:
+                yield Tried(control, name, finding)
+                break
+        else:
+            if tried:
+                yield Tried(control, "", finding)
+
+
+def negative(reference: Reference, other: Expectation) -> list[Control]:
+    """What must be refused. `other` is an expectation for other drawn inputs of the same shapes."""
+    dimensions = max((t.dim() for _, t in flatten(other.native) if isinstance(t, torch.Tensor)), default=0)
+    made: dict[str, Callable[[Expectation], Any]] = {
+        "zeros": lambda e: convert(e.native, torch.zeros_like),
+        "constant": lambda e: convert(e.native, _constant),
+        **{f"mean_of_axis_{d}": _mean_of_axis(d) for d in range(dimensions)},
+        "earlier_output": lambda e: other.native,
+        "input": _input,
+        "one_element": lambda e: _one_element(e),
+        "tile_unwritten": lambda e: _tile(e, other),
+        "noise": lambda e: convert(e.native, _noisy),
+        "lower_precision": lambda e: _lower(reference, e),
+    }
+    return [Control(name, True, _different(make)) for name, make in made.items()]
+
+
+def positive(reference: Reference, compiled: bool = False) -> list[Control]:
+    """What must be accepted; `compiled` adds torch.compile, which takes its time."""
+    made: dict[str, Callable[[Expectation], Any]] = {
+        "reference": lambda e: reference.native(e.inputs, e.seed),
+        "float64_rounded": _rounded,
+        "reordered_sums": lambda e: reference.native(e.inputs, e.seed, mode=Reordered()),
+        "other_threads": lambda e: _other_threads(reference, e),
+    }
+    if compiled:
+        made["compiled"] = lambda e: reference.native(e.inputs, e.seed, wrap=torch.compile)
+    return [Control(name, False, make) for name, make in made.items()]
+
+
+def _different(make: Callable[[Expectation], Any | None]) -> Callable[[Expectation], Any | None]:
+    """`make`, but None where it gives the reference's own output."""
+
+    def checked(expected: Expectation) -> Any | None:
+        output = make(expected)
+        if output is None:
+            return None
+        pairs = zip(flatten(output), flatten(expected.native), strict=True)
+        return None if all(_same(a, b) for (_, a), (_, b) in pairs) else output
+
+    return checked
+
+
+def _same(a: Any, b: Any) -> bool:
+    return torch.equal(a, b) if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else bool(a == b)
+
+
+def _constant(leaf: torch.Tensor) -> torch.Tensor:
+    """Its mean everywhere; of a boolean or integer one, what comes first."""
+    if not (leaf.is_floating_point() or leaf.is_complex()):
+        return leaf.reshape(-1)[:1].expand(leaf.numel()).reshape(leaf.shape).clone()
+    return torch.full_like(leaf, leaf.mean(dtype=_wide(leaf)).item())
+
+
+def _mean_of_axis(dimension: int) -> Callable[[Expectation], Any]:
+    def mean(leaf: torch.Tensor) -> torch.Tensor:
+        if leaf.dim() <= dimension or not (leaf.is_floating_point() or leaf.is_complex()):
+            return leaf
+        average = leaf.mean(dimension, keepdim=True, dtype=_wide(leaf)).to(leaf.dtype)
+        return average.expand_as(leaf).clone()
+
+    return lambda expected: convert(expected.native, mean)
+
+
+def _input(expected: Expectation) -> Any | None:
+    """The first input with the shape and dtype of the only output."""
+    if not isinstance(expected.native, torch.Tensor):
+        return None
+    like = (expected.native.shape, expected.native.dtype)
+    given = (x for x in expected.inputs if isinstance(x, torch.Tensor) and (x.shape, x.dtype) == like)
+    return next(given, None)
+
+
+def _one_element(expected: Expectation) -> Any | None:
+    """The last element of the first tensor leaf moved by the output's standard deviation, one rank or one truth."""
+    leaves = dict(flatten(expected.native))
+    for path, leaf in leaves.items():
+        if not isinstance(leaf, torch.Tensor) or not leaf.numel():
+            continue
+        moved = leaf.clone(memory_format=torch.contiguous_format)
+        last = moved.reshape(-1)[-1:]
+        if path in expected.yards:
+            scale = expected.yards[path].scale
+            last += scale.spread or scale.size or 1.0
+        elif leaf.dtype is torch.bool:
+            last.logical_not_()
+        else:
+            last += 1
+        return rebuild(expected.native, list({**leaves, path: moved}.values()))
+    return None
+
+
+def _tile(expected: Expectation, other: Expectation) -> Any:
+    """The last tile of each leaf as an earlier call left it."""
+    stale = dict(flatten(other.native))
+
+    def unwritten(path: str, leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or stale[path].shape != leaf.shape or leaf.dim() == 0:
+            return leaf
+        out = real(leaf).clone(memory_format=torch.contiguous_format)
+        matrix(out)[-TILE:, -TILE:] = matrix(stale[path])[-TILE:, -TILE:]
+        return torch.view_as_complex(out) if leaf.is_complex() else out
+
+    return rebuild(expected.native, [unwritten(path, leaf) for path, leaf in flatten(expected.native)])
+
+
+def _noisy(leaf: torch.Tensor) -> torch.Tensor:
+    """Each element off by one per cent of itself, give or take."""
+    if not leaf.is_floating_point():
+        return leaf
+    generator = torch.Generator(leaf.device).manual_seed(1)
+    noise = torch.empty_like(leaf, dtype=torch.float32).normal_(0.0, NOISE, generator=generator)
+    return (leaf * (1 + noise)).to(leaf.dtype)
+
+
+def _lower(reference: Reference, expected: Expectation) -> Any | None:
+    """Inputs, parameters and result in the next lower format."""
+    lower = next_lower(format_of(reference.precision(expected.inputs)))
+    if lower is None:
+        return None
+    output = reference.lowered(expected.inputs, lower, expected.seed)
+    return convert(output, lambda t: round_to(t, lower) if t.is_floating_point() or t.is_complex() else t)
+
+
+def _rounded(expected: Expectation) -> Any:
+    """The float64 result in the native dtypes."""
+
+    def rounded(path: str, leaf: Any) -> Any:
+        exact = expected.exact[path]
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if leaf.is_complex():
+            exact = torch.view_as_complex(exact.contiguous())
+        return exact.to(leaf.device, leaf.dtype)
+
+    return rebuild(expected.native, [rounded(path, leaf) for path, leaf in flatten(expected.native)])
+
+
+def _other_threads(reference: Reference, expected: Expectation) -> Any | None:
+    """On the host, with one thread where there were several and several where there was one."""
+    if any(t.is_cuda for _, t in flatten(expected.inputs) if isinstance(t, torch.Tensor)):
+        return None
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1 if threads > 1 else 2)
+    try:
+        return reference.native(expected.inputs, expected.seed)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _wide(leaf: torch.Tensor) -> torch.dtype:
+    return torch.complex128 if leaf.is_complex() else torch.float64

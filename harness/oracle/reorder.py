@@ -1,0 +1,64 @@
+"""A reference with its sums taken in another order: an honest kernel made from any reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Reordered(TorchDispatchMode):
+    """Within it, products, convolutions, sums and means add up their terms in a shuffled order."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        change = _CHANGES.get(func._schema.name)
+        if change is not None:
+            args = change(tuple(args))
+        return func(*args, **(kwargs or {}))
+
+
+def _shuffled(length: int, device: torch.device) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(length)
+    return torch.randperm(length, generator=generator).to(device)
+
+
+def _product(left: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """For an operator whose matrices are arguments `left` and the next: the inner dimension shuffled in both."""
+
+    def change(args: tuple[Any, ...]) -> tuple[Any, ...]:
+        a, b = args[left], args[left + 1]
+        order = _shuffled(a.shape[-1], a.device)
+        return (*args[:left], a.index_select(-1, order), b.index_select(b.dim() - 2, order), *args[left + 2 :])
+
+    return change
+
+
+def _convolution(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    data, weight, *rest = args
+    transposed, groups = rest[4], rest[6]
+    if groups != 1 or transposed or data.dim() != weight.dim():
+        return args
+    order = _shuffled(weight.shape[1], data.device)
+    return (data.index_select(1, order), weight.index_select(1, order), *rest)
+
+
+def _reduction(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    data = args[0]
+    dims = args[1] if len(args) > 1 and args[1] else range(data.dim())
+    for dim in dims if isinstance(dims, (list, tuple, range)) else [dims]:
+        if isinstance(dim, int) and data.dim():
+            data = data.index_select(dim, _shuffled(data.shape[dim], data.device))
+    return (data, *args[1:])
+
+
+_CHANGES: dict[str, Callable[[tuple[Any, ...]], tuple[Any, ...]]] = {
+    "aten::mm": _product(0),
+    "aten::bmm": _product(0),
+    "aten::addmm": _product(1),
+    "aten::baddbmm": _product(1),
+    "aten::convolution": _convolution,
+    "aten::sum": _reduction,
+    "aten::mean": _reduction,
+}
