@@ -23,6 +23,7 @@ examples:
   python run_eval.py run configs/seeds.yaml --dry-run         only list its jobs
   python run_eval.py run configs/quickstart.yaml --problems ../KernelBench/level1 --solutions my_kernels/
   python run_eval.py report results/quickstart --format csv
+  python run_eval.py compare results/before results/after --fail-on slower,broken
 """
 
 RUN_EXAMPLES = """\
@@ -30,6 +31,19 @@ examples:
   python run_eval.py run configs/seeds.yaml --device cuda:0 --out results/seeds-h200
   python run_eval.py run configs/quickstart.yaml --variant default --set timing.precision=0.01
   python run_eval.py run configs/quickstart.yaml --solutions solutions/attention/sdpa/composed.py --fresh
+"""
+
+COMPARE_ABOUT = """\
+Say of each candidate what became of it from run A to run B: faster, slower, same or can't tell (by the intervals of
+its speedups), broken or fixed, missing or new. Candidates are matched by problem, variant, precision and name, whether
+or not their source changed. Speedups on different devices, or over different baselines, are not compared.
+"""
+
+COMPARE_EXAMPLES = """\
+examples:
+  python run_eval.py compare results/before results/after
+  python run_eval.py compare results/main results/branch --fail-on slower,broken,missing    a gate for CI
+  python run_eval.py compare results/main results/branch --fail-on slower --fail-on not-compared
 """
 
 
@@ -41,12 +55,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 carried out, 1 our failure, 2 usage, 3 `--require` not met."""
+    """Run one command and return its exit code: 0 carried out, 1 our failure, 2 usage, 3 a gate not passed."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         arguments = parser().parse_args(words or ["run", QUICKSTART])
         if arguments.verb is None:
-            raise UsageError("name a verb: run or report; see run_eval.py --help")
+            raise UsageError("name a verb: run, report or compare; see run_eval.py --help")
         return int(arguments.carry_out(arguments, words))
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -89,6 +103,25 @@ def parser() -> Parser:
     report.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     report.add_argument("--format", default="terminal", choices=("terminal", "csv", "markdown"))
     report.set_defaults(carry_out=_report)
+    compare = verbs.add_parser(
+        "compare",
+        help="which candidates got faster, slower, or can't be told apart",
+        description=COMPARE_ABOUT,
+        epilog=COMPARE_EXAMPLES,
+        formatter_class=raw,
+        allow_abbrev=False,
+    )
+    compare.add_argument("run_a", type=Path, metavar="RUN_A")
+    compare.add_argument("run_b", type=Path, metavar="RUN_B")
+    compare.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="OUTCOME",
+        help="exit with 3 if any candidate is slower, broken (passed in A, not in B), missing (only in A) or "
+        "not-compared; may be repeated, or a list with commas",
+    )
+    compare.set_defaults(carry_out=_compare)
     return top
 
 
@@ -156,3 +189,21 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
 
         print(markdown.leaderboard(records, manifest), end="")
     return 0
+
+
+def _compare(arguments: argparse.Namespace, words: list[str]) -> int:
+    from rich.console import Console
+
+    from harness.reports import compare, compare_table
+    from harness.store import run_directory
+
+    (manifest_a, a), (manifest_b, b) = run_directory.read(arguments.run_a), run_directory.read(arguments.run_b)
+    rows = compare.rows(a, b)
+    failing = compare.failing(rows, [word.strip() for part in arguments.fail_on for word in part.split(",")])
+    console = Console()
+    console.print(compare_table.head("A", arguments.run_a, manifest_a), soft_wrap=True)
+    console.print(compare_table.head("B", arguments.run_b, manifest_b), soft_wrap=True)
+    compare_table.comparison(rows, compare.notes(rows, manifest_a, manifest_b), console)
+    if failing:
+        print(f"--fail-on: {compare.listed(failing)}", file=sys.stderr)
+    return 3 if failing else 0

@@ -83,7 +83,10 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # Sizes for problems that define none themselves: problem glob -> variant -> constant -> value.
     define_variants: dict[str, dict[str, dict[str, Any]]] = {}
     device: str = "auto"
+    # What speedups are over: eager, compile, compile-max-autotune, cuda-graph or tf32.
     baseline: str = "eager"
+    # More of them to show in the leaderboard, each timed like a candidate.
+    baselines: list[str] = msgspec.field(default_factory=list)
     # Inputs are drawn from secret seeds, new for each run; an integer replays a run.
     seed: int | None = None
     out: str = ""

@@ -25,7 +25,7 @@ STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
 GUESTS = {
     "torch": {"worker", "compile", "oracle"},
     "pandas": {"reports/rows.py"},
-    "rich": {"reports/terminal.py", "cli.py", "session.py"},
+    "rich": {"reports/terminal.py", "reports/compare_table.py", "cli.py", "session.py"},
     "yaml": {"config.py"},
     "pynvml": {"environment.py"},
     "cuda": {"worker"},

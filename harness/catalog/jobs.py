@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from harness.catalog import baselines, solutions
 from harness.catalog import problems as catalog
-from harness.catalog import solutions
 from harness.catalog.problems import PRECISIONS, Problem
 from harness.catalog.solutions import Candidate
 from harness.config import Config, Pattern
@@ -46,6 +46,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def plan(config: Config, surroundings: dict[str, str]) -> Plan:
     """Discover and multiply out. `surroundings` (device, torch, ...) enter every key: a record from other ones is no
     substitute. Raises UsageError where a part of the matrix is empty or a name is wrong."""
+    for name in (config.baseline, *config.baselines):
+        if name not in baselines.CAPTIONS:
+            raise UsageError(f"unknown baseline '{name}'; {nearest(name, baselines.CAPTIONS)}")
     problems = [catalog.with_variants(problem, config.define_variants) for problem in catalog.discover(config.problems)]
     candidates = solutions.discover(config.solutions)
     known = {problem.id for problem in problems}
@@ -61,6 +64,7 @@ def plan(config: Config, surroundings: dict[str, str]) -> Plan:
         own = [candidate for candidate in candidates if candidate.problem == problem.id]
         if not own:
             notes.append(f"{problem.id} has no candidate")
+        own += [baselines.as_candidate(problem, name) for name in config.baselines]
         for variant in config.variants:
             overrides = catalog.overrides(problem, variant)
             if overrides is None:
@@ -97,20 +101,18 @@ def _job(
     candidate: Candidate,
     surroundings: dict[str, str],
 ) -> Job:
-    content = msgspec.json.encode(
-        [
-            PROTOCOL_VERSION,
-            overrides,
-            precision,
-            config.baseline,
-            config.timing,
-            config.check,
-            config.allow,
-            config.seed,
-        ]
-        + [surroundings],
-        order="deterministic",
-    )
+    conditions = {
+        "protocol": PROTOCOL_VERSION,
+        "overrides": overrides,
+        "precision": precision,
+        "baseline": config.baseline,
+        "timing": config.timing,
+        "check": config.check,
+        "allow": config.allow,
+        "seed": config.seed,
+        "surroundings": surroundings,
+    }
+    content = msgspec.json.encode(conditions, order="deterministic")
     digest = hashlib.sha256()
     identity = f"{problem.id}\0{variant}\0{candidate.name}".encode()
     for part in (identity, problem.source, candidate.source, content):

@@ -14,13 +14,17 @@ from harness.errors import UsageError
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """One candidate file; `caption` is the first line of its docstring."""
+    """One candidate file; `caption` is the first line of its docstring.
+
+    `baseline` names the way of PyTorch's own that a reference is run in; empty for a candidate proper.
+    """
 
     problem: str
     name: str
     path: Path
     source: bytes
     caption: str = ""
+    baseline: str = ""
 
 
 def discover(patterns: Iterable[str]) -> list[Candidate]:

@@ -64,11 +64,11 @@ class LocalExecutor:
 
     def _start_builds(
         self, jobs: list[Job], builders: ThreadPoolExecutor, nursery: Nursery, scratch: Path, report_phase: ReportPhase
-    ) -> dict[Path, Future[BuildResult]]:
+    ) -> dict[tuple[Path, str], Future[BuildResult]]:
         """One build a candidate file, whatever the number of its variants and precisions."""
         slots = itertools.count(1)
         names: dict[int, str] = {}
-        builds: dict[Path, Future[BuildResult]] = {}
+        builds: dict[tuple[Path, str], Future[BuildResult]] = {}
 
         def carry_out(job: Job, folder: Path) -> BuildResult:
             slot = names.setdefault(threading.get_ident(), f"builder {next(slots)}")
@@ -83,14 +83,14 @@ class LocalExecutor:
                 report_phase(slot, job.title, "")
 
         for index, job in enumerate(jobs):
-            if job.candidate.path in builds:
+            if _build_key(job) in builds:
                 continue
             if needs_build(job) and not job.problem.fault:
-                builds[job.candidate.path] = builders.submit(carry_out, job, scratch / str(index))
+                builds[_build_key(job)] = builders.submit(carry_out, job, scratch / str(index))
             else:
                 nothing: Future[BuildResult] = Future()
                 nothing.set_result(BuildResult())
-                builds[job.candidate.path] = nothing
+                builds[_build_key(job)] = nothing
         return builds
 
     def _serve(
@@ -130,10 +130,16 @@ class LocalExecutor:
             supervisor.close()
 
 
+def _build_key(job: Job) -> tuple[Path, str]:
+    return job.candidate.path, job.candidate.baseline
+
+
 class _Work:
     """The jobs still to do, shared by the slots."""
 
-    def __init__(self, jobs: list[Job], builds: dict[Path, Future[BuildResult]], *, all_builds_first: bool) -> None:
+    def __init__(
+        self, jobs: list[Job], builds: dict[tuple[Path, str], Future[BuildResult]], *, all_builds_first: bool
+    ) -> None:
         self._waiting = list(jobs)
         self._builds = builds
         # Compilers beside a measurement on the CPU would be measured too.
@@ -141,7 +147,7 @@ class _Work:
         self._lock = threading.Lock()
 
     def build_of(self, job: Job) -> BuildResult:
-        return self._builds[job.candidate.path].result()
+        return self._builds[_build_key(job)].result()
 
     def take(self, last_group: tuple[str, str, str] | None) -> Job | str | None:
         """The next job whose build is there, of the same group if possible; "wait" if none is, None if none is left."""
@@ -150,7 +156,7 @@ class _Work:
                 return None
             if self._all_builds_first and not all(future.done() for future in self._builds.values()):
                 return "wait"
-            ready = [job for job in self._waiting if self._builds[job.candidate.path].done()]
+            ready = [job for job in self._waiting if self._builds[_build_key(job)].done()]
             if not ready:
                 return "wait"
             job = next((job for job in ready if job.group == last_group), ready[0])

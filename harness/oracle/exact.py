@@ -12,7 +12,7 @@ from torch import nn
 
 from harness.oracle.chunks import find_split
 from harness.oracle.float64 import Operation, Widened
-from harness.oracle.formats import Format, round_to
+from harness.oracle.formats import Format, jitter, round_to
 from harness.oracle.replica import batch_statistics, replica
 from harness.oracle.structure import convert, flatten, rebuild
 
@@ -46,8 +46,9 @@ class Reference:
         self.memory_limit = memory_limit
         floating = [t for t in (*module.parameters(), *module.buffers()) if t.is_floating_point()]
         self.dtype = floating[0].dtype if floating else None
-        # Whether a run writes its inputs; known after the first one. They are cloned for each run until it is.
+        # Whether a run writes to these; known after the first one. They are cloned for each run until it is.
         self.writes_inputs: bool | None = None
+        self.writes_parameters: bool | None = None
 
     def precision(self, inputs: list[Any]) -> torch.dtype:
         """The dtype that the problem is computed in: that of the first floating input, or of the parameters."""
@@ -82,16 +83,15 @@ class Reference:
         """The output at the problem's precision from inputs and parameters rounded to `format`."""
         return self._run(inputs, seed, lambda t: round_to(t, format) if _is_floating(t) else t)
 
-    def jittered(self, inputs: list[Any], relative: float, seed: int, draw: int) -> Any:
-        """The native output for floating inputs moved by up to `relative` of their size, a new way for each `draw`."""
+    def jittered(self, inputs: list[Any], ulps: int, seed: int, draw: int) -> Any:
+        """The native output for inputs moved by up to `ulps` units in the last place, in a new way for each `draw`."""
         generators: dict[torch.device, torch.Generator] = {}
 
         def move(tensor: torch.Tensor) -> torch.Tensor:
             if not tensor.is_floating_point():
                 return tensor
             generator = generators.setdefault(tensor.device, torch.Generator(tensor.device).manual_seed(draw))
-            noise = torch.empty_like(tensor, dtype=torch.float32).uniform_(-relative, relative, generator=generator)
-            return (tensor.to(torch.promote_types(tensor.dtype, torch.float32)) * (1 + noise)).to(tensor.dtype)
+            return jitter(tensor, ulps, generator)
 
         return self._run(convert(inputs, move), seed, lambda t: t)
 
@@ -101,12 +101,10 @@ class Reference:
         with _tf32_off():
             return self._run(inputs, seed, lambda t: _upcast(t, torch.float32), mode=mode)
 
-    def recorded(
-        self, inputs: list[Any], seed: int, wide: torch.dtype, keep: frozenset[str]
-    ) -> tuple[Any, list[Operation]]:
-        """The output in `wide` and the (operator, operands, result) of each operator named in `keep`."""
-        mode = Widened(self.precision(inputs), wide, keep)
-        output = self._run(inputs, seed, lambda t: _upcast(t, wide), mode=mode)
+    def recorded(self, inputs: list[Any], seed: int, wide: bool, keep: frozenset[str]) -> tuple[Any, list[Operation]]:
+        """The output, in float64 if `wide`, and the calls of the operators named in `keep`."""
+        mode = Widened(self.precision(inputs), torch.float64 if wide else None, keep)
+        output = self._run(inputs, seed, _double if wide else lambda t: t, mode)
         return output, mode.seen
 
     def exact(self, inputs: list[Any], seed: int, native: Any) -> Exact:
@@ -136,17 +134,17 @@ class Reference:
         mode = Widened(self.precision(inputs))
         if need + fixed <= free:
             with contextlib.suppress(torch.OutOfMemoryError):
-                return Exact(_alike(self._wide(inputs, seed, mode), native), "device", "float64", mode.attention)
+                return Exact(
+                    _alike(self._run(inputs, seed, _double, mode), native), "device", "float64", mode.attention
+                )
         share = max(1e-9, (free - fixed) / need) if need else 0.0
         with contextlib.suppress(torch.OutOfMemoryError):
             chunked = self._chunked(inputs, seed, native, share, mode)
             if chunked is not None:
                 return Exact(chunked, "chunked", "float64", mode.attention)
         host = convert(inputs, lambda t: t.cpu())
-        return Exact(_alike(self._wide(host, seed, mode), native), "host", "float64", mode.attention)
-
-    def _wide(self, inputs: list[Any], seed: int, mode: Widened) -> Any:
-        return self._run(inputs, seed, _double, mode=mode)
+        output = self._run(host, seed, lambda t: _double(t.cpu()), mode)
+        return Exact(_alike(output, native), "host", "float64", mode.attention)
 
     def _chunked(self, inputs: list[Any], seed: int, native: Any, share: float, mode: Widened) -> Any | None:
         """Float64 over slices of the first dimension, each taking about `share` of the whole; None where invalid."""
@@ -155,7 +153,7 @@ class Reference:
         split = find_split(lambda part: self.native(part, seed), inputs, native)
         if split is None:
             return None
-        parts = [self._wide(part, seed, mode) for part in split.parts(inputs, share)]
+        parts = [self._run(part, seed, _double, mode) for part in split.parts(inputs, share)]
         columns = zip(*([leaf for _, leaf in flatten(part)] for part in parts), strict=True)
         return rebuild(native, [torch.cat(column) for column in columns])
 
@@ -168,27 +166,27 @@ class Reference:
         training: bool | None = None,
         wrap: Callable[[nn.Module], Any] | None = None,
     ) -> Any:
-        device = _device(inputs)
+        """One forward of a fresh replica whose tensors went through `change`, as did the inputs."""
 
-        def placed(tensor: torch.Tensor) -> torch.Tensor:
-            return change(tensor if device is None else tensor.to(device))
+        def argument(tensor: torch.Tensor) -> torch.Tensor:
+            changed = change(tensor)
+            return changed.clone() if changed is tensor and self.writes_inputs is not False else changed
 
-        def own(tensor: torch.Tensor) -> torch.Tensor:
-            changed = placed(tensor)
-            shared = self.writes_inputs is not False and changed.data_ptr() == tensor.data_ptr()
-            return changed.clone() if shared else changed
+        def parameter(tensor: torch.Tensor) -> torch.Tensor:
+            changed = change(tensor)
+            return changed.clone() if changed is tensor and self.writes_parameters is not False else changed
 
         with torch.no_grad():
-            module = replica(self.module, placed)
+            module = replica(self.module, parameter)
             if training is not None:
                 module.train(training)
-            arguments = convert(inputs, own)
-            before = [t._version for _, t in flatten(arguments) if isinstance(t, torch.Tensor)]
-            with _seeded(seed, device), mode or contextlib.nullcontext():
+            arguments = convert(inputs, argument)
+            given, held = _versions(arguments), _versions(list(module.parameters()))
+            with _seeded(seed, arguments), mode or contextlib.nullcontext():
                 output = (wrap(module) if wrap else module)(*arguments)
                 output = convert(output, lambda t: t.detach())
-            after = [t._version for _, t in flatten(arguments) if isinstance(t, torch.Tensor)]
-            self.writes_inputs = bool(self.writes_inputs) or before != after
+            self.writes_inputs = bool(self.writes_inputs) or given != _versions(arguments)
+            self.writes_parameters = bool(self.writes_parameters) or held != _versions(list(module.parameters()))
             return output
 
     def _needed(self, inputs: list[Any], native: Any) -> tuple[float, float]:
@@ -199,8 +197,8 @@ class Reference:
     def _free(self, inputs: list[Any]) -> float:
         if self.memory_limit is not None:
             return self.memory_limit
-        device = _device(inputs)
-        if device is None or device.type != "cuda":
+        device = _cuda(inputs)
+        if device is None:
             return float("inf")
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + cached
@@ -214,8 +212,13 @@ def _alike(output: Any, native: Any) -> Any:
     return output
 
 
-def _device(inputs: list[Any]) -> torch.device | None:
-    return next((t.device for _, t in flatten(inputs) if isinstance(t, torch.Tensor)), None)
+def _cuda(inputs: list[Any]) -> torch.device | None:
+    return next((t.device for _, t in flatten(inputs) if isinstance(t, torch.Tensor) and t.is_cuda), None)
+
+
+def _versions(tensors: list[Any]) -> list[int]:
+    """How often each tensor has been written in place."""
+    return [t._version for _, t in flatten(tensors) if isinstance(t, torch.Tensor)]
 
 
 def _is_floating(tensor: torch.Tensor) -> bool:
@@ -233,10 +236,10 @@ def _double(tensor: torch.Tensor) -> torch.Tensor:
 
 
 @contextlib.contextmanager
-def _seeded(seed: int, device: torch.device | None) -> Iterator[None]:
-    """Both generators start from `seed` inside and are put back afterwards."""
-    devices = [device] if device is not None and device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
+def _seeded(seed: int, inputs: list[Any]) -> Iterator[None]:
+    """The generators of the host and of the inputs' device start from `seed` inside and are put back afterwards."""
+    device = _cuda(inputs)
+    with torch.random.fork_rng(devices=[] if device is None else [device]):
         torch.manual_seed(seed)
         yield
 

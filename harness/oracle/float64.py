@@ -34,10 +34,12 @@ class Widened(TorchDispatchMode):
     `x.half()` becomes a copy, `torch.zeros(n, dtype=torch.float32)` is made in float64, mixed operands meet in
     float64. Random draws are made in `native`, the dtype that the reference runs in, and widened afterwards, so that
     a dropout drops the same elements. `keep` names operators whose calls are to be recorded in `seen`; `attention`
-    tells afterwards whether fused attention was called.
+    tells afterwards whether fused attention was called. Without a `wide` dtype it only records.
     """
 
-    def __init__(self, native: torch.dtype, wide: torch.dtype = torch.float64, keep: frozenset[str] = frozenset()):
+    def __init__(
+        self, native: torch.dtype, wide: torch.dtype | None = torch.float64, keep: frozenset[str] = frozenset()
+    ) -> None:
         super().__init__()
         self.native = native
         self.wide = wide
@@ -50,22 +52,23 @@ class Widened(TorchDispatchMode):
         name = func._schema.name
         # The second is how the composed form of attention shows.
         self.attention |= "scaled_dot_product" in name or name.endswith(("_safe_softmax", "_multi_head_attention"))
-        if name in _DRAWS:
-            return self._draw(func, name, args, kwargs)
-        if name == "aten::native_dropout":
-            # The mask comes from ones of the native dtype; the data then keeps its digits.
-            x, probability, train = args
-            ones, mask = func(torch.ones_like(x, dtype=self.native), probability, train)
-            return (x * mask / (1 - probability) if probability < 1 else x * ones), mask
-        if _is_floating(kwargs.get("dtype")):
-            kwargs["dtype"] = self._wide(kwargs["dtype"])
-        args, kwargs = self._meet(name, args, kwargs)
+        if self.wide is not None:
+            if name in _DRAWS:
+                return self._draw(func, name, args, kwargs)
+            if name == "aten::native_dropout":
+                # The mask comes from ones of the native dtype; the data then keeps its digits.
+                x, probability, train = args
+                ones, mask = func(torch.ones_like(x, dtype=self.native), probability, train)
+                return (x * mask / (1 - probability) if probability < 1 else x * ones), mask
+            if _is_floating(kwargs.get("dtype")):
+                kwargs["dtype"] = self._wide(kwargs["dtype"])
+            args, kwargs = self._meet(name, args, kwargs)
         result = func(*args, **kwargs)
         if name in self.keep:
             self.seen.append(Operation(name, args, kwargs, result))
         return result
 
-    def _wide(self, dtype: torch.dtype) -> torch.dtype:
+    def _wide(self, dtype: torch.dtype) -> torch.dtype | None:
         if dtype.is_complex:
             return torch.complex128 if self.wide is torch.float64 else torch.complex64
         return self.wide

@@ -89,6 +89,21 @@ def round_to(tensor: torch.Tensor, format: Format) -> torch.Tensor:
     return rounded if bool(torch.isfinite(tensor.sum())) else torch.where(torch.isnan(tensor), tensor, rounded)
 
 
+def jitter(tensor: torch.Tensor, ulps: int, generator: torch.Generator) -> torch.Tensor:
+    """A copy with each element moved by up to `ulps` units in the last place either way, at random.
+
+    Zero, infinities and NaN stay, as do dtypes other than 16 to 64 bits.
+    """
+    integer, _ = _BITS_VIEW.get(tensor.dtype, (None, 0))
+    if integer is None:
+        return tensor.clone()
+    step = torch.randint(-ulps, ulps + 1, tensor.shape, generator=generator, device=tensor.device, dtype=integer)
+    moved = (tensor.contiguous().view(integer) + step).view(tensor.dtype)
+    # Below this size, and only there, a step could pass through zero, whose bits are far from those of -0.
+    still = (tensor.abs() < torch.finfo(tensor.dtype).smallest_normal) | ~torch.isfinite(tensor)
+    return torch.where(still, tensor, moved)
+
+
 def nudge(dtype: torch.dtype) -> Format:
     """Two bits coarser than a dtype: a disturbance of `NUDGE` roundings, small but well above the native error."""
     return Format("nudged", format_of(dtype).bits - 2)

@@ -16,7 +16,6 @@ import torch
 from harness.oracle.error import rms
 from harness.oracle.exact import Reference
 from harness.oracle.float64 import Operation
-from harness.oracle.formats import format_of
 from harness.oracle.structure import flatten
 
 # The dimension's position among the arguments, and its default.
@@ -35,8 +34,8 @@ _CHOOSERS: dict[str, tuple[int, int | None]] = {
 # Values chosen between may each be off by the rounding that the reference itself shows; the largest of many such
 # errors is about six times their root mean square.
 TIE = 8.0
-# Inputs moved by this many roundings, this many times: a two-way tie goes unnoticed once in 2^5.
-JITTER = 4.0
+# Inputs moved by up to this many units in the last place, this many times: a two-way tie goes unnoticed once in 2^5.
+JITTER = 2
 DRAWS = 5
 
 
@@ -69,8 +68,8 @@ def excused(
 def _choice(reference: Reference, inputs: list[Any], seed: int, path: str) -> Choice | None:
     """The operator that made the output at `path`, found by the memory it wrote, in float64 and native runs alike."""
     keep = frozenset(_CHOOSERS)
-    exact = _maker(*reference.recorded(inputs, seed, torch.float64, keep), path)
-    native = _maker(*reference.recorded(inputs, seed, reference.precision(inputs), keep), path)
+    exact = _maker(*reference.recorded(inputs, seed, True, keep), path)
+    native = _maker(*reference.recorded(inputs, seed, False, keep), path)
     if exact is None or native is None:
         return None
     wide, narrow = exact.args[0], native.args[0]
@@ -114,8 +113,7 @@ def _ties(choice: Choice, got: torch.Tensor, exact: torch.Tensor) -> torch.Tenso
 
 def _undecided(reference: Reference, inputs: list[Any], seed: int, path: str, got: torch.Tensor) -> torch.Tensor:
     """Where the native output changes under jittered inputs, and `got` is among or between the values seen."""
-    relative = JITTER * format_of(reference.precision(inputs)).roundoff
-    outputs = [dict(flatten(reference.jittered(inputs, relative, seed, draw)))[path] for draw in range(DRAWS)]
+    outputs = [dict(flatten(reference.jittered(inputs, JITTER, seed, draw)))[path] for draw in range(DRAWS)]
     seen = torch.stack([output.to(torch.int64) for output in outputs])
     low, high = seen.amin(0), seen.amax(0)
     return (low < high) & (got >= low) & (got <= high)

@@ -22,11 +22,12 @@ def replica(module: nn.Module, change: Change) -> nn.Module:
     for tensor in _tensors(module):
         if id(tensor) in memo:
             continue
-        changed = change(tensor.detach())
+        plain = tensor.detach()
+        changed = change(plain)
         if isinstance(tensor, nn.Parameter):
             memo[id(tensor)] = nn.Parameter(changed, requires_grad=False)
         else:
-            memo[id(tensor)] = changed.clone() if changed.data_ptr() == tensor.data_ptr() else changed
+            memo[id(tensor)] = changed.clone() if changed is plain else changed
     # deepcopy looks objects up in its memo first, so it takes ours for the tensors and copies the structure around.
     return copy.deepcopy(module, memo)
 

@@ -182,7 +182,7 @@ def _limits(norm: float, base: float, known: list[Errors], numel: int) -> Limits
 
     def most(name: str, least: float) -> float:
         shapes: list[float] = [getattr(errors, name) / errors.norm for errors in known]
-        return rule.SPREAD * norm * max(least / base, *shapes)
+        return rule.SPREAD * norm * max([least / base, *shapes])
 
     return Limits(norm, most("scaled", rule.LEAST_SCALED), most("row", rule.LEAST_ROW), most("worst", rule.LEAST_WORST))
 

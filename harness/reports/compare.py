@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import metrics
+from harness.errors import UsageError, nearest
 from harness.records import Record, Status
 from harness.reports import text
 from harness.reports.markdown import VERSIONS
@@ -102,14 +103,28 @@ def counts(found: Iterable[Row]) -> dict[Outcome, int]:
     return {outcome: counted[outcome] for outcome in ORDER if counted[outcome]}
 
 
+def failing(found: Iterable[Row], words: Iterable[str]) -> dict[Outcome, int]:
+    """The rows that `--fail-on` forbids, counted by outcome. Raises UsageError for a word that is not in `FAIL_ON`."""
+    forbidden = set()
+    for word in words:
+        if word not in FAIL_ON:
+            raise UsageError(f"--fail-on {word}: {nearest(word, FAIL_ON)}")
+        forbidden.add(FAIL_ON[word])
+    return {outcome: number for outcome, number in counts(found).items() if outcome in forbidden}
+
+
 def summary(found: Sequence[Row]) -> str:
     """One sentence or two about all rows."""
     if not found:
         return "Neither run has a record."
-    listed = ", ".join(f"{number} {outcome}" for outcome, number in counts(found).items())
     ratios = [row.ratio.value for row in found if row.ratio]
     mean = f" B's speedup over A's: geomean {metrics.geomean(ratios):.3f}x of {len(ratios)} compared." if ratios else ""
-    return f"{len(found)} {'candidate' if len(found) == 1 else 'candidates'}: {listed}.{mean}"
+    return f"{_candidates(len(found))}: {listed(counts(found))}.{mean}"
+
+
+def listed(counted: Mapping[Outcome, int]) -> str:
+    """`1 broken, 2 slower`."""
+    return ", ".join(f"{number} {outcome}" for outcome, number in counted.items())
 
 
 def notes(found: Sequence[Row], a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:

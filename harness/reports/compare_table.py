@@ -28,6 +28,7 @@ COLOURS = {
     Outcome.SAME: "dim",
     Outcome.STILL_FAILS: "dim",
 }
+NAME_TITLE = "candidate"
 # A status and its reason fold below this only where the terminal is very narrow.
 DETAIL_MIN = 30
 
@@ -58,7 +59,7 @@ def _tables(rows: Sequence[Row], console: Console) -> None:
     for _, members in itertools.groupby(rows, key=lambda row: row.group):
         group = list(members)
         console.print(_heading(group, several))
-        console.print(_line([Text(), Text("candidate"), speedups.title], widths), style="bold")
+        console.print(_line([Text(), Text(NAME_TITLE), speedups.title], widths), style="bold")
         console.print(Rule(style="dim"), width=min(sum(widths) + 2 * GAP, console.width))
         for row in group:
             outcome = Text(row.outcome, style=COLOURS.get(row.outcome, ""))
@@ -77,26 +78,25 @@ class _Speedups:
 
     def line(self, row: Row) -> Text:
         if not (_passed(row.a) and _passed(row.b)):
-            return _status_change(row)
+            return self._status_change(row)
         figures = f"{_speedup(row.a):>{self._a}}  {_speedup(row.b):>{self._b}}  "
         if row.ratio is None:
             return Text.assemble(figures, (f"another {row.obstacle}", "magenta"))
         change = text.ratio(row.ratio.value, row.ratio.lo, row.ratio.hi)
         return Text.assemble(figures, (change, COLOURS.get(row.outcome, "")))
 
+    def _status_change(self, row: Row) -> Text:
+        if row.outcome is Outcome.STILL_FAILS and row.a and row.b and row.a.reason == row.b.reason:
+            return _state(row.b)
+        before = _state(row.a, self._a) if row.a else Text("not in A", style="dim")
+        after = _state(row.b) if row.b else Text("not in B", style="dim")
+        return Text.assemble(before, " → ", after)
 
-def _status_change(row: Row) -> Text:
-    if row.outcome is Outcome.STILL_FAILS and row.a and row.b and row.a.reason == row.b.reason:
-        return _state(row.b)
-    before = _state(row.a) if row.a else Text("not in A", style="dim")
-    after = _state(row.b) if row.b else Text("not in B", style="dim")
-    return Text.assemble(before, " → ", after)
 
-
-def _state(record: Record) -> Text:
-    """The speedup of a passed record, the status and reason of any other."""
+def _state(record: Record, width: int = 0) -> Text:
+    """The speedup of a passed record, as wide as its column; the status and reason of any other."""
     if _passed(record):
-        return Text(_speedup(record))
+        return Text(f"{_speedup(record):>{width}}")
     reason = text.clean(record.reason)
     return Text.assemble((record.status, STYLES[record.status]), f" · {reason}" if reason else "")
 
@@ -120,24 +120,28 @@ def _heading(group: Sequence[Row], with_device: bool) -> Text:
 
 
 def _baselines(group: Sequence[Row]) -> str:
-    """`baseline eager 7.42 ms → 7.45 ms`: each run's names, and the median of its records' times."""
+    """`baseline eager 7.42 ms → 7.45 ms`: the median of A's records, then of B's, for each baseline by name."""
     sides = [[record for record in side if record] for side in ([row.a for row in group], [row.b for row in group])]
-    said: list[str] = []
-    for records in filter(None, sides):
-        name = ", ".join(sorted({text.clean(record.baseline) for record in records}))
-        timed = [record.baseline_ms for record in records if record.baseline_ms is not None]
-        time = text.duration(statistics.median(timed)) if timed else ""
-        said.append(time if said and time and said[0].startswith(f"{name} ") else f"{name} {time}".rstrip())
-    return f"baseline {' → '.join(dict.fromkeys(said))}"
+    said = []
+    for name in sorted({record.baseline for side in sides for record in side}):
+        times = [_median_ms([record.baseline_ms for record in side if record.baseline == name]) for side in sides]
+        said.append(f"{text.clean(name)} {' → '.join(dict.fromkeys(filter(None, times)))}".rstrip())
+    return f"baseline {', '.join(said)}"
+
+
+def _median_ms(times: Iterable[float | None]) -> str:
+    timed = [time for time in times if time is not None]
+    return text.duration(statistics.median(timed)) if timed else ""
 
 
 def _widths(rows: Sequence[Row], details: Sequence[Text], width: int) -> list[int]:
-    """Of outcome, name and detail, the same in every table. Where it is tight, status changes fold first, then names."""
+    """Of outcome, name and detail, the same in every table. Where space is short, details fold first, then names."""
     outcome = max(len(row.outcome) for row in rows)
-    name = max(_name(row).cell_len for row in rows)
+    name = max(len(NAME_TITLE), *(_name(row).cell_len for row in rows))
     detail = max(cell.cell_len for cell in details)
     room = width - outcome - 2 * GAP
-    figures = max((cell.cell_len for cell, row in zip(details[1:], rows, strict=True) if row.ratio), default=0)
+    both = [cell for cell, row in zip(details[1:], rows, strict=True) if _passed(row.a) and _passed(row.b)]
+    figures = max((cell.cell_len for cell in both), default=0)
     detail = min(detail, max(room - name, figures, DETAIL_MIN))
     return [outcome, min(name, max(room - detail, NAME_MIN)), detail]
 

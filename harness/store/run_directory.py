@@ -35,4 +35,7 @@ def read(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
     except OSError as error:
         raise UsageError(f"{run_dir} holds no run: {JOURNAL}: {error.strerror}") from error
     manifest = json.loads((run_dir / MANIFEST).read_text()) if (run_dir / MANIFEST).exists() else {}
-    return manifest, journal.latest(journal.parse(data)[0])
+    try:
+        return manifest, journal.latest(journal.parse(data)[0])
+    except UsageError as error:
+        raise UsageError(f"{run_dir}: {error}") from error

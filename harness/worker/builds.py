@@ -36,7 +36,7 @@ class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def needs_build(job: Job) -> bool:
     """Whether the source can reach a compiler of ours at all; importing torch for nothing would cost seconds."""
-    return b"cpp_extension" in job.candidate.source
+    return b"cpp_extension" in job.candidate.source and not job.candidate.baseline
 
 
 def build(job: Job, nursery: Nursery, device: Device, folder: Path, log: Path, timeout_s: float) -> BuildResult:

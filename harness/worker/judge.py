@@ -63,6 +63,7 @@ class Judge:
         self._device = torch.device(request.device)
         self._limits = msgspec.convert(request.limits, Limits)
         self._timing = msgspec.convert(request.timing, TimingConfig)
+        self._examiners: dict[tuple[str, ...], Examiner] = {}
 
     def open(self, baseline_fd: int) -> Opened:
         """Load the reference and prove that it can be judged by: its baseline runner must agree with it."""
@@ -74,8 +75,7 @@ class Judge:
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
             self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
             self._plan = measurement.plan(self._reference, self._timing)
-            options = msgspec.convert(request.check, Check)
-            self._examiner = Examiner(self._reference, request.allow, options, self._plan.call_bytes)
+            self._examiner(request.baseline)
         except InvalidReference as error:
             fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
             return Opened(fault=fault)
@@ -101,7 +101,7 @@ class Judge:
         try:
             if verdict is None:
                 begun = time.monotonic()
-                verdict = self._guarded(request.candidate, "call", lambda: self._measure(candidate))
+                verdict = self._guarded(request.candidate, "call", lambda: self._measure(candidate, request.candidate))
                 phases["evaluate"] = time.monotonic() - begun
         finally:
             candidate.close()
@@ -123,7 +123,7 @@ class Judge:
             return None
 
         def first_call() -> Verdict | None:
-            finding = self._examiner.first_call(runner, self._limits.first_call_s)
+            finding = self._examiner(source).first_call(runner, self._limits.first_call_s)
             self._first = finding
             return None if finding.passed else Verdict(outcome=finding.outcome(), error_ratio=finding.error_ratio)
 
@@ -134,6 +134,14 @@ class Judge:
             verdict = self._guarded(source, "call", first_call)
         return runner, loaded_s, verdict
 
+    def _examiner(self, source: CandidateSource) -> Examiner:
+        """One for each set of lower precisions that are allowed: the run's, and a baseline's own."""
+        allow = tuple(sorted({*self._request.allow, *source.allow}))
+        if allow not in self._examiners:
+            options = msgspec.convert(self._request.check, Check)
+            self._examiners[allow] = Examiner(self._reference, allow, options, self._plan.call_bytes)
+        return self._examiners[allow]
+
     def _link(self, channel: Channel) -> Link:
         if self._device.type == "cpu":
             return HostLink(channel, self._device, self._limits)
@@ -142,16 +150,20 @@ class Judge:
 
         return CudaLink(channel, self._device, self._limits)
 
-    def _measure(self, candidate: Link) -> Verdict:
+    def _measure(self, candidate: Link, source: CandidateSource) -> Verdict:
         """The verdict on a candidate whose first call was right: hard inputs, then time."""
         first = self._first
         self._phase("stress")
-        refusal, warnings, sets = self._examiner.stress(candidate)
+        examiners: dict[Side, Examiner] = {
+            "candidate": self._examiner(source),
+            "baseline": self._examiner(self._request.baseline),
+        }
+        refusal, warnings, sets = examiners["candidate"].stress(candidate)
         if refusal is not None:
             return Verdict(outcome=refusal, error_ratio=first.error_ratio)
         self._phase("timing")
         links: dict[Side, Link] = {"candidate": candidate, "baseline": self._baseline}
-        verdict = measurement.measure(self._reference, self._examiner, links, self._plan, self._timing, self._limits)
+        verdict = measurement.measure(self._reference, examiners, links, self._plan, self._timing, self._limits)
         if first.allowance:
             warnings.append(f"lower_precision: right only within the error of {first.allowance}, which this run allows")
         evidence = verdict.outcome.evidence | {"oracle": first.evidence, "stress_sets": sets}

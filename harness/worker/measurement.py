@@ -77,14 +77,14 @@ def plan(reference: Reference, timing: TimingConfig) -> Plan:
 
 def measure(
     reference: Reference,
-    examiner: Examiner,
+    examiners: dict[Side, Examiner],
     links: dict[Side, Link],
     plan: Plan,
     timing: TimingConfig,
     limits: Limits,
 ) -> Verdict:
     """Time a candidate that has passed its first call. Raises what the candidate's runner makes Link raise."""
-    bench = Bench(reference, examiner, links, plan, timing)
+    bench = Bench(reference, examiners, links, plan, timing)
     rule = StoppingRule(
         precision=timing.precision,
         budget_s=min(timing.budget_s, limits.total_s),
@@ -108,11 +108,16 @@ class Bench:
     """Both sides of a comparison, warmed up and calibrated."""
 
     def __init__(
-        self, reference: Reference, examiner: Examiner, links: dict[Side, Link], plan: Plan, timing: TimingConfig
+        self,
+        reference: Reference,
+        examiners: dict[Side, Examiner],
+        links: dict[Side, Link],
+        plan: Plan,
+        timing: TimingConfig,
     ) -> None:
         self.rng = random.Random()
         self._reference = reference
-        self._examiner = examiner
+        self._examiners = examiners
         self._links = links
         self._plan = plan
         self._timing = timing
@@ -124,7 +129,8 @@ class Bench:
     def warm_up(self) -> None:
         """Run every path once on the shapes at hand, find out if the gate can be used, and choose burst lengths."""
         for side in self._links:
-            self._burst(side, min(2, self._plan.most_calls), gated=False)
+            # As many calls as there will ever be, so that nothing is met for the first time behind the gate.
+            self._burst(side, self._plan.most_calls, gated=False)
         if self._gated and not all(self._tolerates_gate(side) for side in self._links):
             self._gated = False
             self._fixed.clear()
@@ -226,7 +232,7 @@ class Bench:
         """One burst on fresh inputs, every output checked."""
         draws = [self._reference.draw() for _ in range(calls)]
         reading = self._links[side].burst(draws, gated=self._gated if gated is None else gated)
-        refusal = self._examiner.burst(self._links[side], draws, reading)
+        refusal = self._examiners[side].burst(self._links[side], draws, reading)
         if refusal is not None and side == "baseline":
             message = f"the baseline disagrees with the same reference in the judge: {refusal.message}"
             raise WrongAnswer(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))

@@ -61,6 +61,9 @@ class CandidateSource(msgspec.Struct, frozen=True, kw_only=True):
     overrides: dict[str, Any] = {}
     libraries: dict[str, str] = {}
     failures: dict[str, str] = {}
+    # The way of PyTorch's own to run it in (catalog.baselines), and lower precisions granted to that.
+    baseline: str = ""
+    allow: tuple[str, ...] = ()
 
 
 # Judge to runner.

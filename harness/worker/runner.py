@@ -17,6 +17,7 @@ import torch
 from harness.catalog import modules
 from harness.compile import extensions
 from harness.worker import faults, values
+from harness.worker.baselines import dressed
 from harness.worker.devices import RunnerDevice, runner_device
 from harness.worker.layout import view
 from harness.worker.messages import (
@@ -92,6 +93,7 @@ class Runner:
             )
         self.model.to(device=self.device.device, dtype=values.dtype_named(request.precision))
         copied, unmatched = self._take_over(request)
+        self.forward = dressed(self.model, source.baseline, self.device.device)
         self.device.synchronize()
         self.ready = Ready(init_s=time.perf_counter() - started, copied=copied, unmatched=unmatched)
 
@@ -119,7 +121,7 @@ class Runner:
 
     def _call(self, call: Call, inputs: Any) -> Node:
         torch.manual_seed(call.seed)
-        return self.device.publish(self.model(*inputs), call.outputs)
+        return self.device.publish(self.forward(*inputs), call.outputs)
 
     def _shared(self, ref: TensorRef) -> torch.Tensor:
         return view(self.device.block(ref.block), ref)

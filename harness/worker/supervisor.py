@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
+from harness.catalog.baselines import ALLOWANCES
 from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, why_no_cuda
@@ -107,12 +108,15 @@ class Supervisor:
             return Verdict(outcome=group.fault)
         log = self._logs / f"{_file_name(job)}.log"
         runner, its_end = self._start_runner(log)
-        source = CandidateSource(
-            path=str(job.candidate.path.resolve()),
-            entries=ENTRIES,
-            libraries=build.libraries,
-            failures=build.failures,
-        )
+        if job.candidate.baseline:
+            source = _reference(job, job.candidate.baseline)
+        else:
+            source = CandidateSource(
+                path=str(job.candidate.path.resolve()),
+                entries=ENTRIES,
+                libraries=build.libraries,
+                failures=build.failures,
+            )
         try:
             group.judge.channel.send(Evaluate(candidate=source), (its_end.fileno(),))
             its_end.close()
@@ -143,10 +147,9 @@ class Supervisor:
         self._report_phase(job, "starting judge")
         judge = self._nursery.start("judge", FromJudge, self._judge_log(job))
         baseline, its_end = self._start_runner(self._logs / f"{_group_name(job)}.baseline.log")
-        problem = CandidateSource(path=str(job.problem.path.resolve()), entries=("Model",), overrides=job.overrides)
         request = Open(
-            problem=problem,
-            baseline=problem,
+            problem=_reference(job, "eager"),
+            baseline=_reference(job, self._config.baseline),
             precision=job.precision,
             device=self._device.spec,
             seed=self._seed,
@@ -232,6 +235,16 @@ class Supervisor:
             log=f"logs/{_file_name(job)}.log",
             finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
+
+
+def _reference(job: Job, baseline: str) -> CandidateSource:
+    return CandidateSource(
+        path=str(job.problem.path.resolve()),
+        entries=("Model",),
+        overrides=job.overrides,
+        baseline=baseline,
+        allow=ALLOWANCES.get(baseline, ()),
+    )
 
 
 def _cause_of_death(exit_code: int | None, outcome: Outcome, runner: Child) -> Outcome:

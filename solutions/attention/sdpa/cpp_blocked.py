@@ -29,16 +29,19 @@ using at::Half;
 
 #ifdef __AVX512F__
 constexpr int64_t kLanes = 16;
+#define RIFFLE_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define RIFFLE_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #else
 constexpr int64_t kLanes = 8;
+#define RIFFLE_LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define RIFFLE_HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #endif
-constexpr int64_t kQueryBlock = 64, kTile = 8;
+constexpr int64_t kQueryBlock = 64;
 
 // Vectors in the compilers' own notation (GCC, Clang), as wide as the CPU's registers.
 typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
 typedef int32_t Ints __attribute__((vector_size(kLanes * sizeof(int32_t))));
 typedef float Eight __attribute__((vector_size(8 * sizeof(float))));
-typedef int32_t TileRow __attribute__((vector_size(kTile * sizeof(int32_t))));
 
 template <typename T>
 inline T load(const void* from) {
@@ -76,23 +79,23 @@ inline Floats exp2_nonpositive(Floats x) {
 template <typename T>
 void transpose(const T* in, T* out, int64_t rows, int64_t cols) {
   int64_t row = 0;
-  for (; row + kTile <= rows; row += kTile) {
+  for (; row + kLanes <= rows; row += kLanes) {
     int64_t col = 0;
-    for (; col + kTile <= cols; col += kTile) {
-      TileRow tile[kTile], next[kTile];
-      for (int64_t i = 0; i < kTile; ++i) tile[i] = load<TileRow>(in + (row + i) * cols + col);
-      for (int64_t round = 0; round < 3; ++round) {  // a riffle turns the index (row, column) left by one bit of six
-        for (int64_t i = 0; i < kTile / 2; ++i) {
-          const TileRow a = tile[i], b = tile[i + kTile / 2];
-          next[2 * i] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-          next[2 * i + 1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+    for (; col + kLanes <= cols; col += kLanes) {
+      Ints tile[kLanes], next[kLanes];
+      for (int64_t i = 0; i < kLanes; ++i) tile[i] = load<Ints>(in + (row + i) * cols + col);
+      for (int64_t width = kLanes; width > 1; width /= 2) {  // a riffle turns the index (row, column) left by one bit
+        for (int64_t i = 0; i < kLanes / 2; ++i) {
+          const Ints a = tile[i], b = tile[i + kLanes / 2];
+          next[2 * i] = __builtin_shufflevector(a, b, RIFFLE_LOW);
+          next[2 * i + 1] = __builtin_shufflevector(a, b, RIFFLE_HIGH);
         }
-        std::copy_n(next, kTile, tile);
+        std::copy_n(next, kLanes, tile);
       }
-      for (int64_t i = 0; i < kTile; ++i) std::memcpy(out + (col + i) * rows + row, &tile[i], sizeof(TileRow));
+      for (int64_t i = 0; i < kLanes; ++i) std::memcpy(out + (col + i) * rows + row, &tile[i], sizeof(Ints));
     }
     for (; col < cols; ++col)
-      for (int64_t i = 0; i < kTile; ++i) out[col * rows + row + i] = in[(row + i) * cols + col];
+      for (int64_t i = 0; i < kLanes; ++i) out[col * rows + row + i] = in[(row + i) * cols + col];
   }
   for (; row < rows; ++row)
     for (int64_t col = 0; col < cols; ++col) out[col * rows + row] = in[row * cols + col];

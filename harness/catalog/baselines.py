@@ -1,0 +1,30 @@
+"""PyTorch's own ways to run a reference, each a candidate like any other: one more file to load, no second path."""
+
+from __future__ import annotations
+
+from harness.catalog.problems import Problem
+from harness.catalog.solutions import Candidate
+
+CAPTIONS = {
+    "eager": "The reference as it is.",
+    "compile": "torch.compile of the reference.",
+    "compile-max-autotune": "torch.compile of the reference, mode max-autotune without CUDA graphs.",
+    "cuda-graph": "The reference captured in a CUDA graph for each set of inputs, and replayed.",
+    "tf32": "The reference with TF32 allowed in matrix products and convolutions.",
+}
+"""By the name that a config uses."""
+
+ALLOWANCES = {"tf32": ("tf32",)}
+"""Lower precisions that a baseline is allowed, whatever the run allows; the record says so."""
+
+
+def as_candidate(problem: Problem, baseline: str) -> Candidate:
+    """The baseline as a candidate of `problem`, called `baseline:NAME`, which no file can be called."""
+    return Candidate(
+        problem=problem.id,
+        name=f"baseline:{baseline}",
+        path=problem.path,
+        source=problem.source,
+        caption=CAPTIONS[baseline],
+        baseline=baseline,
+    )
