@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -79,8 +80,7 @@ class CudaLink(Link):
                 self._open(draws)
                 self._send(request)
             enqueued = enqueued or self._receive_burst(Enqueued, deadline)
-            self._await(deadline)
-            finished = self._receive_burst(Finished, deadline)
+            finished = self._await_end(deadline)
         outputs = self._outputs(enqueued, len(draws))
         self._returned = values.tensors(outputs)
         reading = Reading(
@@ -104,8 +104,7 @@ class CudaLink(Link):
                 self._open([])
                 self._send(request)
                 self._receive_burst(Enqueued, deadline)
-            self._await(deadline)
-            self._receive_burst(Finished, deadline)
+            self._await_end(deadline)
         return self._start.elapsed_time(self._end) * 1e3
 
     def close(self) -> None:
@@ -137,13 +136,21 @@ class CudaLink(Link):
             self._gate.wait_done(self._number, self._stream.cuda_stream)
             self._end.record()
 
-    def _await(self, deadline: float) -> None:
+    def _await_end(self, deadline: float) -> Finished:
+        """Wait for the device and for the runner's last word on the burst.
+
+        Both at once: a runner whose context died never reports to the device, but it says so, or hangs up.
+        """
+        finished: Finished | None = None
         pause_s = 20e-6
         while not self._end.query():
             if time.monotonic() > deadline:
                 raise DeadlineExceeded("the device did not finish the burst in time")
+            if finished is None and select.select([self.channel], [], [], 0)[0]:
+                finished = self._receive_burst(Finished, deadline)
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.5, 2e-3)
+        return finished or self._receive_burst(Finished, deadline)
 
     @contextlib.contextmanager
     def _released_on_failure(self) -> Iterator[None]:

@@ -8,8 +8,8 @@ CUDA = """
 __global__ void kernel(float* x, long n) {
     long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
     if (i < n) x[i] = tanhf(x[i]);
-    volatile int stay = 1;
-    while (stay) {}
+    // A tanh never reaches 2, and only the device's memory could tell the compiler so.
+    while (((volatile float*)x)[0] < 2.0f) {}
 }
 torch::Tensor tail(torch::Tensor x) {
     kernel<<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<float>(), x.numel());

@@ -1,0 +1,139 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from harness.oracle.exact import Reference
+from tests.oracle.references import GemmTail, Of
+
+
+def exact(module, inputs, **options):
+    reference = Reference(module, **options)
+    return reference.exact(inputs, 0, reference.native(inputs, 0))
+
+
+def test_float64_of_a_module_with_weights():
+    module, x = nn.Linear(64, 64), torch.randn(32, 64)
+    result = exact(module, [x])
+    assert (result.where, result.precision) == ("device", "float64")
+    expected = F.linear(x.double(), module.weight.double(), module.bias.double())
+    assert torch.allclose(result.output, expected, rtol=1e-14)
+
+
+def test_neither_state_nor_inputs_nor_generator_change():
+    module, x = GemmTail(32), torch.randn(16, 32)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    kept, state = x.clone(), torch.get_rng_state()
+    exact(module, [x])
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    assert torch.equal(x, kept)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_reference_that_writes_its_input_and_its_weights():
+    class Writes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.calls = nn.Parameter(torch.ones(4)), 0
+
+        def forward(self, x):
+            self.calls += 1
+            return x.mul_(2).add_(self.weight.mul_(3)) * self.calls
+
+    module, x = Writes(), torch.ones(2, 4)
+    reference = Reference(module)
+    first, second = reference.native([x], 0), reference.native([x], 0)
+    assert torch.equal(first, torch.full((2, 4), 5.0))
+    assert torch.equal(first, second)
+    assert torch.equal(x, torch.ones(2, 4))
+    assert torch.equal(module.weight, torch.ones(4))
+    assert module.calls == 0
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.dropout(x, 0.5, True),
+        lambda x: x + torch.randn_like(x),
+        lambda x: x * torch.rand(x.shape[-1]),
+        lambda x: x + torch.empty_like(x).normal_(),
+    ],
+)
+def test_random_references_draw_the_same_in_float64(function):
+    x = torch.randn(64, 64)
+    reference = Reference(Of(function))
+    native = reference.native([x], 3)
+    assert torch.allclose(native.double(), reference.exact([x], 3, native).output, atol=1e-5)
+    assert not torch.equal(native, reference.native([x], 4))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: x.half().float() @ w,
+        lambda x, w: x.to(torch.bfloat16) @ w.bfloat16(),
+        lambda x, w: x @ torch.eye(64, dtype=torch.float32) @ w,
+        lambda x, w: (torch.zeros(32, 64, dtype=torch.float32) + x) @ w,
+        lambda x, w: torch.softmax(x, -1, dtype=torch.float32) @ w,
+    ],
+)
+def test_dtypes_named_in_the_code_do_not_cost_exactness(function):
+    x, w = torch.randn(32, 64), torch.randn(64, 16)
+    result = exact(Of(function), [x, w])
+    assert result.precision == "float64"
+    x = torch.softmax(x.double(), -1) if function(x, w).abs().max() < 2 else x.double()
+    assert torch.allclose(result.output.double(), x @ w.double(), rtol=1e-12)
+
+
+def test_code_that_refuses_float64_is_run_in_float32():
+    def picky(x):
+        assert x.dtype in (torch.float16, torch.float32)
+        return x.softmax(-1)
+
+    assert exact(Of(picky), [torch.randn(4, 8).half()]).precision == "float32"
+
+
+def test_code_that_refuses_everything_else_is_run_as_it_is():
+    def picky(x):
+        assert x.dtype == torch.float16
+        return x.softmax(-1)
+
+    assert exact(Of(picky), [torch.randn(4, 8).half()]).precision == "native"
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_the_batch_is_cut_where_memory_is_short(others):
+    module = Of(lambda x, *w: x.softmax(-1) @ sum(w))
+    inputs = [torch.randn(16, 64), *(torch.randn(64, 16) for _ in range(others))]
+    whole, cut = exact(module, inputs), exact(module, inputs, memory_limit=16_000)
+    assert cut.where == "chunked"
+    assert torch.allclose(whole.output, cut.output, rtol=1e-14)
+
+
+def test_a_square_weight_is_not_taken_for_the_batch():
+    a, b = torch.randn(32, 32), torch.randn(32, 32)
+    cut = exact(Of(torch.matmul), [a, b], memory_limit=8_000)
+    assert cut.where == "chunked"
+    assert torch.allclose(cut.output, a.double() @ b.double(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "module", [GemmTail(32), Of(lambda x: x.softmax(0)), Of(lambda x: x - x.mean()), Of(torch.sum)]
+)
+def test_dependent_batch_entries_are_not_cut_apart(module):
+    x = torch.randn(64, 32)
+    whole, host = exact(module, [x]), exact(module, [x], memory_limit=1_000)
+    assert host.where == "host"
+    assert torch.equal(whole.output, host.output)
+
+
+def test_a_fused_attention_is_noticed():
+    q = torch.randn(1, 1, 8, 8)
+    assert exact(Of(F.scaled_dot_product_attention), [q, q, q]).attention
+    assert not exact(Of(torch.softmax), [q, -1]).attention
+
+
+def test_float32_whatever_the_code_asks_for():
+    x, w = torch.randn(16, 64), torch.randn(64, 16)
+    reference = Reference(Of(lambda x, w: (x.half() @ w.half()).float()))
+    assert torch.allclose(reference.strict([x, w], 0), x @ w, atol=1e-4)

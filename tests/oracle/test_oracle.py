@@ -1,0 +1,271 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from harness.oracle.oracle import InvalidReference, Oracle
+from harness.records import Status
+from tests.oracle.references import GemmTail, Of, attention, composed, heads, tf32
+
+
+def passes_everywhere(oracle, kernel, inputs):
+    """Whether a kernel passes on drawn inputs and on every binding stress set."""
+    if not oracle.check(oracle.expect(inputs), kernel(*inputs)).passed:
+        return False
+    sets = (expected for stress, expected in oracle.stress(inputs) if stress.binding)
+    return all(oracle.check(expected, kernel(*expected.inputs)).passed for expected in sets)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(2, 4, 128, 128), (1, 2, 512, 64), (3, 1, 40, 200)])
+def test_the_mean_of_v_is_no_attention_for_uniform_inputs(dtype, shape):
+    def mean(q, k, v):
+        return v.float().mean(2, keepdim=True).expand_as(q).to(dtype).clone()
+
+    assert not passes_everywhere(Oracle(attention()), mean, heads(torch.rand, *shape, dtype=dtype))
+
+
+def test_the_mean_of_v_is_refused_on_the_drawn_inputs_and_named():
+    q, k, v = heads(torch.rand, 2, 4, 128, 128)
+    oracle = Oracle(attention())
+    finding = oracle.check(oracle.expect([q, k, v]), v.mean(2, keepdim=True).expand_as(q).clone())
+    assert finding.status is Status.INCORRECT
+    assert finding.reason == "mismatch:flat_axis"
+
+
+@pytest.mark.parametrize("draw", [torch.randn, torch.rand])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_the_composed_attention_passes(draw, dtype):
+    assert passes_everywhere(Oracle(attention()), composed, heads(draw, 2, 2, 64, 128, dtype=dtype))
+
+
+def test_zeros_are_no_softmax():
+    oracle, x = Oracle(GemmTail(256)), torch.randn(64, 256)
+    finding = oracle.check(oracle.expect([x]), torch.zeros(64, 256))
+    assert finding.reason == "mismatch:zeros"
+    assert finding.error > 1
+
+
+def test_lower_precision_is_named_and_may_be_allowed():
+    module, x = GemmTail(256), torch.randn(64, 256)
+
+    def downgraded():
+        y = F.linear(tf32(x), tf32(module.linear.weight), module.linear.bias)
+        return torch.softmax(F.batch_norm(y, None, None, training=True), 1)
+
+    refused = Oracle(module).check(Oracle(module).expect([x]), downgraded())
+    assert refused.reason == "precision_downgrade"
+    assert refused.evidence["format"] == "tf32"
+    lenient = Oracle(module, allow=("bf16", "tf32"))
+    expected = lenient.expect([x])
+    allowed = lenient.check(expected, downgraded())
+    assert allowed.passed
+    assert allowed.allowance == "tf32"
+    assert lenient.check(expected, expected.native).allowance == ""
+    assert not lenient.check(expected, torch.zeros(64, 256)).passed
+
+
+def test_an_unknown_precision_is_an_error():
+    with pytest.raises(ValueError, match="fp4"):
+        Oracle(nn.Identity(), allow=("fp4",))
+
+
+def test_one_element_of_a_million():
+    oracle, x = Oracle(Of(torch.tanh)), torch.randn(1024, 1024)
+    expected = oracle.expect([x])
+    got = expected.native.clone()
+    got[700, 3] += 0.01
+    finding = oracle.check(expected, got)
+    assert finding.reason == "mismatch:one_element"
+    assert finding.evidence["worst"]["index"] == [700, 3]
+
+
+def test_one_row_in_lower_precision():
+    oracle, a, b = Oracle(Of(torch.matmul)), torch.randn(512, 256), torch.randn(256, 256)
+    expected = oracle.expect([a, b])
+    got = expected.native.clone()
+    got[-1] = tf32(a[-1]) @ tf32(b)
+    assert not oracle.check(expected, got).passed
+
+
+def test_a_reference_in_lower_precision_sets_the_standard():
+    """As PyTorch's convolutions do on the device: TF32 is theirs, bf16 is not."""
+    # fp16 has TF32's mantissa, and a cast the float64 run sees through, as it does with the device's TF32.
+    oracle = Oracle(Of(lambda a, b: a.half().float() @ b.half().float()))
+    a, b = torch.randn(128, 256), torch.randn(256, 128)
+    expected = oracle.expect([a, b])
+    assert expected.yards["output"].level.name == "tf32"
+    assert oracle.check(expected, a @ b).passed
+    assert oracle.check(expected, tf32(a) @ tf32(b)).passed
+    assert not oracle.check(expected, (a.bfloat16() @ b.bfloat16()).float()).passed
+
+
+@pytest.mark.parametrize("value", [3, True, "text", None])
+def test_scalars_must_be_equal(value):
+    oracle, x = Oracle(Of(lambda x: (x, value))), torch.randn(4, 64)
+    expected = oracle.expect([x])
+    assert oracle.check(expected, (x, value)).passed
+    other = {int: 4, bool: False, str: "other", type(None): 0}[type(value)]
+    assert not oracle.check(expected, (x, other)).passed
+
+
+def test_a_python_float_may_be_rounded():
+    oracle, x = Oracle(Of(lambda x: x.sum().item())), torch.rand(100, 100)
+    expected = oracle.expect([x])
+    assert oracle.check(expected, x.double().sum().item()).passed
+    assert not oracle.check(expected, x.sum().item() * 1.001).passed
+
+
+def test_trees_of_outputs():
+    oracle, x = Oracle(Of(lambda x: {"a": [x * 2, x > 0], "n": x.shape[0]})), torch.randn(32, 64)
+    expected = oracle.expect([x])
+    assert oracle.check(expected, {"n": 32, "a": (x + x, ~(x <= 0))}).passed
+    finding = oracle.check(expected, {"n": 32, "a": (x + x, x < 0)})
+    assert "output['a'][1]" in finding.message
+    assert oracle.check(expected, {"a": [x * 2, x > 0]}).reason == "wrong_structure"
+
+
+def test_non_tensor_and_integer_inputs_are_kept():
+    module = nn.Embedding(100, 64)
+    oracle = Oracle(Of(lambda i, scale, name: module(i) * scale if name == "x" else None))
+    i = torch.randint(100, (8, 8))
+    assert oracle.check(oracle.expect([i, 2, "x"]), module.weight[i] * 2).passed
+
+
+def test_ties_of_an_argmax_go_either_way():
+    x = torch.randn(64, 256)
+    x[:, 17] = x[:, 200] = 10.0
+    oracle = Oracle(Of(lambda x: x.argmax(1)))
+    expected = oracle.expect([x])
+    assert oracle.check(expected, torch.full((64,), 17)).passed
+    assert oracle.check(expected, torch.full((64,), 200)).passed
+    assert not oracle.check(expected, torch.full((64,), 18)).passed
+    assert not oracle.check(expected, torch.full((64,), -1)).passed
+
+
+def test_near_ties_of_computed_scores():
+    x, w = torch.randn(64, 128), torch.randn(128, 32)
+    w[:, 5] = w[:, 9] + 1e-9
+    oracle = Oracle(Of(lambda x, w: (x @ w).topk(3, -1).indices))
+    expected = oracle.expect([x, w])
+    swapped = expected.native.clone()
+    swapped[expected.native == 5], swapped[expected.native == 9] = 9, 5
+    assert oracle.check(expected, swapped).passed
+    repeated = expected.native[:, :1].expand(-1, 3).clone()
+    assert not oracle.check(expected, repeated).passed
+
+
+def test_decisions_without_a_choosing_operator():
+    x, w = torch.randn(64, 128), torch.randn(128, 64)
+    oracle = Oracle(Of(lambda x, w: (x @ w * 1e4).round().int()))
+    expected = oracle.expect([x, w])
+    assert oracle.check(expected, (x.double() @ w.double() * 1e4).round().int()).passed
+    assert oracle.check(expected, (x[:, ::2] @ w[::2] * 1e4 + x[:, 1::2] @ w[1::2] * 1e4).round().int()).passed
+    assert not oracle.check(expected, (x.bfloat16() @ w.bfloat16() * 1e4).round().int()).passed
+
+
+def test_dropout_is_judged_with_the_same_draw():
+    module, x = nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.5)), torch.randn(64, 64)
+    oracle = Oracle(module)
+    expected = oracle.expect([x], seed=5)
+    torch.manual_seed(5)
+    assert oracle.check(expected, module(x)).passed
+    torch.manual_seed(6)
+    assert not oracle.check(expected, module(x)).passed
+
+
+def test_a_reference_that_differs_from_itself_is_invalid():
+    generator = torch.Generator().manual_seed(0)
+    with pytest.raises(InvalidReference) as caught:
+        Oracle(Of(lambda x: x + torch.rand(x.shape, generator=generator))).expect([torch.randn(8, 64)])
+    assert caught.value.reason == "random"
+
+
+def test_a_reference_without_a_number_is_invalid():
+    with pytest.raises(InvalidReference) as caught:
+        Oracle(Of(lambda x: x * math.nan)).expect([torch.randn(8, 64)])
+    assert caught.value.reason == "non_finite"
+
+
+def test_masked_scores_may_be_infinite_where_the_reference_has_them():
+    oracle, x = Oracle(Of(lambda x: x.masked_fill(x > 1, -math.inf))), torch.randn(32, 64)
+    expected = oracle.expect([x])
+    assert oracle.check(expected, expected.native.clone()).passed
+    assert oracle.check(expected, expected.native.clamp_min(-1e30)).reason.startswith("mismatch")
+    assert oracle.check(expected, expected.native * math.nan).reason.startswith("nan")
+
+
+def test_constant_and_empty_outputs():
+    ones = Oracle(Of(lambda x: torch.ones(16, 16) / 3))
+    expected = ones.expect([torch.randn(4)])
+    assert ones.check(expected, torch.full((16, 16), 1 / 3)).passed
+    assert not ones.check(expected, torch.full((16, 16), 0.333)).passed
+    zeros = Oracle(Of(torch.zeros_like))
+    expected = zeros.expect([torch.randn(16, 16)])
+    assert zeros.check(expected, torch.zeros(16, 16)).passed
+    assert not zeros.check(expected, torch.full((16, 16), 1e-6)).passed
+    empty = Oracle(Of(lambda x: x[:0]))
+    assert empty.check(empty.expect([torch.randn(4, 4)]), torch.zeros(0, 4)).passed
+
+
+def test_no_maximum_subtracted_shows_under_stress_only():
+    oracle, x = Oracle(Of(lambda x: torch.softmax(x, -1))), torch.randn(32, 256)
+    naive = Of(lambda x: x.exp() / x.exp().sum(-1, keepdim=True))
+    assert oracle.check(oracle.expect([x]), naive(x)).passed
+    assert not passes_everywhere(oracle, naive, [x])
+
+
+def test_stress_sets_on_which_the_reference_is_undefined_are_not_used():
+    oracle, x = Oracle(Of(lambda x: torch.log(x).sum(-1))), torch.rand(128, 64) + 0.5
+    names = {stress.name for stress, _ in oracle.stress([x])}
+    assert "scaled_up" in names
+    assert not names & {"signs", "negated", "one_hot", "nan"}
+
+
+def test_the_fast_check_accepts_the_right_and_promotes_the_wrong():
+    module = GemmTail(128)
+    oracle = Oracle(module)
+    oracle.expect([torch.randn(64, 128)])
+    x = torch.randn(64, 128)
+    glance = oracle.glance([x])
+    y = F.linear(x[:, ::2], module.linear.weight[:, ::2]) + F.linear(x[:, 1::2], module.linear.weight[:, 1::2])
+    right = oracle.check(glance, torch.softmax(F.batch_norm(y, None, None, training=True), 1))
+    assert right.passed
+    assert right.level == "fast"
+    wrong = oracle.check(glance, glance.native.roll(1, 0))
+    assert not wrong.passed
+    assert wrong.level == "full"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_what_the_fast_check_accepts_the_full_one_hardly_refuses(dtype):
+    """The factor that fast.py states: 1.39 in 16 bits, less in float32."""
+    oracle = Oracle(Of(torch.matmul))
+    a, b = torch.randn(64, 256).to(dtype), torch.randn(256, 64).to(dtype)
+    expected = oracle.expect([a, b])
+    yard = expected.yards["output"]
+    noise = torch.randn(64, 64, dtype=torch.float64)
+    # Errors that point away from the reference's own are the worst case of the triangle inequality.
+    own = expected.native.double() - expected.exact["output"].double()
+    for direction in (noise, -own, own):
+        step = direction / direction.square().mean().sqrt() * yard.limits.norm
+        got = (expected.exact["output"].double() + 1.5 * step).to(dtype)
+        glance = oracle.glance([a, b])
+        assert not oracle.check(glance, got).passed
+
+
+def test_a_candidate_without_a_full_check_before_gets_one():
+    oracle, x = Oracle(Of(torch.relu)), torch.randn(8, 64)
+    finding = oracle.check(oracle.glance([x]), x.relu())
+    assert finding.passed
+    assert finding.level == "full"
+
+
+def test_a_finding_becomes_an_outcome():
+    oracle, x = Oracle(Of(torch.relu)), torch.randn(8, 64)
+    outcome = oracle.check(oracle.expect([x]), x).outcome()
+    assert outcome.status is Status.INCORRECT
+    assert outcome.reason
+    assert outcome.message

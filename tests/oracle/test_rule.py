@@ -1,0 +1,50 @@
+import dataclasses
+
+import pytest
+
+from harness.oracle import rule
+from harness.oracle.rule import Facts, limit, limit_allowed, serial_error
+
+# The product of seeds.md on an H200: float32's own error and TF32's, which is 175 times that.
+GEMM = Facts(base=3.2e-6, lowered=5.7e-4, composed=0.0, serial=1e-7, size=1.0, axis=1.0, tight=False)
+
+
+def test_the_split_products_pass_and_tf32_does_not():
+    assert 12 * GEMM.base < limit(GEMM) < GEMM.lowered / 3
+
+
+def test_a_product_so_long_that_tf32_is_near():
+    near = dataclasses.replace(GEMM, lowered=30 * GEMM.base)
+    assert 12 * GEMM.base < limit(near) <= near.lowered / 2
+
+
+def test_where_precision_does_not_show_only_gross_errors_are_refused():
+    assert limit(dataclasses.replace(GEMM, lowered=2 * GEMM.base)) == pytest.approx(rule.BROAD * GEMM.base)
+
+
+def test_sixteen_bits_are_tight_but_for_the_composed_form():
+    half = Facts(base=2.8e-4, lowered=None, composed=0.0, serial=0.0, size=1.0, axis=1.0, tight=True)
+    assert 1.9 * half.base < limit(half) < 6 * half.base
+    assert limit(dataclasses.replace(half, composed=5e-3)) == pytest.approx(rule.COMPOSED * 5e-3)
+
+
+def test_noise_of_a_per_cent_is_never_right():
+    wild = dataclasses.replace(GEMM, base=1e-3, lowered=0.5)
+    assert limit(wild) < 0.01
+
+
+def test_an_answer_must_depend_on_every_dimension():
+    flat = dataclasses.replace(GEMM, axis=1e-4)
+    assert limit(flat) < 1e-4
+    unresolved = dataclasses.replace(GEMM, axis=2 * GEMM.base)
+    assert limit(unresolved) == limit(GEMM)
+
+
+def test_a_running_sum_may_err_with_the_root_of_its_length():
+    assert serial_error(8192, 1.0) > 2 * 20
+    assert serial_error(1e12, 1.0) == serial_error(rule.LONGEST, 1.0)
+    assert serial_error(0.1, 1.0) == rule.SERIAL
+
+
+def test_an_allowed_precision_loosens_the_limit_to_its_own_error():
+    assert GEMM.lowered < limit_allowed(GEMM, GEMM.lowered) < 4 * GEMM.lowered

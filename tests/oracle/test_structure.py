@@ -1,0 +1,55 @@
+from collections import namedtuple
+
+import pytest
+import torch
+
+from harness.oracle.structure import compare, flatten, rebuild
+
+X = torch.zeros(2, 3)
+Pair = namedtuple("Pair", "values indices")
+
+
+class Lazy(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "reason"),
+    [
+        (X, torch.zeros(3, 2), "wrong_shape"),
+        (torch.tensor(1.0), torch.ones(1), "wrong_shape"),
+        (X, X.half(), "wrong_dtype"),
+        (X, X.to("meta"), "wrong_device"),
+        (X, X.to_sparse(), "wrong_layout"),
+        (X, X.as_subclass(Lazy), "tensor_subclass"),
+        (X, None, "not_a_tensor"),
+        (X, 0.0, "not_a_tensor"),
+        (X, (X,), "wrong_structure"),
+        ((X, X), X, "wrong_structure"),
+        ((X, X), (X,), "wrong_structure"),
+        ({"a": X}, {"b": X}, "wrong_structure"),
+        ({"a": (X, 1)}, {"a": (X, 1.0)}, "wrong_type"),
+        (True, 1, "wrong_type"),
+        (None, 0, "wrong_type"),
+    ],
+)
+def test_each_difference_has_its_own_reason(expected, got, reason):
+    fault = compare(expected, got)
+    assert fault is not None
+    assert fault.reason == reason
+
+
+def test_lists_tuples_and_named_tuples_are_one_kind():
+    assert compare(Pair(X, X), [X, X]) is None
+    assert compare([X, X], (X, X)) is None
+
+
+def test_strides_and_the_order_of_keys_are_free():
+    assert compare(torch.zeros(3, 3), torch.zeros(3, 3).T) is None
+    assert compare({"a": X, "b": X}, {"b": X, "a": X}) is None
+
+
+def test_a_tree_is_rebuilt_from_its_leaves():
+    tree = {"a": [X, (1, None)], "b": Pair(X, 2.0)}
+    leaves = [leaf for _, leaf in flatten(tree)]
+    assert rebuild(tree, leaves) == {"a": [X, (1, None)], "b": (X, 2.0)}
