@@ -47,6 +47,14 @@ examples:
 """
 
 
+AUDIT_EXAMPLES = """\
+examples:
+  python run_eval.py audit                                    every problem of the repository
+  python run_eval.py audit problems/attention/sdpa.py --variant small --compile
+  python run_eval.py audit ../KernelBench/KernelBench/level1 --device cuda:0 --format markdown
+"""
+
+
 class Parser(argparse.ArgumentParser):
     """Says a mistake in one line and exits with 2, as the contract has it."""
 
@@ -99,6 +107,23 @@ def parser() -> Parser:
     run.add_argument("--require", metavar="STATUS", help="exit with 3 unless every record has this status")
     run.add_argument("--dry-run", action="store_true", help="list the jobs and stop")
     run.set_defaults(carry_out=_run)
+    audit = verbs.add_parser(
+        "audit",
+        help="try known wrong and known right answers on problems",
+        epilog=AUDIT_EXAMPLES,
+        formatter_class=raw,
+        allow_abbrev=False,
+    )
+    audit.add_argument("problems", nargs="*", default=["problems"], metavar="PROBLEM", help="file, folder or glob")
+    audit.add_argument("--variant", action="append", metavar="NAME", help="size variants (default: default)")
+    audit.add_argument("--device", default="auto", metavar="auto|cpu|cuda|cuda:N")
+    audit.add_argument("--compile", action="store_true", help="count torch.compile among the right answers, too")
+    audit.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for each problem")
+    audit.add_argument("--jobs", type=int, default=1, metavar="N", help="problems at a time, on one device")
+    audit.add_argument("--seed", type=int, metavar="N", help="replay the inputs of an audit")
+    audit.add_argument("--format", default="terminal", choices=("terminal", "markdown"))
+    audit.add_argument("--require", choices=("sound",), help="exit with 3 unless every problem is")
+    audit.set_defaults(carry_out=_audit)
     report = verbs.add_parser("report", help="show a finished or running run", allow_abbrev=False)
     report.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     report.add_argument("--format", default="terminal", choices=("terminal", "csv", "markdown"))
@@ -168,6 +193,36 @@ def _list_jobs(config: Config) -> int:
         print(job.title)
     print(f"{len(plan.jobs)} jobs", file=sys.stderr)
     return 0
+
+
+def _audit(arguments: argparse.Namespace, words: list[str]) -> int:
+    from rich.console import Console
+
+    from harness import audit
+    from harness.reports import audit_table
+
+    console = Console(stderr=arguments.format == "markdown")
+    rows = []
+    with console.status("audit") as status:
+        found = audit.run(
+            arguments.problems,
+            variants=arguments.variant or ["default"],
+            device=arguments.device,
+            compiled=arguments.compile,
+            timeout_s=arguments.timeout,
+            seed=arguments.seed,
+            at_once=max(1, arguments.jobs),
+            started=lambda title: status.update(f"auditing {title}"),
+        )
+        for row in found:
+            rows.append(row)
+            if not console.is_terminal:
+                console.print(f"{row.verdict:<8} {row.problem} {row.variant}: {audit_table.line(row)}", soft_wrap=True)
+    if arguments.format == "markdown":
+        print(audit_table.markdown(rows), end="")
+    else:
+        audit_table.show(rows, console)
+    return 3 if arguments.require and any(row.verdict != arguments.require for row in rows) else 0
 
 
 def _report(arguments: argparse.Namespace, words: list[str]) -> int:

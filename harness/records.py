@@ -64,6 +64,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     baseline_first: list[bool]
     # The clock's own relative error, which the interval includes.
     systematic: float
+    # One call as its caller waits for it, launch and Python included, with nothing enqueued beforehand.
+    candidate_latency_us: float | None
+    baseline_latency_us: float | None
     stopped: str
     dropped: dict[str, int]
     elapsed_s: float

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Top to bottom; a room may import from its own folder and from any lower step.
 STEPS = [
     {"cli"},
-    {"session"},
+    {"session", "audit"},
     {"execution", "reports"},
     {"worker"},
     {"compile", "oracle", "timing", "integrity"},
@@ -25,7 +25,7 @@ STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
 GUESTS = {
     "torch": {"worker", "compile", "oracle"},
     "pandas": {"reports/rows.py"},
-    "rich": {"reports/terminal.py", "reports/compare_table.py", "cli.py", "session.py"},
+    "rich": {"reports/terminal.py", "reports/compare_table.py", "cli.py", "session.py", "reports/audit_table.py"},
     "yaml": {"config.py"},
     "pynvml": {"environment.py"},
     "cuda": {"worker"},

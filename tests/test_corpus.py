@@ -19,6 +19,7 @@ def check(records, names, kind="cpu"):
         on_cuda = want.pop("cuda", want)
         want = on_cuda if kind == "cuda" else want
         got = {"status": str(record.status), "reason": record.reason}
+        got["warning"] = record.warnings[0].partition(":")[0] if record.warnings else ""
         if any(got[key] != value for key, value in want.items()):
             wrong[name] = (got, record.message)
     assert wrong == {}
@@ -56,6 +57,11 @@ def test_the_whole_corpus_on_a_card(evaluate):
     records = evaluate(*names, device="cuda:0")
     check(records, names, "cuda")
     assert all(record.wall_s < 60 for record in records.values())
+    best = records["honest"].speedup_hi
+    dishonest = ("cuda_halves_its_events", "cuda_sleeps_on_the_host", "cuda_batches_the_burst")
+    # Margin: the honest twin's interval and theirs are both four pairs wide.
+    assert {name: records[name].speedup for name in dishonest if records[name].speedup > 1.1 * best} == {}
+    assert records["cuda_sleeps_on_the_host"].timing.candidate_latency_us > 1000
 
 
 def test_nothing_is_left_running(evaluate):

@@ -96,7 +96,7 @@ def _figures(weighed: Weighed, expected: Expectation, path: str) -> dict[str, An
     """The figures behind a verdict, in units of the true output's spread."""
     yard, errors = expected.yards[path], weighed.errors
     spread = yard.scale.spread or 1.0
-    return {
+    figures: dict[str, Any] = {
         "error": errors.norm / spread,
         "error_ratio": errors.norm / yard.unit,
         "limit_ratio": yard.limits.norm / yard.unit,
@@ -104,10 +104,12 @@ def _figures(weighed: Weighed, expected: Expectation, path: str) -> dict[str, An
         "lower_precision_error": None if yard.lowered is None else yard.lowered / spread,
         "level": yard.level.name,
         "worst": errors.worst,
-        "worst_limit": yard.limits.worst if math.isfinite(yard.limits.worst) else None,
+        "worst_limit": yard.limits.worst,
         "row": errors.row,
-        "row_limit": yard.limits.row if math.isfinite(yard.limits.row) else None,
+        "row_limit": yard.limits.row,
         "likeness": weighed.likeness,
         "over": weighed.refused,
         "allowance": weighed.allowance,
     }
+    # JSON has no infinities: what is not limited, or beyond all bounds, is left open.
+    return {name: None if isinstance(x, float) and not math.isfinite(x) else x for name, x in figures.items()}

@@ -131,9 +131,10 @@ def scale_of(exact: torch.Tensor) -> Scale:
     picked = y.reshape(-1)[sample(y.numel(), y.device, PAIRS)]
     picked = picked[torch.isfinite(picked)]
     center = float(picked.median()) if picked.numel() else 0.0
-    sums = _sums(y, center, masked=False)
+    factor = _factor(rms(picked.double() - center), y.dtype)
+    sums = _sums(y, center, factor, masked=False)
     if not math.isfinite(sums.square):
-        sums = _sums(y, center, masked=True)
+        sums = _sums(y, center, factor, masked=True)
     mean, square = sums.total / y.numel(), sums.square / y.numel()
     variance = max(0.0, square - mean * mean)
     size = math.sqrt(max(0.0, square + center * (2 * mean + center)))
@@ -157,7 +158,12 @@ class _Sums:
     col: torch.Tensor
 
 
-def _sums(y: torch.Tensor, center: float, masked: bool) -> _Sums:
+def _factor(size: float, dtype: torch.dtype) -> float:
+    """What to multiply numbers of that size with before their squares leave the range of float32."""
+    return 1 / size if dtype is torch.float32 and size and not 1e-12 < size < 1e12 else 1.0
+
+
+def _sums(y: torch.Tensor, center: float, factor: float, masked: bool) -> _Sums:
     row = torch.zeros(y.shape[0], dtype=torch.float64, device=y.device)
     col = torch.zeros(y.shape[1], dtype=torch.float64, device=y.device)
     both = torch.zeros(2, dtype=torch.float64, device=y.device)
@@ -165,12 +171,15 @@ def _sums(y: torch.Tensor, center: float, masked: bool) -> _Sums:
         away = y[rows, columns] - center
         if masked:
             away = torch.nan_to_num(away, nan=0.0, posinf=0.0, neginf=0.0)
-        both[0] += away.sum(dtype=torch.float64)
-        both[1] += torch.linalg.vector_norm(away, dtype=torch.float64) ** 2
-        row[rows] += torch.linalg.vector_norm(away, 1, dim=1, dtype=torch.float64)
-        col[columns] += torch.linalg.vector_norm(away, 1, dim=0, dtype=torch.float64)
+        if factor != 1.0:
+            away.mul_(factor)
+        # Within a slice in the output's own width: asking these for float64 would copy the slice first.
+        both[0] += away.sum()
+        both[1] += torch.linalg.vector_norm(away).double() ** 2
+        row[rows] += torch.linalg.vector_norm(away, 1, dim=1)
+        col[columns] += torch.linalg.vector_norm(away, 1, dim=0)
     total, square = both.tolist()
-    return _Sums(total, square, row, col)
+    return _Sums(total / factor, square / factor**2, row.div_(factor), col.div_(factor))
 
 
 def _least_axis(exact: torch.Tensor) -> float:
@@ -234,6 +243,7 @@ def _measure(
     device = got.device
     row = torch.zeros(got.shape[0], dtype=torch.float64, device=device)
     norm, worst = torch.zeros(2, dtype=torch.float64, device=device)
+    factor = _factor(scale.spread * max(expected.relative, expected.own), exact.dtype)
     broken = torch.zeros((), dtype=torch.int64, device=device)
     for rows, columns in tiles(got.shape):
         g, y = got[rows, columns], exact[rows, columns].to(device, non_blocking=True)
@@ -242,13 +252,13 @@ def _measure(
             broken += (~_same_kind(g, y.to(g.dtype), None if native is None else native[rows, columns])).sum()
             difference.masked_fill_(~(torch.isfinite(g) & torch.isfinite(y)), 0.0)
             y = torch.nan_to_num(y, nan=0.0, posinf=0.0, neginf=0.0)
-        norm += torch.linalg.vector_norm(difference, dtype=torch.float64) ** 2
+        norm += torch.linalg.vector_norm(difference if factor == 1.0 else difference * factor).double() ** 2
         difference.div_(_allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
-        row[rows] += torch.linalg.vector_norm(difference, dim=1, dtype=torch.float64) ** 2
+        row[rows] += torch.linalg.vector_norm(difference, dim=1).double() ** 2
         worst = torch.maximum(worst, torch.linalg.vector_norm(difference, math.inf).double())
     squares = torch.stack([norm / got.numel(), row.mean() / got.shape[1], row.max() / got.shape[1]])
     whole, scaled, most = squares.sqrt().tolist()
-    return Errors(whole, scaled, most, float(worst), int(broken))
+    return Errors(whole / factor, scaled, most, float(worst), int(broken))
 
 
 def wrong(

@@ -86,7 +86,14 @@ def round_to(tensor: torch.Tensor, format: Format) -> torch.Tensor:
     # Half a step is added to the magnitude and the low bits cleared; a carry into the exponent is the right answer.
     rounded = (tensor.contiguous().view(integer) + (1 << (drop - 1))).bitwise_and_(-(1 << drop)).view(tensor.dtype)
     # Infinities come through; the carry of a NaN might not.
-    return rounded if bool(torch.isfinite(tensor.sum())) else torch.where(torch.isnan(tensor), tensor, rounded)
+    return rounded if all_finite(tensor) else torch.where(torch.isnan(tensor), tensor, rounded)
+
+
+def all_finite(tensor: torch.Tensor) -> bool:
+    """Whether no element of a floating tensor is NaN or infinite; reads it once if so, without a temporary."""
+    # Half-precision sums are taken in float32 anyway, and may overflow only when they are rounded back.
+    wide = torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else None
+    return bool(torch.isfinite(tensor.sum(dtype=wide))) or bool(torch.isfinite(tensor).all())
 
 
 def jitter(tensor: torch.Tensor, ulps: int, generator: torch.Generator) -> torch.Tensor:

@@ -22,7 +22,18 @@ from harness.oracle.error import (
     scale_of,
     widened,
 )
-from harness.oracle.formats import BY_NAME, FLOAT32, NUDGE, ROUNDING_RMS, Format, format_of, next_lower, nudge, smallest
+from harness.oracle.formats import (
+    BY_NAME,
+    FLOAT32,
+    NUDGE,
+    ROUNDING_RMS,
+    Format,
+    all_finite,
+    format_of,
+    next_lower,
+    nudge,
+    smallest,
+)
 
 
 @dataclass(frozen=True)
@@ -167,7 +178,7 @@ def yardstick(runs: Runs, shrink: float, allow: tuple[str, ...]) -> Yardstick:
         limits=_limits(rule.limit(facts), base, known, runs.exact.numel()),
         loose=loose,
         expected=expected,
-        finite=bool(torch.isfinite(real(runs.native).sum(dtype=torch.float64))),
+        finite=all_finite(real(runs.native)),
         signature=None if tight or lower is None else _signature(runs, part, lower, base),
     )
 

@@ -60,6 +60,9 @@ class Examiner:
 
     def burst(self, link: Link, draws: list[Draw], reading: Reading) -> Finding | None:
         """The first refusal among a burst's calls, each compared with the reference's own output on its inputs."""
+        if reading.late_share:
+            message = f"{reading.late_share:.2%} of the outputs' elements changed after the burst was reported done"
+            return Finding(Status.REJECTED, "late_output", message, evidence={"late_share": reading.late_share})
         for call, (draw, output) in enumerate(zip(draws, reading.outputs, strict=True)):
             glance = self._oracle.glance(list(draw.inputs), draw.seed)
             finding = self._finding(link, call, draw, output, glance)

@@ -69,25 +69,32 @@ class CudaLink(Link):
         self._poison()
         request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent)
         self._settle()
+        snapshot = Snapshot([])
         with self._released_on_failure():
+            enqueued = None
             if gated:
                 self._send(request)
                 enqueued = self._enqueued_in_time(deadline)
-                was_gated = enqueued is not None
-                self._open(draws)
+                if enqueued is not None:
+                    # Before the gate opens, so that the outputs can be looked at the moment it is over.
+                    outputs = self._outputs(enqueued, len(draws))
+                    snapshot = Snapshot(outputs)
+                self._open(draws, snapshot)
             else:
-                was_gated, enqueued = False, None
-                self._open(draws)
+                self._open(draws, snapshot)
                 self._send(request)
+            was_gated = enqueued is not None
             enqueued = enqueued or self._receive_burst(Enqueued, deadline)
             finished = self._await_end(deadline)
-        outputs = self._outputs(enqueued, len(draws))
+        if not was_gated:
+            outputs = self._outputs(enqueued, len(draws))
         self._returned = values.tensors(outputs)
         reading = Reading(
             judge_us=self._start.elapsed_time(self._end) * 1e3,
             claimed_us=finished.claimed_us,
             outputs=outputs,
             gated=was_gated,
+            late_share=snapshot.changed_share(self._stream),
         )
         return reading, enqueued.repeat
 
@@ -99,9 +106,9 @@ class CudaLink(Link):
             if gated:
                 self._send(request)
                 self._receive_burst(Enqueued, deadline)
-                self._open([])
+                self._open([], Snapshot([]))
             else:
-                self._open([])
+                self._open([], Snapshot([]))
                 self._send(request)
                 self._receive_burst(Enqueued, deadline)
             self._await_end(deadline)
@@ -124,8 +131,8 @@ class CudaLink(Link):
             return None
         return answer
 
-    def _open(self, draws: list[Draw]) -> None:
-        """On the judge's stream: fresh inputs, a cold cache, start, gate, wait for the runner, end."""
+    def _open(self, draws: list[Draw], snapshot: Snapshot) -> None:
+        """On the judge's stream: inputs, a cold cache, start, gate, wait for the runner, end, a look at outputs."""
         with torch.cuda.stream(self._stream):
             self._write_inputs(draws)
             # Writing the inputs left them in the L2; writing several times its size of something else evicts them. It
@@ -135,6 +142,7 @@ class CudaLink(Link):
             self._gate.open(self._number, self._stream.cuda_stream)
             self._gate.wait_done(self._number, self._stream.cuda_stream)
             self._end.record()
+            snapshot.take()
 
     def _await_end(self, deadline: float) -> Finished:
         """Wait for the device and for the runner's last word on the burst.
@@ -211,3 +219,45 @@ class CudaLink(Link):
 
     def _settle(self) -> None:
         torch.cuda.current_stream(self.device).synchronize()
+
+
+class Snapshot:
+    """Random elements of a burst's outputs, read right behind the end mark and again when everything is over.
+
+    A candidate that returns before its work is done (on another stream, say) has elements that change in between.
+    """
+
+    ELEMENTS = 4096
+
+    def __init__(self, outputs: list[Any]) -> None:
+        self._flat = [_flat_bytes(tensor) for tensor in values.tensors(outputs) if tensor.numel()]
+        self._places = [
+            torch.randint(flat.numel(), (self.ELEMENTS,), device=flat.device, dtype=torch.int64) for flat in self._flat
+        ]
+        # Allocated beforehand: an allocation behind the end mark could wait for the device.
+        self._seen = [torch.empty(self.ELEMENTS, dtype=flat.dtype, device=flat.device) for flat in self._flat]
+        if self._flat:
+            torch.cuda.current_stream().synchronize()
+
+    def take(self) -> None:
+        """Enqueue the first look on the current stream."""
+        # The last call's output first: it has had the least time.
+        for flat, places, seen in reversed(list(zip(self._flat, self._places, self._seen, strict=True))):
+            torch.index_select(flat, 0, places, out=seen)
+
+    def changed_share(self, stream: torch.cuda.Stream) -> float:
+        """The share of sampled elements that are not now what they were."""
+        if not self._flat:
+            return 0.0
+        with torch.cuda.stream(stream):
+            pairs = zip(self._flat, self._places, self._seen, strict=True)
+            changed = torch.stack([(flat[places] != seen).sum() for flat, places, seen in pairs])
+            return int(changed.sum()) / (len(self._flat) * self.ELEMENTS)
+
+
+def _flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """All memory between a tensor's first and last element, one-dimensional, in integers of its elements' size."""
+    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    flat = tensor.as_strided((span,), (1,))
+    integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    return flat.view(integers.get(tensor.element_size(), torch.uint8))

@@ -53,12 +53,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     An output leaf is a tensor in shared memory, a scalar, or what is known of a thing that could not be handed over
     (`TensorRef`, `Opaque`). `gated` tells whether the device waited for the judge with everything already enqueued.
+    `late_share` is the share of a random sample of output elements that changed after the clock had stopped.
     """
 
     judge_us: float
     claimed_us: float
     outputs: list[Any]
     gated: bool
+    late_share: float = 0.0
 
 
 class Link:

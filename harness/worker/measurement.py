@@ -26,6 +26,7 @@ NULL_BURSTS = 30
 # By how much a null burst may differ from one with work in it, behind the gate (seen: up to 3 us on an H200).
 NULL_ERROR_US = 3.0
 WARM_UP_BURSTS = 3
+LATENCY_CALLS = 9
 # A candidate this many times faster than the reference still gets bursts of the wanted duration.
 HEADROOM = 8
 # Share of the device's free memory that inputs, the judge's copies of them, and outputs may take up.
@@ -93,6 +94,7 @@ def measure(
     )
     try:
         bench.warm_up()
+        bench.time_latency()
         samples = bench.sample(rule)
         batched = bench.batching(samples)
         if batched:
@@ -124,6 +126,7 @@ class Bench:
         self._gated = reference.device.type == "cuda"
         self._bursts: dict[Side, bursts.BurstPlan] = {}
         self._single_us: dict[Side, float] = {}
+        self._latency_us: dict[Side, float] = {}
         self._fixed: dict[int, FixedCost] = {}
 
     def warm_up(self) -> None:
@@ -144,6 +147,20 @@ class Bench:
                 memory_bytes=self._plan.memory_bytes,
                 max_calls=self._plan.most_calls,
             )
+
+    def time_latency(self) -> None:
+        """On a card: single calls with the gate open, so that what the host does is in the reading."""
+        if self._reference.device.type == "cpu":
+            return
+        sides: list[Side] = ["candidate", "baseline"]
+        readings: dict[Side, list[float]] = {side: [] for side in sides}
+        trusted = self._links["baseline"]
+        fixed_us = statistics.median([trusted.null_us([], gated=False) for _ in range(LATENCY_CALLS)])
+        for _ in range(LATENCY_CALLS):
+            self.rng.shuffle(sides)
+            for side in sides:
+                readings[side].append(self._burst(side, 1, gated=False).judge_us - fixed_us)
+        self._latency_us = {side: max(statistics.median(values), 0.0) for side, values in readings.items()}
 
     def one_call_a_burst(self) -> None:
         """Give up bursts of several calls, on both sides."""
@@ -203,6 +220,8 @@ class Bench:
                 baseline_claimed_us=_rounded(samples.baseline_claimed_us),
                 baseline_first=samples.baseline_first,
                 systematic=systematic,
+                candidate_latency_us=self._latency_us.get("candidate"),
+                baseline_latency_us=self._latency_us.get("baseline"),
                 stopped=str(samples.stopped),
                 dropped=samples.dropped,
                 elapsed_s=round(samples.elapsed_s, 3),

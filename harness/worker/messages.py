@@ -228,6 +228,46 @@ class BuildFailed(Message, frozen=True, kw_only=True, tag=True):
     outcome: Outcome
 
 
+# Supervisor to auditor, and back.
+
+
+class Audit(Message, frozen=True, kw_only=True, tag=True):
+    """Try the oracle's controls on one problem; `compiled` adds torch.compile to those that must be accepted."""
+
+    problem: CandidateSource
+    precision: str
+    device: str
+    seed: int
+    compiled: bool = False
+    why_no_cuda: str = ""
+
+
+class ControlResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One control: whether it should be refused, and the inputs (drawn, or a stress set) that refused it, if any."""
+
+    name: str
+    refuse: bool
+    refused_on: str
+    reason: str = ""
+    message: str = ""
+    error_ratio: float | None = None
+
+    @property
+    def as_it_should(self) -> bool:
+        """Whether a wrong answer was refused, or a right one accepted."""
+        return bool(self.refused_on) == self.refuse
+
+
+class Audited(Message, frozen=True, kw_only=True, tag=True):
+    """The controls that apply to a problem, or why it could not be audited."""
+
+    results: list[ControlResult] = []
+    fault: Outcome | None = None
+    float64: str = ""
+    exact_precision: str = ""
+    wall_s: float = 0.0
+
+
 ToRunner = Prepare | Burst | CopyOnly
 FromRunner = Ready | Enqueued | Finished | Failed
 ToJudge = Open | Evaluate

@@ -170,9 +170,9 @@ def main() -> None:
     sys.dont_write_bytecode = True
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     control = socket.socket(fileno=int(sys.argv[1]))
-    from harness.worker import builder, judge, runner
+    from harness.worker import auditor, builder, judge, runner
 
-    serve(control, {"builder": builder.main, "judge": judge.main, "runner": runner.main})
+    serve(control, {"auditor": auditor.main, "builder": builder.main, "judge": judge.main, "runner": runner.main})
 
 
 if __name__ == "__main__":

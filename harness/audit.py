@@ -1,0 +1,86 @@
+"""The plot of an audit: discover problems, try the oracle's controls on each, tell which cannot judge."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from harness import environment
+from harness.catalog import problems as catalog
+from harness.catalog.problems import Problem
+from harness.errors import UsageError, nearest
+from harness.reports.audit_table import AuditRow
+from harness.worker.audits import audit
+from harness.worker.messages import Audited
+from harness.worker.processes import Nursery
+
+
+def run(
+    patterns: list[str],
+    *,
+    variants: list[str],
+    device: str,
+    compiled: bool,
+    timeout_s: float,
+    seed: int | None,
+    at_once: int,
+    started: Callable[[str], None],
+) -> Iterator[AuditRow]:
+    """Audit each problem in each of its `variants`, `at_once` at a time; `started` hears of each as it begins.
+
+    Raises UsageError for a pattern or variant that fits nothing.
+    """
+    chosen = environment.choose_devices(device)[0]
+    jobs = _jobs(catalog.discover(patterns), variants)
+    nursery = Nursery()
+
+    def carry_out(job: tuple[Problem, str, dict[str, object]]) -> AuditRow:
+        problem, variant, overrides = job
+        started(f"{problem.id} {variant} {problem.precision}")
+        drawn_from = secrets.randbits(63) if seed is None else seed
+        answer = audit(
+            problem,
+            overrides,
+            problem.precision,
+            chosen,
+            nursery,
+            seed=drawn_from,
+            compiled=compiled,
+            timeout_s=timeout_s,
+        )
+        return _row(problem, variant, answer)
+
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        yield from pool.map(carry_out, jobs)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        nursery.close()
+
+
+def _jobs(found: list[Problem], variants: list[str]) -> list[tuple[Problem, str, dict[str, object]]]:
+    jobs = []
+    for problem in found:
+        for variant in variants:
+            overrides = catalog.overrides(problem, variant)
+            if overrides is not None:
+                jobs.append((problem, variant, overrides))
+    if not jobs:
+        names = {name for problem in found for name in problem.variants} | {"default"}
+        raise UsageError(f"no problem has the variant '{variants[0]}'; {nearest(variants[0], names)}")
+    return jobs
+
+
+def _row(problem: Problem, variant: str, answer: Audited) -> AuditRow:
+    wrong = [result for result in answer.results if not result.as_it_should]
+    return AuditRow(
+        problem=problem.id,
+        variant=variant,
+        precision=problem.precision,
+        tried=len(answer.results),
+        accepted_wrong=[result.name for result in wrong if result.refuse],
+        refused_right=[f"{result.name} (on {result.refused_on} inputs)" for result in wrong if not result.refuse],
+        fault=answer.fault,
+        wall_s=answer.wall_s,
+    )

@@ -1,0 +1,77 @@
+"""What an audit found, as a terminal table and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.records import Outcome
+
+
+class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One problem's audit: controls tried, wrong answers that got through, right ones that were refused."""
+
+    problem: str
+    variant: str
+    precision: str
+    tried: int = 0
+    accepted_wrong: list[str] = []
+    refused_right: list[str] = []
+    fault: Outcome | None = None
+    wall_s: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        """`sound`, `weak` (a wrong answer passes), `strict` (a right one does not), or `unusable`."""
+        if self.fault is not None:
+            return "unusable"
+        if self.accepted_wrong:
+            return "weak"
+        return "strict" if self.refused_right else "sound"
+
+
+STYLES = {"sound": "green", "weak": "red", "strict": "yellow", "unusable": "magenta"}
+
+
+def line(row: AuditRow) -> str:
+    """What is wrong with a problem, in a clause; how many controls it withstood where nothing is."""
+    if row.fault is not None:
+        return f"{row.fault.status} ({row.fault.reason}): {row.fault.message}"
+    parts = []
+    if row.accepted_wrong:
+        parts.append(f"lets through: {', '.join(row.accepted_wrong)}")
+    if row.refused_right:
+        parts.append(f"refuses: {', '.join(row.refused_right)}")
+    return "; ".join(parts) or f"{row.tried} controls"
+
+
+def show(rows: Sequence[AuditRow], console: Console) -> None:
+    """A line a problem, and a count."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("problem", "variant", "precision", "verdict", "what"):
+        table.add_column(title, overflow="fold", no_wrap=title in ("variant", "verdict"))
+    for row in rows:
+        verdict = Text(row.verdict, style=STYLES[row.verdict])
+        table.add_row(Text(row.problem), row.variant, row.precision, verdict, Text(line(row)))
+    console.print(table)
+    console.print(summary(rows))
+
+
+def summary(rows: Sequence[AuditRow]) -> str:
+    """Counts by verdict."""
+    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in STYLES}
+    words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    return f"{len(rows)} audits: {words}"
+
+
+def markdown(rows: Sequence[AuditRow]) -> str:
+    """The problems that are not sound, as a Markdown table, and a count."""
+    lines = ["| problem | verdict | what |", "|---|---|---|"]
+    for row in rows:
+        if row.verdict != "sound":
+            lines.append(f"| `{row.problem}` | {row.verdict} | {line(row).replace('|', chr(92) + '|')} |")
+    return "\n".join([summary(rows), "", *lines, ""])

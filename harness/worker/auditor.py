@@ -1,0 +1,58 @@
+"""The audit process: one problem, its reference, and the oracle's controls. It runs no candidate."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from pathlib import Path
+
+import msgspec
+import torch
+
+from harness.oracle.oracle import InvalidReference, Oracle
+from harness.records import Outcome, Status
+from harness.worker import auditing, faults
+from harness.worker.messages import Audit, Audited, Channel
+from harness.worker.reference import Reference
+
+
+def main(channel_fd: int) -> None:
+    """Serve one Audit request and end."""
+    channel = Channel.from_fd(channel_fd, Audit)
+    request, _ = channel.receive(60.0)
+    started = time.monotonic()
+    try:
+        answer = audit(request)
+    except InvalidReference as error:
+        answer = Audited(fault=Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error)))
+    except Exception as error:
+        traceback.print_exc()
+        answer = Audited(fault=_fault(request, error))
+    channel.send(msgspec.structs.replace(answer, wall_s=round(time.monotonic() - started, 3)))
+
+
+def audit(request: Audit) -> Audited:
+    """Every control on drawn and, where those do not settle it, stress inputs; raises what the problem's code does."""
+    device = torch.device(request.device)
+    reference = Reference(request.problem, request.precision, device, request.seed)
+    oracle = Oracle(reference.model)
+    draw, another = reference.draw(), reference.draw()
+    expected = oracle.expect(list(draw.inputs), draw.seed)
+    other = oracle.expect(list(another.inputs), another.seed)
+
+    def stress() -> auditing.Sets:
+        return auditing.binding(oracle.stress(list(draw.inputs), draw.seed))
+
+    results = auditing.negative(oracle, expected, other, stress())
+    del other
+    results += auditing.positive(oracle, expected, stress(), request.compiled)
+    return Audited(results=results, float64=expected.where, exact_precision=expected.precision)
+
+
+def _fault(request: Audit, error: Exception) -> Outcome:
+    path = Path(request.problem.path)
+    line, name = faults.candidate_line(error, path), faults.exception_name(error)
+    found = faults.classify("call", name, str(error), path.name, line, request.why_no_cuda)
+    if found.status in (Status.OUT_OF_MEMORY, Status.UNSUPPORTED):
+        return found
+    return Outcome(status=Status.INVALID_REFERENCE, reason=found.reason, message=found.message, evidence=found.evidence)

@@ -1,0 +1,51 @@
+import pytest
+import torch
+from torch import nn
+
+from harness.oracle import controls
+from harness.oracle.oracle import Oracle
+from tests.oracle.references import GemmTail, Of, attention, heads
+
+PROBLEMS = {
+    "attention": (attention, lambda: heads(torch.randn, 2, 2, 64, 64)),
+    "attention, uniform": (attention, lambda: heads(torch.rand, 2, 2, 64, 64)),
+    "gemm, norm, softmax": (lambda: GemmTail(64), lambda: [torch.randn(32, 64)]),
+    "convolution": (lambda: nn.Conv2d(4, 8, 3), lambda: [torch.randn(2, 4, 10, 10)]),
+    "loss": (lambda: nn.CrossEntropyLoss(), lambda: [torch.randn(64, 10), torch.randint(10, (64,))]),
+    "argmax": (lambda: Of(lambda x: x.argmax(-1)), lambda: [torch.randn(64, 50)]),
+    "two outputs": (lambda: Of(lambda x: x.topk(3, -1)), lambda: [torch.randn(64, 50)]),
+    "relu": (lambda: nn.ReLU(), lambda: [torch.randn(20, 30)]),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_sound_problem_judges_every_control_rightly(name):
+    make, draw = PROBLEMS[name]
+    oracle = Oracle(make())
+    inputs = [draw(), draw()]
+    first, second = (oracle.expect(x) for x in inputs)
+    sets = [("drawn", second)] + [(s.name, e) for s, e in oracle.stress(inputs[1]) if s.binding]
+    made = [*controls.negative(oracle.reference, first), *controls.positive(oracle.reference)]
+    tried = list(controls.try_all(oracle, made, sets))
+    assert [t.control.name for t in tried if not t.as_it_should] == []
+    assert len({t.control.name for t in tried}) > 6
+
+
+def test_a_problem_that_cannot_tell_is_found_out():
+    """Its output hardly depends on its input."""
+    oracle = Oracle(Of(lambda x: (x.mean() * 0 + torch.ones(8, 64)).half()))
+    first, second = oracle.expect([torch.randn(8, 64)]), oracle.expect([torch.randn(8, 64)])
+    tried = controls.try_all(oracle, controls.negative(oracle.reference, first), [("drawn", second)])
+    names = {t.control.name for t in tried}
+    # What comes out as the reference's own output is no control at all.
+    assert not names & {"earlier_output", "constant", "mean_of_axis_0"}
+
+
+def test_reordered_sums_are_another_kernel():
+    reference = Oracle(nn.Linear(256, 64)).reference
+    x = torch.randn(32, 256)
+    reordered = next(c for c in controls.positive(reference) if c.name == "reordered_sums")
+    expected = Oracle(reference.module).expect([x])
+    got = reordered.make(expected)
+    assert not torch.equal(got, expected.native)
+    assert torch.allclose(got, expected.native, atol=1e-5)
