@@ -20,6 +20,7 @@ def run(
     patterns: list[str],
     *,
     variants: list[str],
+    constants: dict[str, object],
     device: str,
     compiled: bool,
     timeout_s: float,
@@ -27,12 +28,12 @@ def run(
     at_once: int,
     started: Callable[[str], None],
 ) -> Iterator[AuditRow]:
-    """Audit each problem in each of its `variants`, `at_once` at a time; `started` hears of each as it begins.
+    """Audit each problem in each of its `variants` with `constants` replaced, `at_once` at a time.
 
-    Raises UsageError for a pattern or variant that fits nothing.
+    `started` hears of each as it begins. Raises UsageError for a pattern or variant that fits nothing.
     """
     chosen = environment.choose_devices(device)[0]
-    jobs = _jobs(catalog.discover(patterns), variants)
+    jobs = _jobs(catalog.discover(patterns), variants, constants)
     nursery = Nursery()
 
     def carry_out(job: tuple[Problem, str, dict[str, object]]) -> AuditRow:
@@ -59,13 +60,16 @@ def run(
         nursery.close()
 
 
-def _jobs(found: list[Problem], variants: list[str]) -> list[tuple[Problem, str, dict[str, object]]]:
+def _jobs(
+    found: list[Problem], variants: list[str], constants: dict[str, object]
+) -> list[tuple[Problem, str, dict[str, object]]]:
     jobs = []
     for problem in found:
         for variant in variants:
             overrides = catalog.overrides(problem, variant)
             if overrides is not None:
-                jobs.append((problem, variant, overrides))
+                own = {name: value for name, value in constants.items() if name in problem.constants}
+                jobs.append((problem, variant, overrides | own))
     if not jobs:
         names = {name for problem in found for name in problem.variants} | {"default"}
         raise UsageError(f"no problem has the variant '{variants[0]}'; {nearest(variants[0], names)}")

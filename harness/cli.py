@@ -119,6 +119,13 @@ def parser() -> Parser:
     audit.add_argument("--device", default="auto", metavar="auto|cpu|cuda|cuda:N")
     audit.add_argument("--compile", action="store_true", help="count torch.compile among the right answers, too")
     audit.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for each problem")
+    audit.add_argument(
+        "--constant",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="replace a module-level constant where a problem has it, for problems too large as written",
+    )
     audit.add_argument("--jobs", type=int, default=1, metavar="N", help="problems at a time, on one device")
     audit.add_argument("--seed", type=int, metavar="N", help="replay the inputs of an audit")
     audit.add_argument("--format", default="terminal", choices=("terminal", "markdown"))
@@ -207,6 +214,7 @@ def _audit(arguments: argparse.Namespace, words: list[str]) -> int:
         found = audit.run(
             arguments.problems,
             variants=arguments.variant or ["default"],
+            constants=_constants(arguments.constant),
             device=arguments.device,
             compiled=arguments.compile,
             timeout_s=arguments.timeout,
@@ -223,6 +231,19 @@ def _audit(arguments: argparse.Namespace, words: list[str]) -> int:
     else:
         audit_table.show(rows, console)
     return 3 if arguments.require and any(row.verdict != arguments.require for row in rows) else 0
+
+
+def _constants(words: list[str]) -> dict[str, object]:
+    import ast
+
+    constants: dict[str, object] = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        try:
+            constants[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            raise UsageError(f"--constant {word}: write it as NAME=VALUE, with a number or another literal") from None
+    return constants
 
 
 def _report(arguments: argparse.Namespace, words: list[str]) -> int:

@@ -61,15 +61,16 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     candidate_claimed_us: list[float]
     baseline_claimed_us: list[float]
     # Which side of each pair ran first; the interval takes an order effect out.
-    baseline_first: list[bool]
+    baseline_first: list[bool] = []
     # The clock's own relative error, which the interval includes.
-    systematic: float
+    systematic: float = 0.0
     # One call as its caller waits for it, launch and Python included, with nothing enqueued beforehand.
-    candidate_latency_us: float | None
-    baseline_latency_us: float | None
-    stopped: str
-    dropped: dict[str, int]
-    elapsed_s: float
+    candidate_latency_us: float | None = None
+    baseline_latency_us: float | None = None
+    # Why sampling ended, pairs that were not usable by the reason why, and how long it took.
+    stopped: str = ""
+    dropped: dict[str, int] = {}
+    elapsed_s: float = 0.0
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ SLICE = 1 << 22
 # A row must be this long, and rows this many, for their mean to say how large an element is there.
 SHORTEST_ROW = 64
 # Size of the part of an output from which typical errors are estimated.
-PART_ROWS = 1 << 11
-PART = 1 << 21
+PART_ROWS = 1 << 12
+PART = 1 << 22
 PAIRS = 1 << 16
 # An output that varies by fewer roundings than this is constant.
 CONSTANT = 16

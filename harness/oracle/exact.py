@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch import nn
 from harness.oracle.chunks import find_split
 from harness.oracle.float64 import Operation, Widened
 from harness.oracle.formats import Format, jitter, round_to
+from harness.oracle.lengths import Longest
 from harness.oracle.replica import batch_statistics, replica
 from harness.oracle.structure import convert, flatten, rebuild
 
@@ -26,13 +27,14 @@ class Exact:
     """The most exact output there is.
 
     `where` is device, chunked or host; `precision` float64, float32, or native where the code runs no other way;
-    `attention` whether fused attention was called.
+    `attention` whether fused attention was called, `longest` how long sums are.
     """
 
     output: Any
     where: str
     precision: str
     attention: bool = False
+    longest: Longest = field(default_factory=Longest)
 
 
 class Reference:
@@ -49,6 +51,8 @@ class Reference:
         # Whether a run writes to these; known after the first one. They are cloned for each run until it is.
         self.writes_inputs: bool | None = None
         self.writes_parameters: bool | None = None
+        # Whether an output shares memory with an input, which is then no fault of a candidate's either.
+        self.returns_inputs = False
 
     def precision(self, inputs: list[Any]) -> torch.dtype:
         """The dtype that the problem is computed in: that of the first floating input, or of the parameters."""
@@ -135,16 +139,20 @@ class Reference:
         if need + fixed <= free:
             with contextlib.suppress(torch.OutOfMemoryError):
                 return Exact(
-                    _alike(self._run(inputs, seed, _double, mode), native), "device", "float64", mode.attention
+                    _alike(self._run(inputs, seed, _double, mode), native),
+                    "device",
+                    "float64",
+                    mode.attention,
+                    mode.longest,
                 )
         share = max(1e-9, (free - fixed) / need) if need else 0.0
         with contextlib.suppress(torch.OutOfMemoryError):
             chunked = self._chunked(inputs, seed, native, share, mode)
             if chunked is not None:
-                return Exact(chunked, "chunked", "float64", mode.attention)
+                return Exact(chunked, "chunked", "float64", mode.attention, mode.longest)
         host = convert(inputs, lambda t: t.cpu())
         output = self._run(host, seed, lambda t: _double(t.cpu()), mode)
-        return Exact(_alike(output, native), "host", "float64", mode.attention)
+        return Exact(_alike(output, native), "host", "float64", mode.attention, mode.longest)
 
     def _chunked(self, inputs: list[Any], seed: int, native: Any, share: float, mode: Widened) -> Any | None:
         """Float64 over slices of the first dimension, each taking about `share` of the whole; None where invalid."""
@@ -185,6 +193,7 @@ class Reference:
             with _seeded(seed, arguments), mode or contextlib.nullcontext():
                 output = (wrap(module) if wrap else module)(*arguments)
                 output = convert(output, lambda t: t.detach())
+            self.returns_inputs |= bool(_storages(arguments) & _storages(output))
             self.writes_inputs = bool(self.writes_inputs) or given != _versions(arguments)
             self.writes_parameters = bool(self.writes_parameters) or held != _versions(list(module.parameters()))
             return output
@@ -205,15 +214,27 @@ class Reference:
 
 
 def _alike(output: Any, native: Any) -> Any:
-    """`output`, if its leaves are those of `native` but for the dtype; code that looks at dtypes may do otherwise."""
-    pairs = zip(flatten(output), flatten(native), strict=True)
-    if any(isinstance(b, torch.Tensor) and getattr(a, "shape", None) != b.shape for (_, a), (_, b) in pairs):
-        raise TypeError("the reference gives another output in float64")
+    """`output`, if its leaves are those of `native` but for the precision; code that looks at dtypes may do otherwise."""
+    for (_, wide), (_, own) in zip(flatten(output), flatten(native), strict=True):
+        if _form(wide) != _form(own):
+            raise TypeError(f"the reference gives {_form(wide)} in float64 in place of {_form(own)}")
     return output
+
+
+def _form(leaf: Any) -> tuple[Any, ...]:
+    if isinstance(leaf, torch.Tensor):
+        return ("tensor", tuple(leaf.shape), leaf.is_complex(), leaf.is_floating_point())
+    return (type(leaf).__name__,)
 
 
 def _cuda(inputs: list[Any]) -> torch.device | None:
     return next((t.device for _, t in flatten(inputs) if isinstance(t, torch.Tensor) and t.is_cuda), None)
+
+
+def _storages(tree: Any) -> set[int]:
+    """Addresses of the memory behind the dense tensors of a tree."""
+    dense = (t for _, t in flatten(tree) if isinstance(t, torch.Tensor) and t.layout is torch.strided and t.numel())
+    return {t.untyped_storage().data_ptr() for t in dense}
 
 
 def _versions(tensors: list[Any]) -> list[int]:
@@ -240,7 +261,11 @@ def _seeded(seed: int, inputs: list[Any]) -> Iterator[None]:
     """The generators of the host and of the inputs' device start from `seed` inside and are put back afterwards."""
     device = _cuda(inputs)
     with torch.random.fork_rng(devices=[] if device is None else [device]):
-        torch.manual_seed(seed)
+        # Not torch.manual_seed, which on a host without a card remembers every call for the day there is one.
+        torch.default_generator.manual_seed(seed)
+        if device is not None:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
         yield
 
 

@@ -62,6 +62,7 @@ def expect(reference: Reference, inputs: list[Any], seed: int, allow: tuple[str,
         # Replaced one by one, so that two precisions of the whole output are never held at once.
         exact[path] = _widened_like(number(exact[path], torch.float64), leaf)
     composed = _tried(lambda: reference.composed(inputs, seed)) if result.attention else None
+    longest = result.longest
     del result
 
     # Where little is seen of the reference's own error: a few elements, or none known better than by itself.
@@ -90,10 +91,7 @@ def expect(reference: Reference, inputs: list[Any], seed: int, allow: tuple[str,
             jittered=tuple(tensor for run in jittered if (tensor := leaf_of(run, path)) is not None),
         )
 
-    entering = sum(t.numel() for _, t in flatten(inputs) if isinstance(t, torch.Tensor))
-    yards = {
-        path: yardstick(runs(path), entering / leaf.numel(), allow) for path, leaf in leaves.items() if leaf.numel()
-    }
+    yards = {path: yardstick(runs(path), longest, allow) for path, leaf in leaves.items() if leaf.numel()}
     return Expectation(inputs, seed, native, exact, yards, where, precision)
 
 

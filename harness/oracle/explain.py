@@ -213,7 +213,7 @@ def _precision(case: Case, exact: torch.Tensor) -> tuple[str, str, dict[str, Any
         values = patterns.at(widened(run), places)
         moved = values - own
         sizes[format] = float((values - true).square().mean().sqrt())
-        alike = abs(correlation(error, moved)) if error.numel() >= 256 else 0.0
+        alike = correlation(error, moved) if error.numel() >= 256 else 0.0
         if alike > max(likeness, rule.SIGNATURE) and errors.norm <= SIZE * sizes[format]:
             best, likeness = format, alike
     evidence = {"lower_precision": {format.name: size / (yard.scale.spread or 1.0) for format, size in sizes.items()}}

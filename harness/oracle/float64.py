@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.oracle.lengths import Longest
+
 # Draws from the generator, which give other numbers in another dtype. Fused attention carries the same tag as these
 # for its dropout, so the tag alone does not do.
 _DRAWS = (
@@ -33,8 +35,9 @@ class Widened(TorchDispatchMode):
 
     `x.half()` becomes a copy, `torch.zeros(n, dtype=torch.float32)` is made in float64, mixed operands meet in
     float64. Random draws are made in `native`, the dtype that the reference runs in, and widened afterwards, so that
-    a dropout drops the same elements. `keep` names operators whose calls are to be recorded in `seen`; `attention`
-    tells afterwards whether fused attention was called. Without a `wide` dtype it only records.
+    a dropout drops the same elements. `keep` names operators whose calls are to be recorded in `seen`; afterwards
+    `attention` tells whether fused attention was called, and `longest` how long the longest sum was. Without a `wide`
+    dtype it only records.
     """
 
     def __init__(
@@ -46,12 +49,14 @@ class Widened(TorchDispatchMode):
         self.keep = keep
         self.seen: list[Operation] = []
         self.attention = False
+        self.longest = Longest()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         name = func._schema.name
         # The second is how the composed form of attention shows.
         self.attention |= "scaled_dot_product" in name or name.endswith(("_safe_softmax", "_multi_head_attention"))
+        self.longest.meet(name, args)
         if self.wide is not None:
             if name in _DRAWS:
                 return self._draw(func, name, args, kwargs)

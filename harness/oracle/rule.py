@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from harness.oracle.formats import FLOAT32, TF32
+
 # 16-bit outputs, and references that compute in TF32: rounding of the output dominates, so honest kernels lie within
 # 1 to 2.2 of the base (1.9 for attention with scores and probabilities stored in fp16), and bf16 in place of fp16 at
 # 6 to 8, fp8 in place of bf16 at 16.
@@ -33,6 +35,12 @@ HONEST = 16.0
 SERIAL = 0.5
 LONGEST = 1 << 20
 
+# Tensor cores truncate as they add up: n products err by n/24 roundoffs of the result's size (all positive) to n/19
+# (mixed), which split products at float32 accuracy inherit. Up to an eighth of TF32's roundoff, past which it buys
+# nothing over TF32 and sums have to be taken in parts.
+TENSOR_CORE = 1 / 12
+TENSOR_CORE_MOST = TF32.roundoff / 8
+
 # One per cent of noise is never right, however ill-conditioned the problem: half of that is the most, unless the
 # reference errs as much itself.
 NOISE = 0.005
@@ -50,8 +58,8 @@ SPREAD = 2.0
 LEAST_SCALED, LEAST_ROW, LEAST_WORST = 0.5, 1.0, 4.0
 
 # The signature of a lower precision: the error goes along with the one that the reference gets from rounded inputs.
-# 0.3 is 19 standard deviations from chance at the least number of elements, and below the 0.5 to 0.7 that truncation,
-# or rounding of one operand of two, still shows.
+# 0.3 is 19 standard deviations from chance at the least number of elements, and below the 0.7 that rounding of one
+# operand of two still shows. It counts only for errors above the reference's own, where `lowered` is well above them.
 SIGNATURE = 0.3
 SIGNATURE_LEAST = 4096
 SIGNATURE_ABOVE = 2.0
@@ -70,21 +78,27 @@ SENSE = 0.5
 class Facts:
     """What the limit is set from: absolute errors, `size` and `axis` of the output (see `error.Scale`).
 
-    `lowered` is None where the reference could not be run on coarser inputs.
+    `composed` and `sums` are errors of kernels known to be honest: fused attention taken apart, and other ways of
+    adding up. `lowered` is None where the reference could not be run on coarser inputs.
     """
 
     base: float
     lowered: float | None
     composed: float
-    serial: float
+    sums: float
     size: float
     axis: float
     tight: bool
 
 
-def serial_error(shrink: float, unit: float) -> float:
-    """The error allowed to a running sum, where `shrink` inputs go into each output and one rounding costs `unit`."""
-    return SERIAL * math.sqrt(max(1.0, min(shrink, LONGEST))) * unit
+def serial_error(terms: int, unit: float) -> float:
+    """The error allowed to a running sum of `terms`, where one rounding of the result costs `unit`."""
+    return SERIAL * math.sqrt(min(terms, LONGEST)) * unit
+
+
+def tensor_core_error(terms: int, size: float) -> float:
+    """The error allowed to sums of `terms` float32 products on tensor cores, for results of that size."""
+    return min(TENSOR_CORE * terms * FLOAT32.roundoff, TENSOR_CORE_MOST) * size
 
 
 def limit(facts: Facts) -> float:
@@ -99,7 +113,7 @@ def limit(facts: Facts) -> float:
     else:
         quarter = min(facts.lowered / DOWNGRADE, BROAD * facts.base)
         allowed = max(quarter, min(HONEST * facts.base, facts.lowered / 2))
-    return _capped(max(allowed, facts.serial, COMPOSED * facts.composed), max(facts.base, facts.composed), facts)
+    return _capped(max(allowed, facts.sums, COMPOSED * facts.composed), max(facts.base, facts.composed), facts)
 
 
 def limit_allowed(facts: Facts, error: float) -> float:

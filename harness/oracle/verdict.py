@@ -56,7 +56,7 @@ def weigh(got: torch.Tensor, errors: Errors, yard: Yardstick) -> Weighed:
     """The rule applied to the errors of `got`."""
     alike = likeness(yard.signature, got, errors)
     refused = yard.limits.exceeded(errors)
-    if not refused and abs(alike) >= rule.SIGNATURE:
+    if not refused and alike >= rule.SIGNATURE and errors.norm > yard.unit:
         refused = "signature"
     if refused and refused != "broken":
         for name, limits in sorted(yard.loose.items(), key=lambda item: item[1].norm):
@@ -74,7 +74,16 @@ def likeness(signature: Signature | None, got: torch.Tensor, errors: Errors) -> 
         return 0.0
     taken = real(got).contiguous().reshape(-1)[signature.positions].double()
     error = torch.nan_to_num(taken - signature.exact, nan=0.0, posinf=0.0, neginf=0.0)
-    return correlation(error, signature.moved)
+    # Truncated sums add an offset and a factor to the error of rounded inputs; neither belongs to the pattern.
+    return correlation(_detrended(error, signature.exact), _detrended(signature.moved, signature.exact))
+
+
+def _detrended(error: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    """Without what goes with the exact values, and without its mean."""
+    x = torch.nan_to_num(exact, nan=0.0, posinf=0.0, neginf=0.0)
+    x, error = x - x.mean(), error - error.mean()
+    square = float(x @ x)
+    return error - x * (float(error @ x) / square) if square else error
 
 
 def correlation(a: torch.Tensor, b: torch.Tensor) -> float:

@@ -34,6 +34,7 @@ from harness.oracle.formats import (
     nudge,
     smallest,
 )
+from harness.oracle.lengths import Longest
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,8 @@ class Runs:
     jittered: tuple[torch.Tensor, ...] = ()
 
 
-def yardstick(runs: Runs, shrink: float, allow: tuple[str, ...]) -> Yardstick:
-    """The yardstick of one leaf. `shrink` is how many input elements there are for each output element."""
+def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick:
+    """The yardstick of one leaf; `longest` tells how long the sums behind it may be."""
     scale, part, format = scale_of(runs.exact), Part(runs.exact), format_of(runs.native.dtype)
     exact = part.of(runs.exact)
 
@@ -152,7 +153,7 @@ def yardstick(runs: Runs, shrink: float, allow: tuple[str, ...]) -> Yardstick:
         base=base,
         lowered=downgraded,
         composed=distance(runs.composed) or 0.0,
-        serial=_serial(format, shrink, scale.size, condition),
+        sums=_sums(format, longest, scale.size, condition),
         size=scale.size,
         axis=scale.axis,
         tight=tight,
@@ -209,10 +210,11 @@ def _is_coarse(own: float, floor: float, downgraded: float, strict: Callable[[],
     return error is not None and own > rule.COARSE * max(floor, error)
 
 
-def _serial(format: Format, shrink: float, size: float, condition: float) -> float:
-    """The error of adding up one by one, in float32 whatever narrower dtype the result has."""
+def _sums(format: Format, longest: Longest, size: float, condition: float) -> float:
+    """The error of honest ways to add up, in float32 whatever narrower dtype the result has."""
     unit = min(format.roundoff, FLOAT32.roundoff)
-    return rule.serial_error(shrink, max(size * unit, condition * unit / format.roundoff))
+    serial = rule.serial_error(longest.any, max(size * unit, condition * unit / format.roundoff))
+    return max(serial, rule.tensor_core_error(longest.product, size)) if format is FLOAT32 else serial
 
 
 def _distance(output: torch.Tensor, exact: torch.Tensor) -> float:

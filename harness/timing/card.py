@@ -49,6 +49,14 @@ SYS_CPU = Path("/sys/devices/system/cpu")
 SAMPLED_CORES = 4
 
 
+# What a summary gives the range of, and what can be known of each kind of device.
+RANGES = ("clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "pstate", "others", "others_share", "load_1min")
+KNOWABLE = {
+    "cuda": (*RANGES[:-1], "throttle"),
+    "cpu": ("clock_mhz", "throttle_events", "others_share", "load_1min"),
+}
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One look. None is "cannot be read here".
 
@@ -146,36 +154,12 @@ class Watch:
         }
 
 
-RANGES = (
-    "clock_mhz",
-    "memory_clock_mhz",
-    "power_w",
-    "temperature_c",
-    "pstate",
-    "others",
-    "others_share",
-    "load_1min",
-)
-KNOWABLE = {
-    "cuda": (
-        "clock_mhz",
-        "memory_clock_mhz",
-        "power_w",
-        "temperature_c",
-        "pstate",
-        "throttle",
-        "others",
-        "others_share",
-    ),
-    "cpu": ("clock_mhz", "throttle_events", "others_share", "load_1min"),
-}
-
-
 class NvmlCard:
     """A GPU, told by its UUID (as torch or NVML writes it) or by its index in NVML's order, which is not torch's.
 
-    `own_pids` are processes whose use of the card is ours, as is that of all their descendants. Where no driver or no
-    such card is found, `fault` says so and every state is empty.
+    `own_pids` are processes whose use of the card is ours, as is that of all their descendants; by default this one.
+    One of them must use the card already, or others cannot be told (see `_users`). Where no driver or no such card is
+    found, `fault` says so and every state is empty.
     """
 
     def __init__(self, which: str | int, own_pids: Collection[int] = ()) -> None:
@@ -196,10 +180,9 @@ class NvmlCard:
         except pynvml.NVMLError as error:
             self.fault = f"NVML shows no such card: {error}"
             return
-        forever = tuple(
-            getattr(pynvml, f"NVMLError_{name}", pynvml.NVMLError)
-            for name in ("NotSupported", "NoPermission", "FunctionNotFound", "InvalidArgument")
-        )
+        final = ("NotSupported", "NoPermission", "FunctionNotFound", "InvalidArgument")
+        faults = (getattr(pynvml, f"NVMLError_{name}", None) for name in final)
+        forever = tuple(fault for fault in faults if fault is not None)
         for name, ask in self._questions().items():
             self._queries[name] = _Query(ask, pynvml.NVMLError, forever)
 

@@ -61,7 +61,7 @@ GATHERS = {
     "take": ("self", "index"),
 }
 OVERWRITING = {"copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "exponential_", "bernoulli_", "set_"}
-# Their result is a Python value, which may steer all that follows.
+# Their result is a Python value, which may steer all that follows, or only be asserted.
 STEERING = {"_local_scalar_dense", "equal"}
 ATTENTION = {
     "scaled_dot_product_attention",
@@ -145,8 +145,8 @@ class Cover:
         self._chosen: list[View] = []
         self._apart: dict[tuple[Any, ...], bool] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._seen)
+    def __contains__(self, view: View) -> bool:
+        return view in self._seen
 
     def add(self, view: View) -> None:
         if view in self._seen or len(self._seen) >= MAX_VIEWS:
@@ -168,18 +168,19 @@ class Cover:
 
 @dataclass(slots=True)
 class Read:
-    """One argument. `sure` unless only part of it may be needed, of which `gathered_bytes` at least."""
+    """One argument. `sure` unless only part of it may be needed; then, where known, at least and at most how much."""
 
     storage: int
     view: View
     sure: bool = True
-    gathered_bytes: float = 0.0
+    least_bytes: float = 0.0
+    most_bytes: float = 0.0
 
 
 @dataclass(slots=True)
 class Operation:
     reads: list[Read]
-    writes: set[int]
+    writes: set[tuple[int, View]]
     flops: dict[str, float]
     # Depends on an input (or on the generator), so it must be done for each call.
     fresh: bool
@@ -193,16 +194,27 @@ class Storage:
     origin: str
     fresh: bool
     written: bool = False
+    overwritten: bool = False
     # Found on the way back: what is surely read of it, what may be, and what later operations and outputs need.
     sure: Cover = field(default_factory=Cover)
     possible: Cover = field(default_factory=Cover)
     needed: Cover = field(default_factory=Cover)
-    # At least so many bytes of it are read (or may be), though not which.
-    gathered_bytes: float = 0.0
-    gathered_possibly_bytes: float = 0.0
+    # At least so many bytes of it are read, or may be, though not which.
+    least_bytes: float = 0.0
+    most_bytes: float = 0.0
+
+    def wholly_needed(self, view: View) -> bool:
+        """Whether all that was written through a view is needed later."""
+        return view in self.needed or self.needed.nbytes >= self.nbytes > 0
+
+    @property
+    def needed_share(self) -> float:
+        """Share of it that may be needed later."""
+        nbytes = max(self.needed.nbytes, self.possible.nbytes, self.most_bytes)
+        return min(1.0, nbytes / max(1, self.nbytes))
 
 
-class Observer(TorchDispatchMode):
+class Observer:
     """Watches one call under `no_grad`: `with Observer(inputs) as seen: outputs = model(*inputs)`, then `estimate`.
 
     It keeps no tensor alive. Whatever goes wrong in here becomes a note, not an exception of the call. Storages that
@@ -210,15 +222,12 @@ class Observer(TorchDispatchMode):
     a tensor of indices, None where they cannot be known.
     """
 
-    supports_higher_order_operators = True
-
     def __init__(self, inputs: Any, distinct: Callable[[torch.Tensor], int | None] | None = None) -> None:
-        super().__init__()
         self._storages: dict[int, Storage] = {}
         self._operations: list[Operation] = []
         self._notes: dict[str, None] = {}
         self._distinct = distinct or (lambda indices: int(torch.unique(indices).numel()))
-        self._attention = _Attention(self)
+        self._modes = (_Operations(self), _Attention(self))
         self._paused = False
         for tensor in tensors(inputs):
             key = self._key(tensor, "input")
@@ -226,46 +235,27 @@ class Observer(TorchDispatchMode):
                 self._storages[key].fresh = True
 
     def __enter__(self) -> Observer:
-        super().__enter__()
-        self._attention.__enter__()
+        for mode in self._modes:
+            mode.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._attention.__exit__(*error)
-        super().__exit__(*error)
+        for mode in reversed(self._modes):
+            mode.__exit__(*error)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """One operation: carried out as it would have been, and written down."""
-        kwargs = kwargs or {}
-        name = _name(func)
-        # In inference mode, what is composed of other operations comes here whole.
-        whole = name in ATTENTION | RECURRENT or getattr(func, "overloadpacket", func) in flop_registry
-        if not whole and isinstance(func, torch._ops.OpOverload) and func.namespace == "aten":
-            with self:
-                result = func.decompose(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
-        result = func(*args, **kwargs)
-        if not self._paused:
-            self.note(func, name, _arguments(func, args, kwargs), args, kwargs, result)
-        return result
-
-    def attention(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """scaled_dot_product_attention as one operation, whichever kernel is chosen: the composed one of half precision
-        multiplies in float32, which no program needs to."""
-        self._paused, before = True, self._paused
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let operations pass unseen."""
+        before, self._paused = self._paused, True
         try:
-            result = func(*args, **kwargs)
+            yield
         finally:
             self._paused = before
-        if not self._paused:
-            names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-            call = dict(zip(names, args, strict=False)) | kwargs
-            self.note(func, "scaled_dot_product_attention", call, args, kwargs, result)
-        return result
 
     def note(self, func: Any, name: str, call: dict[str, Any], args: Any, kwargs: Any, result: Any) -> None:
         """Write down an operation that was carried out. Never raises."""
+        if self._paused:
+            return
         try:
             if len(self._operations) < MAX_OPERATIONS:
                 self._note(func, name, call, args, kwargs, result)
@@ -298,16 +288,19 @@ class Observer(TorchDispatchMode):
                     continue
                 known.add(key)
                 if argument == "out" or (argument in written and name in OVERWRITING):
-                    continue
-                reads.append(Read(key, view_of(tensor), sure=not doubtful))
+                    self._storages[key].overwritten = True
+                else:
+                    reads.append(Read(key, view_of(tensor), sure=not (doubtful or self._is_new(key))))
         if not written and results and all(self._peek(tensor) in known for tensor in results):
             return  # A view: nothing was read or written.
         targets = [tensor for argument in written for tensor in tensors(call.get(argument))]
-        writes = {key for tensor in (*results, *targets) if (key := self._key(tensor, "call")) is not None}
+        writes = {
+            (key, view_of(tensor)) for tensor in (*results, *targets) if (key := self._key(tensor, "call")) is not None
+        }
         self._narrow(name, call, results, reads)
         fresh = any(self._storages[read.storage].fresh for read in reads)
         fresh = fresh or torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
-        for key in writes:
+        for key, _ in writes:
             self._storages[key].fresh |= fresh
             self._storages[key].written = True
         flops = self._flops(func, name, call, args, kwargs, result)
@@ -316,18 +309,24 @@ class Observer(TorchDispatchMode):
     def _narrow(self, name: str, call: Mapping[str, Any], results: list[torch.Tensor], reads: list[Read]) -> None:
         """Where only a part of an argument is needed, and how large it is at least."""
         if name in GATHERS:
-            table, index = (call.get(argument) for argument in GATHERS[name])
-            nbytes = self._gathered_bytes(name, table, index, call)
+            table, index = (call[argument] for argument in GATHERS[name])
+            elements = tensors(index)[0].numel() * table.size(1) if "embedding" in name else results[0].numel()
+            reads[0].most_bytes = min(reads[0].view.nbytes, elements * table.element_size())
+            reads[0].least_bytes = min(reads[0].most_bytes, self._gathered_bytes(name, table, index, call))
+        elif name in ("mul", "mul_") and any(tensor.dtype == torch.bool for tensor in tensors(list(call.values()))):
+            # A mask by another name.
+            masked = {self._peek(tensor) for tensor in tensors(list(call.values())) if tensor.dtype != torch.bool}
             for read in reads:
-                if not read.sure:
-                    read.gathered_bytes = nbytes
+                read.sure = read.sure and read.storage not in masked
         elif name in ("tril", "triu"):
-            reads[0].sure, reads[0].gathered_bytes = False, reads[0].view.nbytes * _triangle_share(name, call)
+            reads[0].sure = False
+            reads[0].least_bytes = reads[0].most_bytes = reads[0].view.nbytes * _triangle_share(name, call)
         elif name in POOLS or (name == "convolution" and not call["transposed"]):
             source = call.get("input", call.get("self"))
             share = _covered_share(name, call, source, results[0])
             if share < 1:
-                reads[0].sure, reads[0].gathered_bytes = False, reads[0].view.nbytes * share
+                reads[0].sure = False
+                reads[0].least_bytes = reads[0].most_bytes = reads[0].view.nbytes * share
         elif name in ATTENTION and (call.get("attn_mask", call.get("attn_bias")) is not None or call.get("is_causal")):
             # A mask may hide keys from every query; a causal one does where there are more keys than queries.
             hidden = not call.get("is_causal") or call["key"].size(-2) > call["query"].size(-2)
@@ -394,8 +393,12 @@ class Observer(TorchDispatchMode):
                 resident += cover.nbytes
         flops: dict[str, float] = defaultdict(float)
         for operation in reversed(self._operations):
-            sure = operation.steers or any(self._wholly_needed(key) for key in operation.writes)
-            share = 1.0 if sure else max((self._needed_share(key) for key in operation.writes), default=0.0)
+            sure = any(self._storages[key].wholly_needed(view) for key, view in operation.writes)
+            share = (
+                1.0
+                if sure or operation.steers
+                else max((self._storages[key].needed_share for key, _ in operation.writes), default=0.0)
+            )
             if share == 0.0:
                 continue
             for read in operation.reads:
@@ -405,28 +408,17 @@ class Observer(TorchDispatchMode):
         for storage in self._storages.values():
             if storage.origin == "call":
                 continue
-            sure = max(storage.sure.nbytes, storage.gathered_bytes)
-            possible = max(storage.possible.nbytes, sure)
-            streamed += sure if storage.origin == "input" else 0
-            resident += possible - (sure if storage.origin == "input" else 0)
+            certain = max(storage.sure.nbytes, storage.least_bytes)
+            possible = max(storage.possible.nbytes, storage.most_bytes, certain)
+            streamed += certain if storage.origin == "input" else 0
+            resident += possible - (certain if storage.origin == "input" else 0)
         return Estimate(Work(dict(flops), float(streamed), float(resident)), tuple(self._notes))
-
-    def _wholly_needed(self, key: int) -> bool:
-        storage = self._storages[key]
-        return storage.needed.nbytes >= storage.nbytes > 0
-
-    def _needed_share(self, key: int) -> float:
-        """Share of what was written here that may be needed later."""
-        storage = self._storages[key]
-        nbytes = max(storage.needed.nbytes, storage.possible.nbytes, storage.gathered_possibly_bytes)
-        return min(1.0, nbytes / max(1, storage.nbytes))
 
     def _want(self, read: Read, *, sure: bool) -> None:
         storage = self._storages[read.storage]
-        if read.gathered_bytes and not read.sure:
-            storage.gathered_possibly_bytes = max(storage.gathered_possibly_bytes, read.gathered_bytes)
-            if sure:
-                storage.gathered_bytes = max(storage.gathered_bytes, read.gathered_bytes)
+        if read.most_bytes:
+            storage.most_bytes = max(storage.most_bytes, read.most_bytes)
+            storage.least_bytes = max(storage.least_bytes, read.least_bytes if sure else 0.0)
         else:
             storage.possible.add(read.view)
             if sure and read.sure:
@@ -455,6 +447,10 @@ class Observer(TorchDispatchMode):
         except (NotImplementedError, RuntimeError):
             return None
 
+    def _is_new(self, key: int) -> bool:
+        """Whether an input holds other values by now than it came with."""
+        return self._storages[key].origin == "input" and self._storages[key].overwritten
+
     def _say(self, note: str) -> None:
         if len(self._notes) < 20:
             self._notes[note] = None
@@ -475,7 +471,7 @@ def view_of(tensor: torch.Tensor) -> View:
     """The elements that a strided tensor shows."""
     sizes = zip(tensor.shape, tensor.stride(), strict=True)
     shape = tuple(sorted(((n, s) for n, s in sizes if n != 1 and s != 0), key=lambda pair: -pair[1]))
-    return View(tensor.storage_offset(), shape, tensor.element_size())
+    return View(int(tensor.storage_offset()), shape, tensor.element_size())
 
 
 def disjoint(one: View, other: View) -> bool:
@@ -522,7 +518,7 @@ def dtype_class(operand: torch.Tensor, *, convolves: bool = False, autocast: boo
     if name.startswith("float8"):
         return "float8"
     if dtype is torch.float32 and kind == "cuda":
-        switch = torch.backends.cudnn.conv if convolves else torch.backends.cuda.matmul
+        switch: Any = torch.backends.cudnn.conv if convolves else torch.backends.cuda.matmul  # type: ignore[attr-defined]
         if switch.fp32_precision == "tf32" and _has_tf32(operand.device):
             return "tf32"
     return name
@@ -532,8 +528,38 @@ def _has_tf32(device: torch.device) -> bool:
     return not torch.cuda.is_available() or torch.cuda.get_device_capability(device)[0] >= 8
 
 
+class _Operations(TorchDispatchMode):
+    """Shows an observer each operation below autograd, carried out as it would have been."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
+        self._observer = observer
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Asked by torch; yes would load all of torch's compiler, a second, with the first operation."""
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = _name(func)
+        # In inference mode, what is composed of other operations comes here whole.
+        whole = name in ATTENTION | RECURRENT or getattr(func, "overloadpacket", func) in flop_registry
+        if not whole and isinstance(func, torch._ops.OpOverload) and func.namespace == "aten":
+            with torch._C.DisableTorchFunction(), self:
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        result = func(*args, **kwargs)
+        self._observer.note(func, name, _arguments(func, args, kwargs), args, kwargs, result)
+        return result
+
+
 class _Attention(TorchFunctionMode):
-    """Catches attention before a kernel is chosen for it."""
+    """Shows an observer attention as one operation, whichever kernel is chosen: the composed one of half precision
+    multiplies in float32, which no program needs to."""
 
     def __init__(self, observer: Observer) -> None:
         super().__init__()
@@ -541,9 +567,14 @@ class _Attention(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is torch.nn.functional.scaled_dot_product_attention:
-            return self._observer.attention(func, args, kwargs)
-        return func(*args, **kwargs)
+        if func is not torch.nn.functional.scaled_dot_product_attention:
+            return func(*args, **kwargs)
+        with self._observer.paused():
+            result = func(*args, **kwargs)
+        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+        call = dict(zip(names, args, strict=False)) | kwargs
+        self._observer.note(func, "scaled_dot_product_attention", call, args, kwargs, result)
+        return result
 
 
 def _name(func: Any) -> str:

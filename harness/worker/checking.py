@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from torch import nn
 from harness.config import Check
 from harness.oracle.expectation import Expectation
 from harness.oracle.oracle import InvalidReference, Oracle
-from harness.oracle.stress import Stress
+from harness.oracle.stress import SETS, Stress
 from harness.oracle.verdict import Finding
 from harness.records import Outcome, Status
 from harness.worker import values
@@ -26,7 +27,6 @@ POISON_READS = float("nan")
 KEPT_BYTES = 1 << 30
 # Bytes of an expectation over those of a call's inputs and outputs: the exact output and the yardsticks beside them.
 EXPECTATION_FACTOR = 8
-STRESS_SETS = 17
 
 
 class Examiner:
@@ -35,8 +35,7 @@ class Examiner:
     def __init__(self, reference: Reference, allow: tuple[str, ...], options: Check, call_bytes: int) -> None:
         self._reference = reference
         self._options = options
-        self._keep = call_bytes * EXPECTATION_FACTOR * STRESS_SETS < KEPT_BYTES
-        self._kept_stress: list[tuple[Stress, Expectation]] | None = None
+        self._keep = call_bytes * EXPECTATION_FACTOR * len(SETS) < KEPT_BYTES
         self._oracle = Oracle(reference.model, allow)
         self._draw = reference.draw()
         self._expected: Expectation | None = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
@@ -47,6 +46,9 @@ class Examiner:
             self._expected = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
         if not self._keep:
             self._expected = None
+        self._kept: list[tuple[Stress, Expectation]] = []
+        shuffled = random.sample(SETS, len(SETS))
+        self._to_come = self._oracle.stress(list(self._draw.inputs), self._draw.seed, shuffled)
 
     def first_call(self, link: Link, deadline_s: float) -> Finding:
         """One call against the float64 reference. Raises what the runner makes Link raise."""
@@ -97,12 +99,16 @@ class Examiner:
         return None, warnings, done
 
     def _stress_sets(self) -> Iterator[tuple[Stress, Expectation]]:
+        """In random order, so that what time cuts off differs from candidate to candidate; made when first needed."""
         if not self._keep:
             draw = self._reference.draw()
-            return self._oracle.stress(list(draw.inputs), draw.seed)
-        if self._kept_stress is None:
-            self._kept_stress = list(self._oracle.stress(list(self._draw.inputs), self._draw.seed))
-        return iter(random.sample(self._kept_stress, len(self._kept_stress)))
+            return self._oracle.stress(list(draw.inputs), draw.seed, random.sample(SETS, len(SETS)))
+        return itertools.chain(random.sample(self._kept, len(self._kept)), self._more_to_keep())
+
+    def _more_to_keep(self) -> Iterator[tuple[Stress, Expectation]]:
+        for pair in self._to_come:
+            self._kept.append(pair)
+            yield pair
 
     def _finding(self, link: Link, call: int, draw: Draw, output: Any, expected: Any) -> Finding:
         fault = _not_handed_over(expected.native[0] if self._in_place else expected.native, output)

@@ -22,7 +22,7 @@ from harness.worker.link import Draw, Link, Reading
 from harness.worker.messages import Verdict
 from harness.worker.reference import Reference
 
-NULL_BURSTS = 30
+NULL_BURSTS, HOST_NULL_BURSTS = 30, 10
 # By how much a null burst may differ from one with work in it, behind the gate (seen: up to 3 us on an H200).
 NULL_ERROR_US = 3.0
 WARM_UP_BURSTS = 3
@@ -140,13 +140,16 @@ class Bench:
         for side in self._links:
             singles = [self._per_call(self._burst(side, 1), 1).judge_us for _ in range(WARM_UP_BURSTS)]
             self._single_us[side] = min(singles)
-            self._bursts[side] = bursts.plan(
+            plan = bursts.plan(
                 self._single_us[side],
                 target_us=self._timing.burst_ms * 1e3,
                 call_bytes=self._plan.call_bytes,
                 memory_bytes=self._plan.memory_bytes,
                 max_calls=self._plan.most_calls,
             )
+            # On the CPU a length of its own would need a calibration of its own.
+            shortest = plan.shortest if self._reference.device.type == "cuda" else plan.calls
+            self._bursts[side] = bursts.BurstPlan(plan.calls, shortest)
 
     def time_latency(self) -> None:
         """On a card: single calls with the gate open, so that what the host does is in the reading."""
@@ -278,7 +281,8 @@ class Bench:
         if key not in self._fixed:
             draws = [self._plan.example] * calls
             trusted = self._links["baseline"]
-            readings = [trusted.null_us(draws, gated=self._gated) for _ in range(NULL_BURSTS + 1)]
+            count = NULL_BURSTS if key == 0 else HOST_NULL_BURSTS
+            readings = [trusted.null_us(draws, gated=self._gated) for _ in range(count + 1)]
             # The first one meets cold code and cold memory.
             self._fixed[key] = fixed_cost.calibrate(readings[1:], model_error_us=NULL_ERROR_US if self._gated else 0.0)
         return self._fixed[key]

@@ -14,7 +14,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -160,18 +160,28 @@ def _kill_strays(children: dict[int, int]) -> None:
             _kill(pid)
 
 
+@contextlib.contextmanager
+def _no_device_touched() -> Iterator[None]:
+    """Importing torch's extension builder asks whether there is a device, only to warn; asking spoils later forks."""
+    import torch
+
+    is_available = torch.cuda.is_available
+    torch.cuda.is_available = lambda: True
+    try:
+        yield
+    finally:
+        torch.cuda.is_available = is_available
+
+
 def main() -> None:
     """Entry of the zygote process: `python -m harness.worker.zygote FD`."""
     # One thread only while forking: numpy's BLAS would start a pool on import.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    # Importing torch's extension builder asks for a device; asked of NVML, the answer leaves CUDA untouched and the
-    # fork clean.
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     sys.dont_write_bytecode = True
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     control = socket.socket(fileno=int(sys.argv[1]))
-    from harness.worker import auditor, builder, judge, runner
-
+    with _no_device_touched():
+        from harness.worker import auditor, builder, judge, runner
     serve(control, {"auditor": auditor.main, "builder": builder.main, "judge": judge.main, "runner": runner.main})
 
 

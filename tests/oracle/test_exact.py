@@ -48,6 +48,16 @@ def test_a_reference_that_writes_its_input_and_its_weights():
     assert torch.equal(x, torch.ones(2, 4))
     assert torch.equal(module.weight, torch.ones(4))
     assert module.calls == 0
+    assert reference.writes_inputs
+    assert reference.writes_parameters
+
+
+@pytest.mark.parametrize(("function", "shares"), [(lambda x: x.view(-1), True), (lambda x: x + 1, False)])
+def test_an_output_that_is_an_input_is_known(function, shares):
+    reference = Reference(Of(function))
+    reference.native([torch.randn(4, 4)], 0)
+    assert reference.returns_inputs is shares
+    assert not reference.writes_inputs
 
 
 @pytest.mark.parametrize(

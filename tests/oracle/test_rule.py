@@ -3,10 +3,10 @@ import dataclasses
 import pytest
 
 from harness.oracle import rule
-from harness.oracle.rule import Facts, limit, limit_allowed, serial_error
+from harness.oracle.rule import Facts, limit, limit_allowed, serial_error, tensor_core_error
 
 # The product of seeds.md on an H200: float32's own error and TF32's, which is 175 times that.
-GEMM = Facts(base=3.2e-6, lowered=5.7e-4, composed=0.0, serial=1e-7, size=1.0, axis=1.0, tight=False)
+GEMM = Facts(base=3.2e-6, lowered=5.7e-4, composed=0.0, sums=1e-7, size=1.0, axis=1.0, tight=False)
 
 
 def test_the_split_products_pass_and_tf32_does_not():
@@ -23,7 +23,7 @@ def test_where_precision_does_not_show_only_gross_errors_are_refused():
 
 
 def test_sixteen_bits_are_tight_but_for_the_composed_form():
-    half = Facts(base=2.8e-4, lowered=None, composed=0.0, serial=0.0, size=1.0, axis=1.0, tight=True)
+    half = Facts(base=2.8e-4, lowered=None, composed=0.0, sums=0.0, size=1.0, axis=1.0, tight=True)
     assert 1.9 * half.base < limit(half) < 6 * half.base
     assert limit(dataclasses.replace(half, composed=5e-3)) == pytest.approx(rule.COMPOSED * 5e-3)
 
@@ -42,9 +42,16 @@ def test_an_answer_must_depend_on_every_dimension():
 
 def test_a_running_sum_may_err_with_the_root_of_its_length():
     assert serial_error(8192, 1.0) > 2 * 20
-    assert serial_error(1e12, 1.0) == serial_error(rule.LONGEST, 1.0)
-    assert serial_error(0.1, 1.0) == rule.SERIAL
+    assert serial_error(10**12, 1.0) == serial_error(rule.LONGEST, 1.0)
+    assert serial_error(1, 1.0) == rule.SERIAL
 
 
 def test_an_allowed_precision_loosens_the_limit_to_its_own_error():
     assert GEMM.lowered < limit_allowed(GEMM, GEMM.lowered) < 4 * GEMM.lowered
+
+
+def test_split_products_on_tensor_cores_pass_up_to_a_length():
+    """8192 terms err by 425 roundoffs of float32, and 65536 by 3400, which is nearly TF32's error."""
+    roundoff = 2.0**-24
+    assert 425 * roundoff < tensor_core_error(8192, 1.0) < GEMM.lowered / 4
+    assert tensor_core_error(65536, 1.0) < GEMM.lowered / 4
