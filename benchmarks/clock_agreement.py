@@ -20,6 +20,7 @@ explains a difference in times. The difference is that of harness over events.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import multiprocessing
 import os
@@ -32,6 +33,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,7 @@ from _made_up import Problem
 from harness import environment
 from harness.catalog import modules
 from harness.config import TimingConfig
+from harness.errors import UsageError
 from harness.records import Record
 
 FLUSH_BYTES = 256 << 20
@@ -80,7 +83,7 @@ class State:
 
 @dataclass(frozen=True)
 class Plain:
-    """One kernel in its own process. `nothing_us` and `tiny_us` are event times of no call, and of one element's relu."""
+    """One kernel in its own process. `nothing_us` and `tiny_us` are event times of no call and of one number's relu."""
 
     event_us: float
     event_state: State
@@ -97,26 +100,36 @@ def main() -> int:
     if missing:
         print(f"This benchmark compares clocks of a CUDA device, and there is none to use here: {missing}.")
         return 2
-    device = environment.choose_devices(arguments.device)[0]
-    print(device.name, flush=True)
     problems = [problem(name) for name in KERNELS if arguments.only in name]
+    try:
+        device = environment.choose_devices(arguments.device)[0]
+        if not problems:
+            raise UsageError(f"--only {arguments.only}: no kernel has that in its name")
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(device.name, flush=True)
     with tempfile.TemporaryDirectory(prefix="assay-clocks-") as folder, workers() as submit:
         root = Path(folder)
         made_up.write(problems, root)
         deadline = started + arguments.within
         records, states = in_the_harness(root, device.spec, started + HARNESS_SHARE * arguments.within)
         plain = {}
-        for item in problems:
-            if time.monotonic() + PLAIN_S + arguments.sustained < deadline:
+        for item in (item for item in problems if item.name in records):
+            if time.monotonic() + PLAIN_S + arguments.sustained > deadline:
+                break
+            try:
                 path = made_up.problem_path(root, item)
                 plain[item.name] = submit(plainly, path, device.spec, arguments.sustained)
+            except Exception as error:
+                print(f"{item.name}: plain timing failed: {type(error).__name__}: {error}", file=sys.stderr)
     return report(problems, records, states, plain)
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
-        epilog="last line: worst_difference_pct=X, the largest difference of a kernel in %%, without its sign",
+        epilog="last line: worst_difference_pct=X, the largest difference of a kernel in %, without its sign",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--device", default="cuda:0", help="cuda:N (cuda:0)")
@@ -195,9 +208,14 @@ class Reader:
 
         while not self._stop.wait(READ_EVERY_S):
             label = self.label
-            if label:
+            if not label:
+                continue
+            try:
                 clock = float(pynvml.nvmlDeviceGetClockInfo(self._handle, pynvml.NVML_CLOCK_SM))
                 self._readings.setdefault(label, []).append((clock, power_w(self._handle)))
+            except pynvml.NVMLError:
+                # What this card does not tell is missing in the table; the times are still worth having.
+                continue
 
 
 def nvml_handle(device: str) -> Any:
@@ -228,6 +246,8 @@ def workers() -> Iterator[Callable[..., Any]]:
     """Yields a function that calls another in a fresh process, forked from one that has torch and no CUDA yet."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch"])
+    # Now, so that it imports while the harness's own processes do, and not later, beside a measurement.
+    forkserver.ensure_running()
 
     def submit(function: Callable[..., Any], *arguments: Any) -> Any:
         with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
@@ -328,7 +348,7 @@ def sustained_us(call: Callable[[], None], seconds: float) -> float:
         if len(marks) > 2:
             marks[-3].synchronize()
     torch.cuda.synchronize()
-    chunks_us = [one.elapsed_time(next_one) * 1e3 / calls for one, next_one in zip(marks, marks[1:], strict=False)]
+    chunks_us = [one.elapsed_time(next_one) * 1e3 / calls for one, next_one in itertools.pairwise(marks)]
     return statistics.median(chunks_us[len(chunks_us) // 2 :])
 
 

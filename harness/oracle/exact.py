@@ -214,7 +214,7 @@ class Reference:
 
 
 def _alike(output: Any, native: Any) -> Any:
-    """`output`, if its leaves are those of `native` but for the precision; code that looks at dtypes may do otherwise."""
+    """`output`, if its leaves are of the form of the native ones; code that looks at dtypes may do otherwise."""
     for (_, wide), (_, own) in zip(flatten(output), flatten(native), strict=True):
         if _form(wide) != _form(own):
             raise TypeError(f"the reference gives {_form(wide)} in float64 in place of {_form(own)}")

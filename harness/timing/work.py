@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,10 @@ from harness.timing.light import Work
 MAX_OPERATIONS = 50_000
 # Distinct views of one storage that are told apart; reads beyond these are left out.
 MAX_VIEWS = 512
+# Of something so nearly all needed, all is called needed: a pool that leaves a last row out. Well within light.MARGIN.
+NEARLY = 0.95
+# Seconds that a call on fake tensors may take; a real one of thousands of small operations is faster.
+PATIENCE_S = 3.0
 
 # Operations by the arguments of which they may need but a part: what a mask hides, half of a triangle, fewer points
 # than there are.
@@ -74,7 +79,7 @@ ATTENTION = {
 }
 RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "mkldnn_rnn_layer"}
 POOLS = {"avg_pool2d", "avg_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices"}
-UNCOUNTED = ("_fft", "linalg_", "_linalg", "_sparse", "_cdist", "_weight_int", "quantized")
+UNCOUNTED = ("_fft", "linalg_", "lu_", "cholesky", "_linalg", "_sparse", "_cdist", "_weight_int", "quantized")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +189,9 @@ class Operation:
     flops: dict[str, float]
     # Depends on an input (or on the generator), so it must be done for each call.
     fresh: bool
-    steers: bool = False
+    steers: bool
+    # Any part of the result takes all of the work: the last of many steps.
+    indivisible: bool
 
 
 @dataclass(slots=True)
@@ -205,7 +212,7 @@ class Storage:
 
     def wholly_needed(self, view: View) -> bool:
         """Whether all that was written through a view is needed later."""
-        return view in self.needed or self.needed.nbytes >= self.nbytes > 0
+        return view in self.needed or max(self.needed.nbytes, self.least_bytes) >= NEARLY * self.nbytes > 0
 
     @property
     def needed_share(self) -> float:
@@ -227,8 +234,9 @@ class Observer:
         self._operations: list[Operation] = []
         self._notes: dict[str, None] = {}
         self._distinct = distinct or (lambda indices: int(torch.unique(indices).numel()))
-        self._modes = (_Operations(self), _Attention(self))
+        self._modes = (_Operations(self), _Layers(self))
         self._paused = False
+        self.deadline_s = math.inf
         for tensor in tensors(inputs):
             key = self._key(tensor, "input")
             if key is not None:
@@ -304,7 +312,7 @@ class Observer:
             self._storages[key].fresh |= fresh
             self._storages[key].written = True
         flops = self._flops(func, name, call, args, kwargs, result)
-        self._operations.append(Operation(reads, writes, flops, fresh, name in STEERING))
+        self._operations.append(Operation(reads, writes, flops, fresh, name in STEERING, name in RECURRENT))
 
     def _narrow(self, name: str, call: Mapping[str, Any], results: list[torch.Tensor], reads: list[Read]) -> None:
         """Where only a part of an argument is needed, and how large it is at least."""
@@ -365,7 +373,7 @@ class Observer:
         elif packet in flop_registry:
             count = flop_registry[packet](*args, **kwargs, out_val=result)
         else:
-            if name.startswith(UNCOUNTED):
+            if name.startswith(UNCOUNTED) and "norm" not in name:
                 self._say(f"{name}: FLOPs are not counted")
             return {}
         operand = next(tensor for tensor in tensors(list(call.values())) if tensor.numel() > 0)
@@ -394,11 +402,9 @@ class Observer:
         flops: dict[str, float] = defaultdict(float)
         for operation in reversed(self._operations):
             sure = any(self._storages[key].wholly_needed(view) for key, view in operation.writes)
-            share = (
-                1.0
-                if sure or operation.steers
-                else max((self._storages[key].needed_share for key, _ in operation.writes), default=0.0)
-            )
+            share = max((self._storages[key].needed_share for key, _ in operation.writes), default=0.0)
+            if sure or operation.steers or (operation.indivisible and share > 0):
+                share = 1.0
             if share == 0.0:
                 continue
             for read in operation.reads:
@@ -529,7 +535,7 @@ def _has_tf32(device: torch.device) -> bool:
 
 
 class _Operations(TorchDispatchMode):
-    """Shows an observer each operation below autograd, carried out as it would have been."""
+    """Shows an observer each operation below autograd, carried out as it would have been until the time is up."""
 
     supports_higher_order_operators = True
 
@@ -544,6 +550,8 @@ class _Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if time.monotonic() > self._observer.deadline_s:
+            raise TimeoutError("took too long")
         name = _name(func)
         # In inference mode, what is composed of other operations comes here whole.
         whole = name in ATTENTION | RECURRENT or getattr(func, "overloadpacket", func) in flop_registry
@@ -557,9 +565,9 @@ class _Operations(TorchDispatchMode):
         return result
 
 
-class _Attention(TorchFunctionMode):
-    """Shows an observer attention as one operation, whichever kernel is chosen: the composed one of half precision
-    multiplies in float32, which no program needs to."""
+class _Layers(TorchFunctionMode):
+    """Shows an observer attention and recurrent layers as one operation, whatever they are composed of here: attention
+    in half precision may multiply in float32, which no program needs to; a GRU may be thousands of operations."""
 
     def __init__(self, observer: Observer) -> None:
         super().__init__()
@@ -567,13 +575,16 @@ class _Attention(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is not torch.nn.functional.scaled_dot_product_attention:
+        name = getattr(func, "__name__", "")
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            names: tuple[str, ...] = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+        elif name in RECURRENT:
+            names = ("input", "weight0", "weight1", "weight2", "weight3")
+        else:
             return func(*args, **kwargs)
         with self._observer.paused():
             result = func(*args, **kwargs)
-        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-        call = dict(zip(names, args, strict=False)) | kwargs
-        self._observer.note(func, "scaled_dot_product_attention", call, args, kwargs, result)
+        self._observer.note(func, name, dict(zip(names, args, strict=False)) | kwargs, args, kwargs, result)
         return result
 
 
@@ -623,7 +634,8 @@ def _recurrent(call: Mapping[str, Any], result: Any) -> float:
     return 2.0 * steps * sum(tensor.numel() for tensor in weights)
 
 
-WEIGHTS = ("params", "weight", "weight0", "weight1")
+# Where operations (and functions: see _Layers) hold them, beside biases of one dimension and states of three.
+WEIGHTS = ("params", "weight", "weight0", "weight1", "weight2", "weight3")
 
 
 def _convolution(call: Mapping[str, Any], result: Any) -> float:
@@ -735,6 +747,7 @@ def _of_fake(model: torch.nn.Module, inputs: Sequence[Any]) -> Estimate:
         stack.enter_context(torch.no_grad())
         stack.enter_context(mode)
         observer = stack.enter_context(Observer(fakes, distinct))
+        observer.deadline_s = time.monotonic() + PATIENCE_S
         outputs = twin(*fakes)
     return observer.estimate(outputs)
 

@@ -67,7 +67,7 @@ class CudaLink(Link):
         self._number += 1
         deadline = time.monotonic() + deadline_s
         self._poison()
-        request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent)
+        request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent, gated=gated)
         self._settle()
         snapshot = Snapshot([])
         with self._released_on_failure():

@@ -124,6 +124,7 @@ class Bench:
         self._plan = plan
         self._timing = timing
         self._gated = reference.device.type == "cuda"
+        self._most_calls = plan.most_calls
         self._bursts: dict[Side, bursts.BurstPlan] = {}
         self._single_us: dict[Side, float] = {}
         self._latency_us: dict[Side, float] = {}
@@ -134,8 +135,10 @@ class Bench:
         for side in self._links:
             # As many calls as there will ever be, so that nothing is met for the first time behind the gate.
             self._burst(side, self._plan.most_calls, gated=False)
-        if self._gated and not all(self._tolerates_gate(side) for side in self._links):
-            self._gated = False
+        if self._gated:
+            self._most_calls = min(self._calls_behind_gate(side) for side in self._links)
+            self._gated = self._most_calls > 0
+            self._most_calls = self._most_calls or self._plan.most_calls
             self._fixed.clear()
         for side in self._links:
             singles = [self._per_call(self._burst(side, 1), 1).judge_us for _ in range(WARM_UP_BURSTS)]
@@ -145,7 +148,7 @@ class Bench:
                 target_us=self._timing.burst_ms * 1e3,
                 call_bytes=self._plan.call_bytes,
                 memory_bytes=self._plan.memory_bytes,
-                max_calls=self._plan.most_calls,
+                max_calls=self._most_calls,
             )
             # On the CPU a length of its own would need a calibration of its own.
             shortest = plan.shortest if self._reference.device.type == "cuda" else plan.calls
@@ -262,10 +265,17 @@ class Bench:
             raise WrongAnswer(refusal.outcome())
         return reading
 
-    def _tolerates_gate(self, side: Side) -> bool:
-        """Whether a burst can be enqueued behind the gate. The second try counts: the first may have loaded kernels."""
-        calls = self._plan.most_calls
-        return self._burst(side, calls).gated or self._burst(side, calls).gated
+    def _calls_behind_gate(self, side: Side) -> int:
+        """How many calls can be enqueued behind the closed gate: 0 for a candidate that waits for the device itself.
+
+        A device queues about a thousand launches and then blocks, so one that launches many kernels a call gets fewer
+        calls. The second try counts: the first may have loaded kernels, which blocks, too.
+        """
+        most = self._plan.most_calls
+        for calls in sorted({most, max(1, most // 8), 1}, reverse=True):
+            if self._burst(side, calls).gated or self._burst(side, calls).gated:
+                return calls
+        return 0
 
     def _per_call(self, reading: Reading, calls: int) -> Sampled:
         lost_gate = "lost_gate" if self._gated and not reading.gated else ""

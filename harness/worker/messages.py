@@ -90,11 +90,16 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Burst(Message, frozen=True, kw_only=True, tag=True):
-    """Calls to carry out one after the other. On CUDA the runner's stream waits for gate `number` before the first."""
+    """Calls to carry out one after the other. On CUDA the runner's stream waits for gate `number` before the first.
+
+    `gated`: the gate opens only when everything is enqueued. Otherwise it is open already, and the runner waits for the
+    whole device before it reports the burst done.
+    """
 
     number: int
     calls: list[Call]
     blocks: list[SharedBlock] = []
+    gated: bool = True
 
 
 class CopyOnly(Message, frozen=True, kw_only=True, tag=True):

@@ -137,7 +137,10 @@ class Nursery:
                 return
             message = decoder.decode(data)
             with self._lock:
-                child = self._children[message.id]
+                child = self._children.get(message.id)
+            if child is None:
+                # Given up already, with all others, when the zygote stopped answering.
+                continue
             if isinstance(message, Spawned):
                 child.pid = message.pid
                 child._started.set()
@@ -145,7 +148,7 @@ class Nursery:
                 child._exit_code = message.code
                 child._ended.set()
                 with self._lock:
-                    del self._children[message.id]
+                    self._children.pop(message.id, None)
 
     def _lose(self) -> None:
         self._lost = True

@@ -109,7 +109,7 @@ class Runner:
                 outputs = [self._call(call, given) for call, given in zip(message.calls, inputs, strict=True)]
             else:
                 outputs = [self.device.copy_only(call.outputs) for call in message.calls]
-        self.device.end(message.number)
+        self.device.end(message.number, whole_device=isinstance(message, Burst) and not message.gated)
         enqueued = Enqueued(
             number=message.number,
             outputs=outputs,
@@ -120,7 +120,7 @@ class Runner:
         channel.send(Finished(number=message.number, claimed_us=self.device.claimed_us()))
 
     def _call(self, call: Call, inputs: Any) -> Node:
-        torch.manual_seed(call.seed)
+        self.device.seed(call.seed)
         return self.device.publish(self.forward(*inputs), call.outputs)
 
     def _shared(self, ref: TensorRef) -> torch.Tensor:

@@ -38,9 +38,7 @@ def randn(*shape, dtype=torch.float32):
 
 
 def test_linear(of):
-    assert of(nn.Linear(16, 32), randn(8, 16)) == Work(
-        {"float32": 2 * 8 * 16 * 32}, 4 * (8 * 16 + 8 * 32), 4 * 17 * 32
-    )
+    assert of(nn.Linear(16, 32), randn(8, 16)) == Work({"float32": 2 * 8 * 16 * 32}, 4 * (8 * 16 + 8 * 32), 4 * 17 * 32)
 
 
 def test_mlp(of):
@@ -131,8 +129,21 @@ def test_attention_inside_a_layer(of):
 
 def test_recurrent_layers(of):
     assert of(nn.LSTM(16, 8, 2), randn(5, 3, 16)).flops == {"float32": 2 * 15 * 32 * (16 + 8 + 8 + 8)}
-    # The first state is constant zeros, and so its product.
-    assert of(nn.GRU(16, 8), randn(5, 3, 16)).flops == {"float32": 2 * (15 * 24 * 16 + 12 * 24 * 8)}
+    assert of(nn.GRU(16, 8, bidirectional=True), randn(5, 3, 16)).flops == {"float32": 2 * 2 * 15 * 24 * (16 + 8)}
+    assert of(nn.RNN(16, 8, batch_first=True), randn(5, 3, 16), randn(1, 5, 8)).flops == {
+        "float32": 2 * 15 * 8 * (16 + 8)
+    }
+    assert of(nn.LSTM(16, 8, proj_size=4), randn(5, 3, 16)).flops == {"float32": 2 * 15 * (32 * (16 + 4) + 4 * 8)}
+    # The last step takes all before it.
+    last = nn.LSTM(16, 8)
+    assert of(Call(lambda x: last(x)[0][-1]), randn(5, 3, 16)).flops == {"float32": 2 * 15 * 32 * (16 + 8)}
+
+
+def test_packed_sequences_count_the_steps_that_are_there():
+    packed = nn.utils.rnn.pack_padded_sequence(randn(5, 3, 16), [5, 4, 2])
+    gru = nn.GRU(16, 8)
+    found = work.of(Call(lambda data, sizes: gru(nn.utils.rnn.PackedSequence(data, sizes))[0].data), packed[:2])
+    assert found.work.flops == {"float32": 2 * 11 * 24 * (16 + 8)}
 
 
 def test_inference_mode_inside(of):
@@ -251,6 +262,20 @@ def test_strides_leave_gaps(of):
 def test_weights_alone_may_be_multiplied_once(of):
     found = of(Call(lambda x, a, b: x @ (a @ b), a=randn(8, 8), b=randn(8, 8)), randn(4, 8))
     assert found.flops == {"float32": 2 * 4 * 8 * 8}
+
+
+def test_a_last_row_left_out_is_nearly_nothing(of):
+    model = nn.Sequential(nn.Conv2d(3, 8, 1), nn.MaxPool2d(2))
+    assert of(model, randn(1, 3, 101, 101)).streamed_bytes == 4 * (3 * 101**2 + 8 * 50**2)
+    # Of 3 x 3 a pool needs 2 x 2, and what was before it may be spared the rest.
+    assert of(model, randn(1, 3, 3, 3)).streamed_bytes == 4 * 8
+
+
+def test_fakes_that_take_too_long_become_real(monkeypatch):
+    monkeypatch.setattr(work, "PATIENCE_S", -1.0)
+    estimate = work.of(nn.Linear(4, 4), [randn(2, 4)])
+    assert estimate.work.flops == {"float32": 64}
+    assert "too long" in estimate.notes[0]
 
 
 def test_triangles_count_by_their_share(of):
