@@ -67,6 +67,12 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     # One call as its caller waits for it, launch and Python included, with nothing enqueued beforehand.
     candidate_latency_us: float | None = None
     baseline_latency_us: float | None = None
+    # The least time of one call at this device's best rates, what bounds it, and what was not counted.
+    floor_us: float | None = None
+    floor_bound: str = ""
+    floor_notes: list[str] = []
+    # Clocks, power, temperature and throttling over the measurement.
+    card: dict[str, Any] = {}
     # Why sampling ended, pairs that were not usable by the reason why, and how long it took.
     stopped: str = ""
     dropped: dict[str, int] = {}

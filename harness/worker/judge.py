@@ -6,6 +6,7 @@ one problem (at one variant and precision) for as long as its supervisor asks.
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import time
@@ -18,6 +19,8 @@ import torch
 
 from harness.config import Check, Limits, TimingConfig
 from harness.records import Outcome, Status
+from harness.timing import ceilings
+from harness.timing.card import Card, HostCard, NvmlCard, Watch
 from harness.timing.sampling import Side
 from harness.worker import faults, measurement
 from harness.worker.checking import Examiner, InvalidReference
@@ -70,6 +73,8 @@ class Judge:
         try:
             if self._device.type == "cuda":
                 torch.cuda.set_device(self._device)
+            self._phase("ceilings")
+            self._surroundings = self._look_around()
             self._phase("reference")
             request = self._request
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
@@ -142,6 +147,20 @@ class Judge:
             self._examiners[allow] = Examiner(self._reference, allow, options, self._plan.call_bytes)
         return self._examiners[allow]
 
+    def _look_around(self) -> measurement.Surroundings:
+        """The device before any runner is on it. Our own processes are the zygote's children."""
+        own = (os.getppid(),)
+        card: Card = HostCard(own)
+        if self._device.type == "cuda":
+            torch.ones(1, device=self._device)
+            card = NvmlCard(str(torch.cuda.get_device_properties(self._device).uuid), own)
+        try:
+            best = ceilings.load_or_measure(self._device, watch=Watch(card))
+        except RuntimeError as error:
+            print(f"no ceilings, and so no speed of light: {error}", file=sys.stderr)
+            best = None
+        return measurement.Surroundings(card, best)
+
     def _link(self, channel: Channel) -> Link:
         if self._device.type == "cpu":
             return HostLink(channel, self._device, self._limits)
@@ -163,7 +182,9 @@ class Judge:
             return Verdict(outcome=refusal, error_ratio=first.error_ratio)
         self._phase("timing")
         links: dict[Side, Link] = {"candidate": candidate, "baseline": self._baseline}
-        verdict = measurement.measure(self._reference, examiners, links, self._plan, self._timing, self._limits)
+        verdict = measurement.measure(
+            self._reference, examiners, links, self._plan, self._surroundings, self._timing, self._limits
+        )
         if first.allowance:
             warnings.append(f"lower_precision: right only within the error of {first.allowance}, which this run allows")
         evidence = verdict.outcome.evidence | {"oracle": first.evidence, "stress_sets": sets}

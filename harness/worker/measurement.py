@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -10,12 +11,16 @@ import torch
 
 from harness.config import Limits, TimingConfig
 from harness.records import Outcome, Status, Timing
-from harness.timing import bursts, claims, fixed_cost, statistics
+from harness.timing import bursts, claims, fixed_cost, light, statistics
+from harness.timing.card import Card, Watch
+from harness.timing.ceilings import cache_bytes
 from harness.timing.fixed_cost import FixedCost
+from harness.timing.light import Ceilings, Floor
 from harness.timing.sampling import Reading as Sampled
 from harness.timing.sampling import Samples, Side, sample
 from harness.timing.stopping import StoppingRule
 from harness.timing.suspicion import Suspicion
+from harness.timing.work import Estimate, uncached
 from harness.worker import values
 from harness.worker.checking import Examiner
 from harness.worker.link import Draw, Link, Reading
@@ -25,6 +30,9 @@ from harness.worker.reference import Reference
 NULL_BURSTS, HOST_NULL_BURSTS = 30, 10
 # By how much a null burst may differ from one with work in it, behind the gate (seen: up to 3 us on an H200).
 NULL_ERROR_US = 3.0
+# Two processes running the same kernel differ by this for as long as they live: found with benchmarks/precision.py on
+# an H200, as what the intervals needed in order to contain 1 when a candidate runs against itself.
+PROCESS_US, PROCESS_SHARE = 0.18, 0.001
 WARM_UP_BURSTS = 3
 LATENCY_CALLS = 9
 # A candidate this many times faster than the reference still gets bursts of the wanted duration.
@@ -41,9 +49,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     example: Draw
     expected: Any
+    work: Estimate
     call_bytes: int
     memory_bytes: int
     most_calls: int
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The device's state, to be watched, and what it can do at best (None where that could not be measured)."""
+
+    card: Card
+    ceilings: Ceilings | None
 
 
 class WrongAnswer(Exception):
@@ -56,20 +73,21 @@ class WrongAnswer(Exception):
 
 def plan(reference: Reference, timing: TimingConfig) -> Plan:
     """Try the reference: how large its values are, and how long it takes. Raises what the problem's code raises."""
-    example, expected, call_s = reference.try_out()
-    tensors = values.tensors((example.inputs, expected))
+    trial = reference.try_out()
+    tensors = values.tensors((trial.draw.inputs, trial.output))
     call_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
     memory_bytes = int(_free_bytes(reference.device) * MEMORY_SHARE) // COPIES
     longest = bursts.plan(
-        call_s * 1e6 / HEADROOM,
+        trial.seconds * 1e6 / HEADROOM,
         target_us=timing.burst_ms * 1e3,
         call_bytes=call_bytes,
         memory_bytes=memory_bytes,
         max_calls=timing.max_calls_per_burst,
     )
     return Plan(
-        example=example,
-        expected=expected,
+        example=trial.draw,
+        expected=trial.output,
+        work=trial.work,
         call_bytes=call_bytes,
         memory_bytes=memory_bytes,
         most_calls=longest.calls,
@@ -81,11 +99,12 @@ def measure(
     examiners: dict[Side, Examiner],
     links: dict[Side, Link],
     plan: Plan,
+    surroundings: Surroundings,
     timing: TimingConfig,
     limits: Limits,
 ) -> Verdict:
     """Time a candidate that has passed its first call. Raises what the candidate's runner makes Link raise."""
-    bench = Bench(reference, examiners, links, plan, timing)
+    bench = Bench(reference, examiners, links, plan, surroundings, timing)
     rule = StoppingRule(
         precision=timing.precision,
         budget_s=min(timing.budget_s, limits.total_s),
@@ -115,6 +134,7 @@ class Bench:
         examiners: dict[Side, Examiner],
         links: dict[Side, Link],
         plan: Plan,
+        surroundings: Surroundings,
         timing: TimingConfig,
     ) -> None:
         self.rng = random.Random()
@@ -122,6 +142,8 @@ class Bench:
         self._examiners = examiners
         self._links = links
         self._plan = plan
+        self._ceilings = surroundings.ceilings
+        self._watch = Watch(surroundings.card)
         self._timing = timing
         self._gated = reference.device.type == "cuda"
         self._most_calls = plan.most_calls
@@ -140,6 +162,7 @@ class Bench:
             self._gated = self._most_calls > 0
             self._most_calls = self._most_calls or self._plan.most_calls
             self._fixed.clear()
+        self._watch.look()
         for side in self._links:
             singles = [self._per_call(self._burst(side, 1), 1).judge_us for _ in range(WARM_UP_BURSTS)]
             self._single_us[side] = min(singles)
@@ -200,20 +223,35 @@ class Bench:
             baseline_judge_us=samples.baseline_us,
             baseline_claimed_us=samples.baseline_claimed_us,
         )
+        candidate_us = statistics.median(samples.candidate_us)
+        floor = self._floor()
+        error_us = candidate_us * speedup.half_width + fixed.error_us / self._bursts["candidate"].shortest
+        if self._faster_than_light(candidate_us, error_us):
+            return Verdict(outcome=_too_fast(candidate_us, floor))
         suspicions = [finding for finding in (batched, unaccounted) if finding]
         warnings = [f"{finding.word}: {finding.message}" for finding in suspicions]
+        if floor is not None and light.faster_than_light(candidate_us, error_us, floor.us):
+            warnings.append(
+                f"under_the_floor: {candidate_us:.1f} us, where the reference's work takes {floor.us:.1f} us "
+                f"({floor.bound}) at this device's best rates"
+            )
         if samples.taken_back:
             warnings.append(f"noisy: {samples.taken_back} of {len(samples.candidate_us)} pairs are of doubtful quality")
         if self._clock_name() == "device_ungated":
             warnings.append("ungated: the candidate waits for the device itself, so times include launch latency")
         evidence: dict[str, Any] = {finding.word: finding.evidence for finding in suspicions}
+        card = self._watch.summary()
+        others = card.get("ranges", {}).get("others")
+        if others and others[1] > 0:
+            warnings.append(f"shared_device: up to {others[1]:g} other processes used the device meanwhile")
         return Verdict(
             outcome=Outcome(status=Status.PASSED, evidence=evidence),
             speedup=speedup.value,
             speedup_lo=speedup.lo,
             speedup_hi=speedup.hi,
-            candidate_ms=statistics.median(samples.candidate_us) / 1e3,
+            candidate_ms=candidate_us / 1e3,
             baseline_ms=statistics.median(samples.baseline_us) / 1e3,
+            sol_fraction=light.sol_fraction(candidate_us, floor.us) if floor else None,
             warnings=warnings,
             timing=Timing(
                 clock=self._clock_name(),
@@ -228,11 +266,25 @@ class Bench:
                 systematic=systematic,
                 candidate_latency_us=self._latency_us.get("candidate"),
                 baseline_latency_us=self._latency_us.get("baseline"),
+                floor_us=round(floor.us, 3) if floor else None,
+                floor_bound=floor.bound if floor else "",
+                floor_notes=list(self._plan.work.notes),
+                card=card,
                 stopped=str(samples.stopped),
                 dropped=samples.dropped,
                 elapsed_s=round(samples.elapsed_s, 3),
             ),
         )
+
+    def _floor(self) -> Floor | None:
+        return light.floor(self._plan.work.work, self._ceilings) if self._ceilings else None
+
+    def _faster_than_light(self, candidate_us: float, error_us: float) -> bool:
+        """Whether not even reading the inputs and writing the outputs, at the best rate seen, takes so little time."""
+        if self._ceilings is None or self._clock_name() != "device":
+            return False
+        sure = uncached(self._plan.work.work, cache_bytes(self._reference.device), self._bursts["candidate"].shortest)
+        return light.faster_than_light(candidate_us, error_us, light.floor(sure, self._ceilings).streamed_us)
 
     def _measure(self, side: Side) -> Sampled:
         calls = self._bursts[side].draw(self.rng)
@@ -242,10 +294,13 @@ class Bench:
         return self._per_call(self._burst(side, 1), 1)
 
     def _systematic(self) -> float:
-        """What the fixed cost's error makes of the ratio, however many pairs there are."""
+        """What no number of pairs averages away: the fixed cost's error, and what two processes differ by for good."""
         fixed = self._fixed_cost(self._bursts["candidate"].calls)
-        baseline_us = self._single_us["baseline"] * self._bursts["baseline"].calls
-        return fixed.systematic(baseline_us, self._single_us["candidate"] * self._bursts["candidate"].calls)
+        baseline_us, candidate_us = self._single_us["baseline"], self._single_us["candidate"]
+        burst_us = baseline_us * self._bursts["baseline"].calls, candidate_us * self._bursts["candidate"].calls
+        if self._reference.device.type == "cpu":
+            return fixed.systematic(*burst_us)
+        return fixed.systematic(*burst_us) + PROCESS_SHARE + PROCESS_US / min(baseline_us, candidate_us)
 
     def _cache_us(self) -> float:
         """How long the card takes to fill its L2 from memory, at 1 TB/s: an upper bound for any recent card."""
@@ -282,7 +337,7 @@ class Bench:
         return Sampled(
             judge_us=self._fixed_cost(calls).per_call(reading.judge_us, calls),
             claimed_us=reading.claimed_us / calls,
-            unusable=lost_gate,
+            unusable=lost_gate or self._watch.look(),
         )
 
     def _fixed_cost(self, calls: int) -> FixedCost:
@@ -309,3 +364,12 @@ def _free_bytes(device: torch.device) -> int:
 
 def _rounded(times_us: list[float]) -> list[float]:
     return [round(value, 4) for value in times_us]
+
+
+def _too_fast(candidate_us: float, floor: Floor | None) -> Outcome:
+    floor_us = floor.streamed_us if floor else 0.0
+    message = (
+        f"{candidate_us:.1f} us a call; moving its inputs and outputs alone takes {floor_us:.1f} us on this device"
+    )
+    evidence = {"candidate_us": candidate_us, "floor_us": floor_us}
+    return Outcome(status=Status.REJECTED, reason="faster_than_light", message=message, evidence=evidence)

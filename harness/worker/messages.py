@@ -197,6 +197,7 @@ class Verdict(Message, frozen=True, kw_only=True, tag=True):
     candidate_ms: float | None = None
     baseline_ms: float | None = None
     error_ratio: float | None = None
+    sol_fraction: float | None = None
     timing: Timing | None = None
     warnings: list[str] = []
     phases_s: dict[str, float] = {}

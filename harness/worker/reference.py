@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from harness.catalog import modules
+from harness.timing import work
 from harness.worker import values
 from harness.worker.link import Draw
 from harness.worker.messages import CandidateSource
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A draw and the output for it, how long a warm call takes in seconds, and what the call has to do at least."""
+
+    draw: Draw
+    output: Any
+    seconds: float
+    work: work.Estimate
 
 
 class Reference:
@@ -47,18 +59,21 @@ class Reference:
         inputs = values.cast_floating(tuple(inputs), self.dtype)
         return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator {self._draws}"))
 
-    def try_out(self) -> tuple[Draw, Any, float]:
-        """A draw, the output for it, and how long a warm call takes in seconds; the model's state stays as it is.
+    def try_out(self) -> Trial:
+        """Call it twice, watching the first call and timing the second; the model's state stays as it is.
 
         Raises what the problem's code raises.
         """
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
-        self._timed(self.draw())
+        first = self.draw()
+        with work.Observer(first.inputs) as seen:
+            output, _ = self._timed(first)
+        estimate = seen.estimate(output)
         draw = self.draw()
         output, seconds = self._timed(draw)
         for name, buffer in self.model.named_buffers():
             buffer.copy_(before[name])
-        return draw, output, seconds
+        return Trial(draw=draw, output=output, seconds=seconds, work=estimate)
 
     def _timed(self, draw: Draw) -> tuple[Any, float]:
         _synchronize(self.device)

@@ -228,6 +228,7 @@ class Supervisor:
             candidate_ms=verdict.candidate_ms,
             baseline_ms=verdict.baseline_ms,
             error_ratio=verdict.error_ratio,
+            sol_fraction=verdict.sol_fraction,
             compile_s=build.compile_s,
             wall_s=round(wall_s, 3),
             phases_s=verdict.phases_s,
