@@ -3,9 +3,9 @@
 By the triangle inequality the distance to the exact output is at most the distance to the reference's output plus the
 reference's own error. With a limit L for the full check and an own error e, an output is accepted here up to
 sqrt(L^2 + e^2), which is where an error independent of the reference's comes to when it is L. So an accepted output
-errs by at most sqrt(L^2 + e^2) + e: 1.39 L in 16 bits, where L >= 3e, and 1.07 L in float32, where L >= 16e (as a rule:
-`rule.limit`). L, e and the other limits are the least of all full checks before. Not accepting is no refusal: the
-full check then decides, so nobody is refused for the reference's error.
+errs by at most sqrt(L^2 + e^2) + e: 1.39 L in 16 bits, where L is 3e as a rule, 1.13 L in float32, where it is 8e or
+more, and 1.62 L at the worst, since no rule makes it less than 2e. L, e and the other limits are the least of all full
+checks before. Not accepting is no refusal: the full check then decides, so nobody is refused for the reference's error.
 """
 
 from __future__ import annotations

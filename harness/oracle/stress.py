@@ -70,7 +70,7 @@ def _constant_rows(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
 
 
 def _dominant(position: str) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
-    """One element in each row 64 times as large as the row's largest: at a random place, first, or last.
+    """One element in each row far larger than the row's largest: at a random place, first, or last.
 
     A sum is then that element, so what it was rounded to shows, as does a tail that was cut off.
     """
@@ -86,8 +86,10 @@ def _dominant(position: str) -> Callable[[torch.Tensor, torch.Generator], torch.
             place = torch.full((*tensor.shape[:-1], 1), 0 if position == "first" else length - 1, device=tensor.device)
         value = tensor.gather(-1, place)
         largest = tensor.abs().amax(-1, keepdim=True)
-        # The digits are the element's own: a power of two would survive any rounding.
-        value = torch.where(value < 0, -1.0, 1.0) * (largest + value.abs()) * 32
+        # The digits are the element's own: a power of two would survive any rounding. A product of two such elements
+        # must stay within float16's short range.
+        times = 8 if tensor.dtype is torch.float16 else 32
+        value = torch.where(value < 0, -1.0, 1.0) * (largest + value.abs()) * times
         return tensor.scatter(-1, place, value.to(tensor.dtype))
 
     return make

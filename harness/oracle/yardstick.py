@@ -135,7 +135,8 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         return None if output is None else _distance(part.of(output), exact)
 
     # The rounding of a few elements may be anything up to the roundoff; that of many is known.
-    share = 1.0 if runs.exact.numel() < SHORTEST_ROW else ROUNDING_RMS
+    few = runs.exact.numel() < SHORTEST_ROW
+    share = 1.0 if few else ROUNDING_RMS
     floor = format.roundoff * scale.size * share + smallest(runs.native.dtype)
     own = _distance(part.of(runs.native), exact)
     tight = format.bits < FLOAT32.bits
@@ -153,7 +154,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         base=base,
         lowered=downgraded,
         composed=distance(runs.composed) or 0.0,
-        sums=_sums(format, longest, scale.size, condition),
+        sums=_sums(format, longest, scale.size, condition) * (rule.LUCK if few else 1.0),
         size=scale.size,
         axis=scale.axis,
         tight=tight,

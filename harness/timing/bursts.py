@@ -15,7 +15,7 @@ SHORTEST_SHARE = 0.75
 
 # What a first call may cost an honest kernel beyond the later ones, caches apart: launch latency that a burst hides
 # (1.4 us a launch in isolation.md), instruction fetch, and a fixed cost known to 3 us.
-FIRST_CALL_US = 10.0
+FIRST_CALL_US = 7.0
 # Time saved by company, relative to the burst's own time a call, that needs no explanation.
 UNREMARKABLE_GAIN = 1.25
 FEWEST_SINGLES = 5

@@ -208,7 +208,7 @@ class Bench:
             samples.candidate_us,
             baseline_single_us=samples.baseline_single_us,
             baseline_burst_us=samples.baseline_us,
-            cache_us=self._cache_us(),
+            cache_us=self._first_touch_us(),
         )
 
     def verdict(self, samples: Samples, batched: Suspicion | None) -> Verdict:
@@ -302,11 +302,11 @@ class Bench:
             return fixed.systematic(*burst_us)
         return fixed.systematic(*burst_us) + PROCESS_SHARE + PROCESS_US / min(baseline_us, candidate_us)
 
-    def _cache_us(self) -> float:
-        """How long the card takes to fill its L2 from memory, at 1 TB/s: an upper bound for any recent card."""
-        if self._reference.device.type == "cpu":
+    def _first_touch_us(self) -> float:
+        """What only the first call of a burst waits for: weights, which later calls may find in the cache."""
+        if self._ceilings is None:
             return 0.0
-        return torch.cuda.get_device_properties(self._reference.device).L2_cache_size / 1e6
+        return self._plan.work.work.resident_bytes / self._ceilings.bytes_per_s * 1e6
 
     def _burst(self, side: Side, calls: int, *, gated: bool | None = None) -> Reading:
         """One burst on fresh inputs, every output checked."""
