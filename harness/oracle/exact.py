@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.oracle.chunks import find_split
 from harness.oracle.float64 import Operation, Widened
@@ -78,7 +79,7 @@ class Reference:
         allowed = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
         torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
         try:
-            with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            with sdpa_kernel(SDPBackend.MATH):
                 return self.native(inputs, seed)
         finally:
             torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(allowed)

@@ -202,14 +202,20 @@ class Bench:
         return sample(self._measure, rule, self.rng, probe=probe, systematic=self._systematic())
 
     def batching(self, samples: Samples) -> Suspicion | None:
-        """Evidence that the candidate computes calls of a burst together."""
+        """Evidence that the candidate computes calls of a burst together; raises WrongAnswer."""
+        if self._bursts["candidate"].calls == 1:
+            return None
         return bursts.batching(
-            samples.candidate_single_us,
+            self._singles("candidate", samples.candidate_single_us),
             samples.candidate_us,
-            baseline_single_us=samples.baseline_single_us,
+            baseline_single_us=self._singles("baseline", samples.baseline_single_us),
             baseline_burst_us=samples.baseline_us,
             cache_us=self._first_touch_us(),
         )
+
+    def _singles(self, side: Side, probed_us: list[float]) -> list[float]:
+        """Single-call bursts enough to judge by, however few pairs the sampling took."""
+        return [*probed_us, *(self._probe(side).judge_us for _ in range(bursts.FEWEST_SINGLES - len(probed_us)))]
 
     def verdict(self, samples: Samples, batched: Suspicion | None) -> Verdict:
         """Passed, with the speedup's interval, and what the times cannot explain as warnings."""
