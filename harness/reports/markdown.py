@@ -17,7 +17,7 @@ HOW_TO_READ = """\
 - **Speedup** is baseline time over candidate time, measured side by side, with its 95 % interval in brackets. Only a
   candidate whose every timed call was checked and right has one.
 - **Rank** `#`: a candidate shares a rank unless its interval lies wholly below that of the rank's first.
-- **Error** is the candidate's error as a multiple of what is usual for the reference at this precision.
+- **Error** is the candidate's error over the reference's own at this precision, both against float64.
 - **geomean** and **fast_1** take the best passed candidate of each problem; a problem at another size or precision
   counts as a problem of its own. fast_1 is the share of problems with a candidate faster than the baseline.
 - Every number with all its digits is in `results.csv`, raw samples and evidence in `records.jsonl`.
