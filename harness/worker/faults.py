@@ -11,7 +11,9 @@ from harness.records import Outcome, Status
 
 # Said by torch where a candidate reaches for CUDA on a machine that has none.
 NO_CUDA = re.compile(
-    r"not compiled with CUDA|no NVIDIA driver|No CUDA GPUs are available|CUDA_HOME environment variable", re.I
+    r"not compiled with CUDA|requires CUDA support|no NVIDIA driver|No CUDA GPUs are available"
+    r"|CUDA_HOME environment variable",
+    re.I,
 )
 OUT_OF_MEMORY = re.compile(
     r"out of memory|can't allocate memory|Cannot allocate memory|DefaultCPUAllocator: not enough", re.I

@@ -73,7 +73,8 @@ class Nursery:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "harness.worker.zygote", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            env=os.environ | {"PYTHONPATH": path},
+            # Idle OpenMP threads otherwise spin for milliseconds, on the cores that the other side is timed on.
+            env={"OMP_WAIT_POLICY": "PASSIVE"} | os.environ | {"PYTHONPATH": path},
             stdin=subprocess.DEVNULL,
         )
         theirs.close()

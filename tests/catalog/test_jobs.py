@@ -135,6 +135,6 @@ def test_keys_follow_content_not_place(tree):
     after = keys()
     assert after["slow"] == before["slow"]
     assert after["fast"] != before["fast"]
-    assert not set(keys(baseline="other").values()) & set(after.values())
+    assert not set(keys(baseline="compile").values()) & set(after.values())
     put(tree / "problems/math/relu.py", PROBLEM + "\n")
     assert not set(keys().values()) & set(after.values())
