@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -119,6 +120,9 @@ class Nursery:
 
     def close(self) -> None:
         """Ends every child."""
+        # Closing alone tells nobody anything while the listening thread still waits on the socket.
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
         self._control.close()
         try:
             self._process.wait(10.0)
