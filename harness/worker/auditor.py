@@ -27,7 +27,7 @@ def main(channel_fd: int) -> None:
         answer = Audited(fault=Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error)))
     except Exception as error:
         traceback.print_exc()
-        answer = Audited(fault=_fault(request, error))
+        answer = Audited(fault=faults.of_problem(error, Path(request.problem.path), request.why_no_cuda))
     channel.send(msgspec.structs.replace(answer, wall_s=round(time.monotonic() - started, 3)))
 
 
@@ -47,12 +47,3 @@ def audit(request: Audit) -> Audited:
     del other
     results += auditing.positive(oracle, expected, stress(), request.compiled)
     return Audited(results=results, float64=expected.where, exact_precision=expected.precision)
-
-
-def _fault(request: Audit, error: Exception) -> Outcome:
-    path = Path(request.problem.path)
-    line, name = faults.candidate_line(error, path), faults.exception_name(error)
-    found = faults.classify("call", name, str(error), path.name, line, request.why_no_cuda)
-    if found.status in (Status.OUT_OF_MEMORY, Status.UNSUPPORTED):
-        return found
-    return Outcome(status=Status.INVALID_REFERENCE, reason=found.reason, message=found.message, evidence=found.evidence)

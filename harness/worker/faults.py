@@ -77,6 +77,15 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
     return Outcome(status=status, reason=reason, message=f"{where}: {exception}: {first}", evidence=evidence)
 
 
+def of_problem(error: Exception, path: Path, why_no_cuda: str) -> Outcome:
+    """The outcome of an exception that the problem's own code raised: its fault or the machine's, no candidate's."""
+    name, line = exception_name(error), candidate_line(error, path)
+    found = classify("call", name, str(error), path.name, line, why_no_cuda)
+    if found.status in (Status.OUT_OF_MEMORY, Status.UNSUPPORTED):
+        return found
+    return Outcome(status=Status.INVALID_REFERENCE, reason=found.reason, message=found.message, evidence=found.evidence)
+
+
 def death(exit_code: int | None, phase: str) -> Outcome:
     """The outcome of a runner that went away by itself."""
     import signal

@@ -86,7 +86,8 @@ class Judge:
             return Opened(fault=fault)
         except Exception as error:
             traceback.print_exc()
-            return Opened(fault=self._problem_fault(error))
+            path = Path(self._request.problem.path)
+            return Opened(fault=faults.of_problem(error, path, self._request.why_no_cuda))
         self._phase("baseline")
         self._baseline, _, verdict = self._admit(request.baseline, baseline_fd)
         if verdict is not None:
@@ -224,17 +225,6 @@ class Judge:
             message = f"the process broke the protocol in {phase}: {error}"
             outcome = Outcome(status=Status.REJECTED, reason="protocol", message=message)
             return Verdict(outcome=outcome, runner="babbling")
-
-    def _problem_fault(self, error: Exception) -> Outcome:
-        path = Path(self._request.problem.path)
-        line = faults.candidate_line(error, path)
-        name = faults.exception_name(error)
-        found = faults.classify("call", name, str(error), path.name, line, self._request.why_no_cuda)
-        if found.status in (Status.OUT_OF_MEMORY, Status.UNSUPPORTED):
-            return found
-        return Outcome(
-            status=Status.INVALID_REFERENCE, reason=found.reason, message=found.message, evidence=found.evidence
-        )
 
     def _phase(self, name: str) -> None:
         self._channel.send(Phase(name=name))
