@@ -12,7 +12,7 @@ from harness.catalog.problems import Problem
 from harness.errors import UsageError, nearest
 from harness.reports.audit_table import AuditRow
 from harness.worker.audits import audit
-from harness.worker.messages import Audited
+from harness.worker.messages import Audited, ControlResult
 from harness.worker.processes import Nursery
 
 
@@ -84,7 +84,13 @@ def _row(problem: Problem, variant: str, answer: Audited) -> AuditRow:
         precision=problem.precision,
         tried=len(answer.results),
         accepted_wrong=[result.name for result in wrong if result.refuse],
-        refused_right=[f"{result.name} (on {result.refused_on} inputs)" for result in wrong if not result.refuse],
+        refused_right=[_why(result) for result in wrong if not result.refuse],
         fault=answer.fault,
         wall_s=answer.wall_s,
     )
+
+
+def _why(result: ControlResult) -> str:
+    """Of a right answer that was refused: on which inputs, and by what."""
+    error = "" if result.error_ratio is None else f", {result.error_ratio:.3g} times the reference's error"
+    return f"{result.name} (on {result.refused_on} inputs: {result.reason}{error})"

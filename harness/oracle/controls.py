@@ -56,7 +56,8 @@ def try_all(oracle: Oracle, controls: list[Control], sets: list[tuple[str, Expec
             if output is None:
                 continue
             tried = True
-            finding = oracle.check(expected, output)
+            # That a wrong answer is refused needs no explanation; that a right one is, does.
+            finding = oracle.check(expected, output, explained=not control.refuse)
             if not finding.passed:
                 yield Tried(control, name, finding)
                 break
@@ -65,14 +66,14 @@ def try_all(oracle: Oracle, controls: list[Control], sets: list[tuple[str, Expec
                 yield Tried(control, "", finding)
 
 
-def negative(reference: Reference, other: Expectation) -> list[Control]:
-    """What must be refused. `other` is an expectation for other drawn inputs of the same shapes."""
-    dimensions = max((t.dim() for _, t in flatten(other.native) if isinstance(t, torch.Tensor)), default=0)
+def negative(reference: Reference, other: Any) -> list[Control]:
+    """What must be refused. `other` is the reference's output for other drawn inputs of the same shapes."""
+    dimensions = max((t.dim() for _, t in flatten(other) if isinstance(t, torch.Tensor)), default=0)
     made: dict[str, Callable[[Expectation], Any]] = {
         "zeros": lambda e: convert(e.native, torch.zeros_like),
         "constant": lambda e: convert(e.native, _constant),
         **{f"mean_of_axis_{d}": _mean_of_axis(d) for d in range(dimensions)},
-        "earlier_output": lambda e: other.native,
+        "earlier_output": lambda e: other,
         "input": _input,
         "one_element": lambda e: _one_element(e),
         "tile_unwritten": lambda e: _tile(e, other),
@@ -157,9 +158,9 @@ def _one_element(expected: Expectation) -> Any | None:
     return None
 
 
-def _tile(expected: Expectation, other: Expectation) -> Any:
+def _tile(expected: Expectation, other: Any) -> Any:
     """The last tile of each leaf as an earlier call left it."""
-    stale = dict(flatten(other.native))
+    stale = dict(flatten(other))
 
     def unwritten(path: str, leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor) or stale[path].shape != leaf.shape or leaf.dim() == 0:

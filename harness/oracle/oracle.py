@@ -103,8 +103,13 @@ class Oracle:
             if expected.meaningful:
                 yield proposed, _demanding(expected, proposed.demands)
 
-    def check(self, expected: Expectation | Glance, outputs: Any, poison: float | None = None) -> Finding:
-        """Whether `outputs` is right for the expectation's inputs; `poison` is what unwritten elements hold."""
+    def check(
+        self, expected: Expectation | Glance, outputs: Any, poison: float | None = None, explained: bool = True
+    ) -> Finding:
+        """Whether `outputs` is right for the expectation's inputs; `poison` is what unwritten elements hold.
+
+        Without `explained`, a refusal names no pattern, and costs no further runs of the reference.
+        """
         fault = compare(expected.native, outputs)
         if fault is not None:
             return Finding(Status.INCORRECT, fault.reason, fault.message)
@@ -113,7 +118,7 @@ class Oracle:
             if finding is not None:
                 return finding
             expected = expectation.expect(self.reference, expected.inputs, expected.seed, self.allow)
-        return checks.full(self.reference, expected, outputs, self._earlier, poison)
+        return checks.full(self.reference, expected, outputs, self._earlier if explained else None, poison)
 
     def _require_steady(self, expected: Expectation) -> None:
         """A number at all, and the same one again."""

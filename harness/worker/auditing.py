@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+import time
+from collections.abc import Iterable
+from typing import Any
 
 from harness.oracle import controls
 from harness.oracle.controls import Tried
@@ -14,8 +17,11 @@ from harness.worker.messages import ControlResult
 Sets = Iterable[tuple[str, Expectation]]
 
 
-def negative(oracle: Oracle, expected: Expectation, other: Expectation, stress: Sets) -> list[ControlResult]:
-    """What became of each wrong answer; one that gets through the drawn inputs is tried on the stress sets."""
+def negative(oracle: Oracle, expected: Expectation, other: Any, stress: Sets) -> list[ControlResult]:
+    """What became of each wrong answer; one that gets through the drawn inputs is tried on the stress sets.
+
+    `other` is the reference's output for other drawn inputs.
+    """
     return _tried(oracle, controls.negative(oracle.reference, other), expected, stress)
 
 
@@ -24,9 +30,14 @@ def positive(oracle: Oracle, expected: Expectation, stress: Sets, compiled: bool
     return _tried(oracle, controls.positive(oracle.reference, compiled), expected, stress)
 
 
-def binding(sets: Iterator[tuple[Stress, Expectation]]) -> Sets:
-    """The stress sets that can refuse a candidate, by name."""
-    return ((stress.name, expected) for stress, expected in sets if stress.binding)
+def binding(sets: Iterable[tuple[Stress, Expectation]], budget_s: float = math.inf) -> Sets:
+    """The stress sets that can refuse a candidate, by name, as far as the time goes."""
+    deadline = time.monotonic() + budget_s
+    for stress, expected in sets:
+        if stress.binding:
+            yield stress.name, expected
+        if time.monotonic() > deadline:
+            return
 
 
 def _tried(oracle: Oracle, some: list[controls.Control], expected: Expectation, stress: Sets) -> list[ControlResult]:

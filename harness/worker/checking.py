@@ -17,7 +17,7 @@ from harness.oracle.oracle import InvalidReference, Oracle
 from harness.oracle.stress import SETS, Stress
 from harness.oracle.verdict import Finding
 from harness.records import Outcome, Status
-from harness.worker import values
+from harness.worker import auditing, values
 from harness.worker.link import Draw, Link, Reading
 from harness.worker.nodes import Opaque, TensorRef
 from harness.worker.reference import Reference
@@ -46,11 +46,32 @@ class Examiner:
             # What becomes of the inputs is then part of the answer, and is held to the same rule.
             self._oracle = Oracle(_WithInputs(reference.model), allow)
             self._expected = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
-        if not self._keep:
-            self._expected = None
         self._kept: list[tuple[Stress, Expectation]] = []
         shuffled = random.sample(SETS, len(SETS))
         self._to_come = self._oracle.stress(list(self._draw.inputs), self._draw.seed, shuffled)
+        # What no candidate could be told from here. A permitted precision is no wrong answer.
+        self.lets_through = self._lets_through(self._expected, () if not allow else ("lower_precision",))
+        if not self._keep:
+            self._expected = None
+
+    def weakness(self) -> str:
+        """Why a candidate of this problem that passes may be wrong all the same, in a sentence; or nothing."""
+        if not self.meaningful:
+            return "the reference's own rounding errors are as large as what its output varies by"
+        names = ", ".join(self.lets_through)
+        return f"known wrong answers pass on this problem: {names}" if names else ""
+
+    def _lets_through(self, expected: Expectation, permitted: tuple[str, ...]) -> list[str]:
+        """Names of the audit's wrong answers that neither drawn nor, as far as the time goes, hard inputs tell."""
+        if not self.meaningful:
+            return []
+        other = self._reference.draw()
+        output = self._oracle.glance(list(other.inputs), other.seed).native
+        sets: auditing.Sets = ()
+        if self._options.stress:
+            sets = auditing.binding(self._stress_sets(), self._options.stress_budget_s)
+        results = auditing.negative(self._oracle, expected, output, sets)
+        return [result.name for result in results if not result.refused_on and result.name not in permitted]
 
     def first_call(self, link: Link, deadline_s: float) -> Finding:
         """One call against the float64 reference. Raises what the runner makes Link raise."""
@@ -60,7 +81,14 @@ class Examiner:
             draw, expected = self._reference.draw(), None
         reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         expected = expected or self._oracle.expect(list(draw.inputs), draw.seed)
-        return self._finding(link, 0, draw, reading.outputs[0], expected)
+        finding = self._finding(link, 0, draw, reading.outputs[0], expected)
+        if finding.passed and reading.aliased and not self._oracle.reference.returns_inputs:
+            message = (
+                f"the output shares memory with input {reading.aliased[0]}, and the reference's does not: "
+                "whoever writes to one changes the other"
+            )
+            return Finding(Status.INCORRECT, "aliases_input", message, evidence={"aliased": list(reading.aliased)})
+        return finding
 
     def burst(self, link: Link, draws: list[Draw], reading: Reading) -> Finding | None:
         """The first refusal among a burst's calls, each compared with the reference's own output on its inputs."""

@@ -95,6 +95,7 @@ class CudaLink(Link):
             outputs=outputs,
             gated=was_gated,
             late_share=snapshot.changed_share(self._stream),
+            aliased=tuple(enqueued.aliased),
         )
         return reading, enqueued.repeat
 

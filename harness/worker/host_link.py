@@ -26,6 +26,7 @@ class HostLink(Link):
             claimed_us=finished.claimed_us,
             outputs=self._outputs(enqueued, len(draws)),
             gated=False,
+            aliased=tuple(enqueued.aliased),
         )
 
     def null_us(self, draws: list[Draw], *, gated: bool = True) -> float:

@@ -186,10 +186,9 @@ class Judge:
         verdict = measurement.measure(
             self._reference, examiners, links, self._plan, self._surroundings, self._timing, self._limits
         )
-        if not examiners["candidate"].meaningful:
-            warnings.append(
-                "weak_problem: the reference's own rounding errors are as large as what its output varies by"
-            )
+        weakness = examiners["candidate"].weakness()
+        if weakness:
+            warnings.append(f"weak_problem: {weakness}")
         if first.allowance:
             warnings.append(f"lower_precision: right only within the error of {first.allowance}, which this run allows")
         evidence = verdict.outcome.evidence | {"oracle": first.evidence, "stress_sets": sets}

@@ -53,7 +53,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     An output leaf is a tensor in shared memory, a scalar, or what is known of a thing that could not be handed over
     (`TensorRef`, `Opaque`). `gated` tells whether the device waited for the judge with everything already enqueued.
-    `late_share` is the share of a random sample of output elements that changed after the clock had stopped.
+    `late_share` is the share of a random sample of output elements that changed after the clock had stopped; `aliased`
+    the positions of inputs that the runner says the output of its first call shares memory with.
     """
 
     judge_us: float
@@ -61,6 +62,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     outputs: list[Any]
     gated: bool
     late_share: float = 0.0
+    aliased: tuple[int, ...] = ()
 
 
 class Link:

@@ -128,6 +128,8 @@ class Enqueued(Message, frozen=True, kw_only=True, tag=True):
     blocks: list[SharedBlock] = []
     # The calls wrote to one buffer, so that only the last output is left: once more, please.
     repeat: bool = False
+    # Of a runner's first call: positions of the input tensors that its output shares memory with.
+    aliased: list[int] = []
 
 
 class Finished(Message, frozen=True, kw_only=True, tag=True):

@@ -95,6 +95,7 @@ class Runner:
         copied, unmatched = self._take_over(request)
         self.forward = dressed(self.model, source.baseline, self.device.device)
         self.device.synchronize()
+        self._aliased: list[int] | None = None
         self.ready = Ready(init_s=time.perf_counter() - started, copied=copied, unmatched=unmatched)
 
     def burst(self, message: Burst | CopyOnly, fds: list[int], channel: Channel) -> None:
@@ -115,13 +116,17 @@ class Runner:
             outputs=outputs,
             blocks=self.device.new_blocks(),
             repeat=self.device.must_repeat(),
+            aliased=self._aliased or [],
         )
         channel.send(enqueued)
         channel.send(Finished(number=message.number, claimed_us=self.device.claimed_us()))
 
     def _call(self, call: Call, inputs: Any) -> Node:
         self.device.seed(call.seed)
-        return self.device.publish(self.forward(*inputs), call.outputs)
+        output = self.forward(*inputs)
+        if self._aliased is None:
+            self._aliased = shared_inputs(values.tensors(output), values.tensors(inputs))
+        return self.device.publish(output, call.outputs)
 
     def _shared(self, ref: TensorRef) -> torch.Tensor:
         return view(self.device.block(ref.block), ref)
@@ -139,3 +144,23 @@ class Runner:
                 else:
                     unmatched.append(name)
         return copied, unmatched
+
+
+def shared_inputs(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[int]:
+    """Positions of the inputs that some output has memory in common with."""
+    spans = [_span(tensor) for tensor in outputs]
+    return [
+        position
+        for position, (first, last) in enumerate(_span(tensor) for tensor in inputs)
+        if any(start < last and first < end for start, end in spans)
+    ]
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """Addresses from a dense tensor's first byte to behind its last; of any other, none."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+        return 0, 0
+    if not tensor.numel():
+        return 0, 0
+    elements = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.data_ptr(), tensor.data_ptr() + elements * tensor.element_size()
