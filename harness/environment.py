@@ -121,6 +121,15 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def available_memory_bytes() -> int:
+    """Host memory that can be had without swapping: the kernel's estimate, which counts what caches would give back."""
+    try:
+        found = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return int(found.group(1)) << 10 if found else os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def describe(devices: list[Device], repository: Path) -> dict[str, object]:
     """The environment as `run.json` keeps it."""
     torch = torch_build()

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from harness.environment import available_memory_bytes
 from harness.oracle.chunks import find_split
 from harness.oracle.float64 import Operation, Widened
 from harness.oracle.formats import Format, jitter, round_to
@@ -41,7 +42,7 @@ class Exact:
 class Reference:
     """A reference module and the ways to run it; every run starts from the same module state and generator state.
 
-    `memory_limit` in bytes replaces the device's free memory in the decision where float64 runs.
+    `memory_limit` in bytes replaces the free memory of the inputs' device in the decision where float64 runs.
     """
 
     def __init__(self, module: nn.Module, memory_limit: int | None = None) -> None:
@@ -209,7 +210,7 @@ class Reference:
             return self.memory_limit
         device = _cuda(inputs)
         if device is None:
-            return float("inf")
+            return available_memory_bytes()
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return torch.cuda.mem_get_info(device)[0] + cached
 

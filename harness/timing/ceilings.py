@@ -240,7 +240,7 @@ def _burn_in(device: torch.device) -> None:
 def _free_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return environment.available_memory_bytes()
 
 
 @contextlib.contextmanager

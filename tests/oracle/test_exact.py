@@ -111,6 +111,11 @@ def test_code_that_refuses_everything_else_is_run_as_it_is():
     assert exact(Of(picky), [torch.randn(4, 8).half()]).precision == "native"
 
 
+def test_on_the_host_the_limit_is_the_memory_that_is_left(monkeypatch):
+    monkeypatch.setattr("harness.oracle.exact.available_memory_bytes", lambda: 16_000)
+    assert exact(Of(lambda x: x.softmax(-1)), [torch.randn(16, 64)]).where == "chunked"
+
+
 @pytest.mark.parametrize("others", [1, 2])
 def test_the_batch_is_cut_where_memory_is_short(others):
     module = Of(lambda x, *w: x.softmax(-1) @ sum(w))
