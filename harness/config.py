@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 import yaml
@@ -49,6 +49,8 @@ class TimingConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_pairs: Annotated[int, msgspec.Meta(ge=4)] = 200
     burst_ms: Positive = 5.0
     max_calls_per_burst: Count = 32
+    # On a card. cold: every call reads its inputs from memory; warm: a burst's inputs fit the L2 and are left there.
+    cache: Literal["cold", "warm"] = "cold"
 
 
 class Check(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

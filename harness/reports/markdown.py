@@ -42,12 +42,26 @@ def _run(manifest: Mapping[str, Any]) -> str:
     facts = {
         "Device": _escape(_device(environment)),
         "Versions": _escape(", ".join(versions)),
+        "Conditions": _escape("; ".join(conditions(manifest.get("config") or {}))),
         "Sandbox": _escape(_plain(environment.get("sandbox"))),
         "Commit": _code(_plain(environment.get("commit"))),
         "Command": _code(shlex.join(command) if isinstance(command, list) else _plain(command)),
         "Run": _escape(f"{started} to {finished or 'now: not finished'}" if started else ""),
     }
     return "\n".join(f"- **{label}**: {value}" for label, value in facts.items() if value)
+
+
+def conditions(config: Mapping[str, Any]) -> list[str]:
+    """What a reader must know of a run's settings before comparing its numbers with another's."""
+    allowed = config.get("allow") or []
+    timing, check = config.get("timing") or {}, config.get("check") or {}
+    told = {
+        f"lower precision allowed: {', '.join(map(str, allowed))}": bool(allowed),
+        "warm inputs": timing.get("cache") == "warm",
+        "no hard inputs": check.get("stress") is False,
+        f"seed {config.get('seed')}": config.get("seed") is not None,
+    }
+    return [text for text, holds in told.items() if holds]
 
 
 def _device(environment: Mapping[str, Any]) -> str:

@@ -34,13 +34,17 @@ FLUSH_FACTOR = 4
 
 
 class CudaLink(Link):
-    """CUDA: the judge's own events around a gate that the runner's stream waits behind, everything enqueued."""
+    """CUDA: the judge's own events around a gate that the runner's stream waits behind, everything enqueued.
+
+    `warm` leaves a burst's inputs in the L2, as far as they fit; otherwise each burst starts with none of them there.
+    """
 
     # How long a runner may take to enqueue a burst behind the closed gate. One that synchronises never does.
     ENQUEUE_S = 2.0
 
-    def __init__(self, channel: Channel, device: torch.device, limits: Limits) -> None:
+    def __init__(self, channel: Channel, device: torch.device, limits: Limits, *, warm: bool) -> None:
         super().__init__(channel, device, limits)
+        self._warm = warm
         self._owned: dict[int, CudaBlock] = {}
         # The runner's memory as the last burst left it. Opened anew for each burst: an allocation that stays open stays
         # taken on the card, and stands in the way of new ones.
@@ -135,10 +139,13 @@ class CudaLink(Link):
     def _open(self, draws: list[Draw], snapshot: Snapshot) -> None:
         """On the judge's stream: inputs, a cold cache, start, gate, wait for the runner, end, a look at outputs."""
         with torch.cuda.stream(self._stream):
-            self._write_inputs(draws)
-            # Writing the inputs left them in the L2; writing several times its size of something else evicts them. It
+            # Writing the inputs leaves them in the L2; writing several times its size of something else evicts them. It
             # also keeps the stream busy while the host enqueues the rest, whose time is then not in the reading.
-            self._flush.zero_()
+            if self._warm:
+                self._flush.zero_()
+            self._write_inputs(draws)
+            if not self._warm:
+                self._flush.zero_()
             self._start.record()
             self._gate.open(self._number, self._stream.cuda_stream)
             self._gate.wait_done(self._number, self._stream.cuda_stream)

@@ -168,7 +168,7 @@ class Judge:
         # Imported where a card is, because cuda-bindings loads the driver.
         from harness.worker.cuda_link import CudaLink
 
-        return CudaLink(channel, self._device, self._limits)
+        return CudaLink(channel, self._device, self._limits, warm=self._timing.cache == "warm")
 
     def _measure(self, candidate: Link, source: CandidateSource) -> Verdict:
         """The verdict on a candidate whose first call was right: hard inputs, then time."""

@@ -39,6 +39,8 @@ LATENCY_CALLS = 9
 HEADROOM = 8
 # Share of the device's free memory that inputs, the judge's copies of them, and outputs may take up.
 MEMORY_SHARE = 0.4
+# Share of the last-level cache that inputs and outputs of a burst may take up, if they are to stay in it.
+WARM_SHARE = 0.5
 # Of each call: the runner's inputs, the judge's own, and as many outputs, for both sides.
 COPIES = 4
 HOST_MEMORY_BYTES = 2 << 30
@@ -77,6 +79,8 @@ def plan(reference: Reference, timing: TimingConfig) -> Plan:
     tensors = values.tensors((trial.draw.inputs, trial.output))
     call_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
     memory_bytes = int(_free_bytes(reference.device) * MEMORY_SHARE) // COPIES
+    if timing.cache == "warm" and reference.device.type == "cuda":
+        memory_bytes = min(memory_bytes, int(cache_bytes(reference.device) * WARM_SHARE))
     longest = bursts.plan(
         trial.seconds * 1e6 / HEADROOM,
         target_us=timing.burst_ms * 1e3,

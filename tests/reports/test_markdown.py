@@ -36,6 +36,14 @@ def test_an_unfinished_run_with_a_bare_manifest_still_reports(records):
     assert head == "# Leaderboard\n\n- **Run**: 2026-11-21T09:00:00Z to now: not finished\n\n"
 
 
+def test_settings_that_change_what_a_number_means_are_said(records):
+    config = {"allow": ["tf32"], "timing": {"cache": "warm"}, "check": {"stress": False}, "seed": 0}
+    page = markdown.leaderboard(records, {"config": config})
+    assert "- **Conditions**: lower precision allowed: tf32; warm inputs; no hard inputs; seed 0\n" in page
+    usual = {"allow": [], "timing": {"cache": "cold"}, "check": {"stress": True}, "seed": None}
+    assert "Conditions" not in markdown.leaderboard(records, {"config": usual})
+
+
 def test_nothing_to_report_is_said():
     assert "No records yet." in markdown.leaderboard([], {})
 
