@@ -122,16 +122,20 @@ class Judge:
         runner = self._link(channel)
 
         def load() -> Verdict | None:
-            runner.prepare(
+            ready = runner.prepare(
                 source, self._request.precision, self._reference.init_args, self._reference.init_seed, self._state
             )
+            self._unmatched = ready.unmatched
             runner.reserve(self._plan.most_calls, self._plan.example.inputs, self._plan.expected)
             return None
 
         def first_call() -> Verdict | None:
             finding = self._examiner(source).first_call(runner, self._limits.first_call_s)
             self._first = finding
-            return None if finding.passed else Verdict(outcome=finding.outcome(), error_ratio=finding.error_ratio)
+            if finding.passed:
+                return None
+            outcome = _with_unmatched(finding.outcome(), self._unmatched)
+            return Verdict(outcome=outcome, error_ratio=finding.error_ratio)
 
         verdict = self._guarded(source, "load", load)
         loaded_s = time.monotonic() - begun
@@ -228,3 +232,15 @@ class Judge:
     def _phase(self, name: str) -> None:
         self._channel.send(Phase(name=name))
         sys.stderr.flush()
+
+
+def _with_unmatched(outcome: Outcome, names: list[str]) -> Outcome:
+    """A wrong answer with the candidate's parameters that are not the reference's: the usual reason is another name."""
+    if not names:
+        return outcome
+    some = ", ".join(name[:60] for name in names[:4]) + (", ..." if len(names) > 4 else "")
+    message = (
+        f"{outcome.message}; {len(names)} of its parameters and buffers have no counterpart of the same name and shape "
+        f"in the reference, and kept their own values: {some}"
+    )
+    return msgspec.structs.replace(outcome, message=message)

@@ -24,6 +24,18 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+LINEAR = """
+import torch
+
+class {name}(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.rand({drawn})
+        self.{layer} = torch.nn.Linear(128, 16)
+
+    def forward(self, x):
+        return self.{layer}(x)
+"""
 CANDIDATE = """
 import torch
 
@@ -38,11 +50,13 @@ def judged(tmp_path):
     """The record of one candidate of a problem of one expression each."""
 
     def run(reference: str, candidate: str, precision: str = "float32"):
+        """Both are expressions of `x`, or whole modules."""
         problem, solution = tmp_path / "problems/toy/one.py", tmp_path / "solutions/toy/one/candidate.py"
         problem.parent.mkdir(parents=True)
         solution.parent.mkdir(parents=True)
-        problem.write_text(PROBLEM.format(expression=reference, precision=precision))
-        solution.write_text(CANDIDATE.format(expression=candidate))
+        whole = PROBLEM.format(expression="x" if "class" in reference else reference, precision=precision)
+        problem.write_text(whole + (reference if "class" in reference else ""))
+        solution.write_text(candidate if "class" in candidate else CANDIDATE.format(expression=candidate))
         config = Config(
             problems=[str(tmp_path / "problems")],
             solutions=[str(tmp_path / "solutions")],
@@ -81,6 +95,14 @@ def test_an_output_that_is_the_input_is_refused_where_the_reference_makes_a_new_
 
 def test_and_passes_where_the_reference_returns_it_too(judged):
     assert judged("x.t()", "x.permute(1, 0)").status is Status.PASSED
+
+
+def test_parameters_of_another_name_are_told_where_the_answer_is_wrong(judged):
+    reference = LINEAR.format(name="Model", layer="proj", drawn=0)
+    record = judged(reference, LINEAR.format(name="ModelNew", layer="dense", drawn=1))
+    assert record.status is Status.INCORRECT
+    assert "2 of its parameters and buffers have no counterpart" in record.message
+    assert record.message.endswith("dense.weight, dense.bias")
 
 
 def test_only_memory_in_common_counts():
