@@ -20,7 +20,9 @@ import torch
 from harness.config import Check, Limits, TimingConfig
 from harness.records import Outcome, Status
 from harness.timing import ceilings
-from harness.timing.card import Card, HostCard, NvmlCard, Watch
+from harness.timing.card import Card, Watch
+from harness.timing.host_card import HostCard
+from harness.timing.nvml_card import NvmlCard
 from harness.timing.sampling import Side
 from harness.worker import faults, measurement
 from harness.worker.checking import Examiner, InvalidReference

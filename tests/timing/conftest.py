@@ -1,0 +1,13 @@
+import pytest
+
+from harness.timing import work
+
+
+@pytest.fixture(params=[True, False], ids=["fake", "real"])
+def of(request):
+    def measure(model, *inputs):
+        estimate = work.of(model, inputs, fake=request.param)
+        assert estimate.notes == ()
+        return estimate.work
+
+    return measure
