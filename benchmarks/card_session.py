@@ -1,10 +1,10 @@
 """Everything that is measured on a card, in parts that each fit a ten-minute lease.
 
-    python benchmarks/card_session.py PART... [--out DIR]     parts: corpus, clock, oracle, compile, seeds, starter, audit
+    python benchmarks/card_session.py PART... [--out DIR]     parts: corpus, clock, oracle, compile, seeds, starter
 
 Each step has a limit of its own and a log in DIR; a step that fails or runs out of time does not keep the next from
-running. The table at the end gives each step's exit code, its seconds and its last line, which is where the benchmarks of
-this folder put their result.
+running. The table at the end gives each step's exit code, its seconds and its last line, which is where the benchmarks
+of this folder put their result.
 """
 
 from __future__ import annotations
