@@ -63,13 +63,15 @@ class Check(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Deadlines in seconds, after which a candidate is `timeout`."""
+    """Deadlines in seconds, after which a candidate is `timeout`, and memory, above which it is `out_of_memory`."""
 
     load_s: Positive = 120.0
     first_call_s: Positive = 120.0
     call_s: Positive = 30.0
     # The whole evaluation of one candidate, compile excluded.
     total_s: Positive = 600.0
+    # Host memory of one build or candidate, in units of 10^9 bytes; 0 means four fifths of what is free at the start.
+    host_memory_gb: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
 class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,6 +94,8 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # Inputs are drawn from secret seeds, new for each run; an integer replays a run.
     seed: int | None = None
     out: str = ""
+    # What builds and candidates are confined by: what this machine has (auto), all of it or no run (require), nothing.
+    sandbox: Literal["auto", "require", "off"] = "auto"
     # Lower precisions that candidates may use without being refused: tf32, bf16, fp16.
     allow: list[str] = msgspec.field(default_factory=list)
     build: Build = Build()

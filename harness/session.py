@@ -22,6 +22,8 @@ from harness.records import SCHEMA_VERSION, Record
 from harness.reports import terminal, write
 from harness.store import journal, run_directory
 from harness.store.journal import Journal
+from harness.worker import sandbox_probe
+from harness.worker.sandbox_probe import Found
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -43,10 +45,11 @@ def run(
     """
     devices = environment.choose_devices(config.device)
     todo = plan(config, devices)
+    found = sandbox_probe.chosen(config.sandbox)
     with Journal(out / run_directory.JOURNAL) as book:
         if fresh:
             book.clear()
-        manifest = _manifest(config, devices, command)
+        manifest = _manifest(config, devices, command, found)
         run_directory.write_manifest(out, manifest)
         finished = book.finished()
         waiting = [job for job in todo.jobs if job.key not in finished]
@@ -81,12 +84,13 @@ def _surroundings(devices: list[Device]) -> dict[str, str]:
     return {"device": devices[0].name, "torch": torch.version, "cuda": torch.cuda, "driver": environment.gpus()[1]}
 
 
-def _manifest(config: Config, devices: list[Device], command: list[str]) -> dict[str, Any]:
+def _manifest(config: Config, devices: list[Device], command: list[str], found: Found) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "command": _without_places(" ".join(command)),
         "config": _without_places(msgspec.to_builtins(config)),
-        "environment": environment.describe(devices, REPOSITORY) | {"sandbox": "own process and session, no sandbox"},
+        "environment": environment.describe(devices, REPOSITORY)
+        | {"sandbox": list(found.layers), "sandbox_missing": _without_places(found.missing)},
         "started_at": _now(),
         "finished_at": None,
     }

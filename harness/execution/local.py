@@ -17,7 +17,9 @@ from harness.config import Config
 from harness.environment import Device, cores
 from harness.execution.executor import ReportPhase
 from harness.records import Outcome, Record, Status
+from harness.worker import sandbox_probe
 from harness.worker.builds import BuildResult, build, needs_build
+from harness.worker.memory_watch import memory
 from harness.worker.processes import Nursery, ZygoteLost
 from harness.worker.supervisor import Supervisor
 
@@ -38,7 +40,9 @@ class LocalExecutor:
             return
         self._logs.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix="assay-build-"))
-        nursery = Nursery()
+        # Another user, as a sandboxed build is, must be able to pass through.
+        scratch.chmod(0o711)
+        nursery = self._nursery(jobs)
         builders = ThreadPoolExecutor(self._build_slots(), thread_name_prefix="build")
         done: queue.Queue[Record | BaseException] = queue.Queue()
         stop = threading.Event()
@@ -58,6 +62,14 @@ class LocalExecutor:
             builders.shutdown(wait=False, cancel_futures=True)
             nursery.close()
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _nursery(self, jobs: list[Job]) -> Nursery:
+        """The forking parent, whose untrusted children find neither results nor other candidates' sources."""
+        private = {self._logs.parent}
+        for job in jobs:
+            private |= {job.problem.path.parent, job.candidate.path.parent}
+        limit = self._config.limits.host_memory_gb * 1e9 or 0.8 * memory()[1]
+        return Nursery(sandbox_probe.chosen(self._config.sandbox).layers, private, int(limit))
 
     def _build_slots(self) -> int:
         return self._config.build.slots or max(1, cores() // 2)

@@ -11,7 +11,7 @@ import msgspec
 from harness.catalog.jobs import Job
 from harness.environment import Device, why_no_cuda
 from harness.records import Outcome, Status
-from harness.worker import faults
+from harness.worker import faults, sandbox_view
 from harness.worker.messages import (
     Build,
     BuildFailed,
@@ -51,7 +51,12 @@ def build(job: Job, nursery: Nursery, device: Device, folder: Path, log: Path, t
         # Hopper's own instructions (wgmma, setmaxnreg) exist only in the architecture-specific target.
         suffix = "a" if device.capability.startswith("9.") else ""
         environment["TORCH_CUDA_ARCH_LIST"] = device.capability + suffix
-    child = nursery.start("builder", FromBuilder, log, environment, folder)
+    # The problem, because a candidate that compiles in its constructor is given the problem's init arguments.
+    readable = [
+        *sandbox_view.own_files(job.candidate.path.resolve()),
+        *sandbox_view.own_files(job.problem.path.resolve()),
+    ]
+    child = nursery.start("builder", FromBuilder, log, environment, folder, readable=readable)
     try:
         request = Build(
             candidate=str(job.candidate.path.resolve()),
@@ -70,7 +75,7 @@ def build(job: Job, nursery: Nursery, device: Device, folder: Path, log: Path, t
         message = f"the build process broke the protocol: {error}"
         result = BuildResult(fault=Outcome(status=Status.REJECTED, reason="protocol", message=message))
     except PeerGone:
-        died = faults.death(child.wait(2.0), "its build")
+        died = faults.death(child.wait(2.0), "its build", child.cause)
         result = BuildResult(fault=msgspec.structs.replace(died, evidence={"log_tail": child.log_tail()}))
     finally:
         child.kill()

@@ -18,6 +18,13 @@ NO_CUDA = re.compile(
 OUT_OF_MEMORY = re.compile(
     r"out of memory|can't allocate memory|Cannot allocate memory|DefaultCPUAllocator: not enough", re.I
 )
+RESOURCE_LIMITS = {
+    "[Errno 11] Resource temporarily unavailable": "processes",
+    "can't start new thread": "processes",
+    "[Errno 24] Too many open files": "open_files",
+    "[Errno 27] File too large": "file_size",
+    "[Errno 28] No space left on device": "disk_full",
+}
 DEVICE_FAULTS = (
     ("illegal memory access", "illegal_address"),
     ("CUDA_ERROR_ILLEGAL_ADDRESS", "illegal_address"),
@@ -67,6 +74,10 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
     if exception in ("OutOfMemoryError", "MemoryError") or OUT_OF_MEMORY.search(text):
         message = f"{where} ran out of memory: {first}"
         return Outcome(status=Status.OUT_OF_MEMORY, reason="out_of_memory", message=message, evidence=evidence)
+    for words, reason in RESOURCE_LIMITS.items():
+        if words in text:
+            message = f"{where} met a limit of the sandbox: {first}"
+            return Outcome(status=Status.RESOURCE_LIMIT, reason=reason, message=message, evidence=evidence)
     if exception == "NotImplementedError":
         message = f"{where} says that it does not take this case: {first}"
         return Outcome(status=Status.UNSUPPORTED, reason="not_implemented", message=message, evidence=evidence)
@@ -86,10 +97,13 @@ def of_problem(error: Exception, path: Path, why_no_cuda: str) -> Outcome:
     return Outcome(status=Status.INVALID_REFERENCE, reason=found.reason, message=found.message, evidence=found.evidence)
 
 
-def death(exit_code: int | None, phase: str) -> Outcome:
-    """The outcome of a runner that went away by itself."""
+def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
+    """The outcome of a runner that went away by itself, or was killed for a `cause` of the zygote's."""
     import signal
 
+    if cause:
+        message = f"the process took more host memory than limits.host_memory_gb allows, in {phase}"
+        return Outcome(status=Status.OUT_OF_MEMORY, reason=cause, message=message)
     if exit_code is not None and exit_code < 0:
         try:
             name = signal.Signals(-exit_code).name

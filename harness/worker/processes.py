@@ -9,16 +9,31 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from harness.worker import sandbox_view
 from harness.worker.messages import Channel, pair
+from harness.worker.sandbox import Confinement
 from harness.worker.zygote import Exited, Kill, Spawn, Spawned
 
 MAX_LOG_BYTES = 1 << 20
+# What our processes inherit of the user's environment. What else is there, keys and tokens among it, would lie in the
+# memory of every process that the forking parent forks.
+KEPT_VARIABLES = (
+    *("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CC", "CXX"),
+    *("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "TORCH_CUDA_ARCH_LIST"),
+    *("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_PROC_BIND", "OMP_PLACES", "MKL_NUM_THREADS", "MAX_JOBS"),
+)
+# What our own ones also know: where the measured rates of this machine are kept.
+TRUSTED_VARIABLES = ("HOME", "XDG_CACHE_HOME")
 START_TIMEOUT_S = 120.0
+UNTRUSTED = ("builder", "runner")
+# The user of a sandboxed process has no name of its own, and some libraries ask.
+UNTRUSTED_ENVIRONMENT = {"USER": "candidate", "LOGNAME": "candidate"}
 
 
 class ZygoteLost(Exception):
@@ -38,6 +53,8 @@ class Child:
         self._started = threading.Event()
         self._ended = threading.Event()
         self._drained = threading.Event()
+        # Why the zygote killed it, if it did: "host_memory".
+        self.cause = ""
 
     def take_channel(self) -> socket.socket:
         """Our end of the channel, for handing on to another process."""
@@ -65,17 +82,25 @@ class Child:
 
 
 class Nursery:
-    """Owns the zygote process. Usable from several threads."""
+    """Owns the zygote process. Usable from several threads.
 
-    def __init__(self) -> None:
+    Builders and runners are held to the sandbox's `layers`; `private` folders, and the repository, are closed to them.
+    """
+
+    def __init__(self, layers: Sequence[str] = (), private: Iterable[Path] = (), memory_bytes: int = 0) -> None:
+        self._layers = tuple(layers)
+        self._readable = tuple(sandbox_view.common(private)) if layers else ()
+        self._essential = tuple(sandbox_view.essential()) if layers else ()
+        self._memory_bytes = memory_bytes
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         repository = str(Path(__file__).resolve().parents[2])
         path = os.pathsep.join(part for part in (repository, os.environ.get("PYTHONPATH")) if part)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "harness.worker.zygote", str(theirs.fileno())],
+            # -P: the folder that the user happens to be in is no place for modules.
+            [sys.executable, "-P", "-m", "harness.worker.zygote", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             # Idle OpenMP threads otherwise spin for milliseconds, on the cores that the other side is timed on.
-            env={"OMP_WAIT_POLICY": "PASSIVE"} | os.environ | {"PYTHONPATH": path},
+            env={"OMP_WAIT_POLICY": "PASSIVE"} | _kept(KEPT_VARIABLES) | {"PYTHONPATH": path},
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
@@ -87,16 +112,36 @@ class Nursery:
         threading.Thread(target=self._listen, name="nursery", daemon=True).start()
 
     def start(
-        self, role: str, inbound: Any, log: Path, environment: dict[str, str] | None = None, folder: Path | None = None
+        self,
+        role: str,
+        inbound: Any,
+        log: Path,
+        environment: dict[str, str] | None = None,
+        folder: Path | None = None,
+        *,
+        readable: Iterable[str] = (),
+        gpu: bool = False,
     ) -> Child:
-        """Fork a child in `role`; raises ZygoteLost."""
+        """Fork a child in `role`; raises ZygoteLost.
+
+        An untrusted one may write to `folder` only, read the `readable` files and folders beside the system, and use
+        the cards where `gpu` says so.
+        """
         mine, its = pair()
         read_end, write_end = os.pipe()
         with self._lock:
             self._serial += 1
             child = Child(self, self._serial, Channel(mine, inbound), log)
             self._children[self._serial] = child
-        request = Spawn(id=child._identity, role=role, environment=environment or {}, folder=str(folder or ""))
+        untrusted = role in UNTRUSTED
+        request = Spawn(
+            id=child._identity,
+            role=role,
+            environment=(UNTRUSTED_ENVIRONMENT if untrusted else _kept(TRUSTED_VARIABLES)) | (environment or {}),
+            folder=str(folder or ""),
+            confinement=self._confinement(folder, readable, gpu) if untrusted and self._layers else None,
+            memory_bytes=self._memory_bytes if untrusted else 0,
+        )
         try:
             socket.send_fds(self._control, [msgspec.json.encode(request)], [its.fileno(), write_end])
         except OSError as error:
@@ -111,6 +156,15 @@ class Nursery:
             child.channel.close()
             raise ZygoteLost("the forking parent did not answer")
         return child
+
+    def _confinement(self, folder: Path | None, readable: Iterable[str], gpu: bool) -> Confinement:
+        return Confinement(
+            layers=self._layers,
+            folder=str(folder or ""),
+            readable=self._readable,
+            essential=(*self._essential, *readable),
+            gpu=gpu,
+        )
 
     def kill(self, identity: int) -> None:
         try:
@@ -150,7 +204,7 @@ class Nursery:
                 child.pid = message.pid
                 child._started.set()
             else:
-                child._exit_code = message.code
+                child._exit_code, child.cause = message.code, message.cause
                 child._ended.set()
                 with self._lock:
                     self._children.pop(message.id, None)
@@ -164,6 +218,10 @@ class Nursery:
             child._exit_code = -signal.SIGKILL
             child._started.set()
             child._ended.set()
+
+
+def _kept(names: Iterable[str]) -> dict[str, str]:
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _pump(source: int, log: Path, drained: threading.Event) -> None:

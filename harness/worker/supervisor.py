@@ -22,7 +22,7 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, why_no_cuda
 from harness.records import Outcome, Record, Status
-from harness.worker import faults
+from harness.worker import faults, sandbox_view
 from harness.worker.builds import BuildResult
 from harness.worker.messages import (
     CandidateSource,
@@ -42,8 +42,6 @@ from harness.worker.processes import Child, Nursery
 Answer = TypeVar("Answer", Opened, Verdict)
 
 ENTRIES = ("ModelNew", "Model")
-# What a runner inherits of the user's environment; everything else stays outside.
-KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "LANG", "OMP_NUM_THREADS")
 
 
 class JudgeLost(Exception):
@@ -80,6 +78,8 @@ class Supervisor:
         self._report_phase = report_phase
         self._group: Group | None = None
         self._scratch = Path(tempfile.mkdtemp(prefix="assay-run-"))
+        # Another user, as a sandboxed runner is, must be able to pass through to its own folder.
+        self._scratch.chmod(0o711)
 
     def close(self) -> None:
         self._end_group()
@@ -107,7 +107,9 @@ class Supervisor:
         if group.fault is not None:
             return Verdict(outcome=group.fault)
         log = self._logs / f"{_file_name(job)}.log"
-        runner, its_end = self._start_runner(log)
+        runner, its_end = self._start_runner(
+            log, job.problem.path if job.candidate.baseline else job.candidate.path, build
+        )
         if job.candidate.baseline:
             source = _reference(job, job.candidate.baseline)
         else:
@@ -146,7 +148,8 @@ class Supervisor:
         self._end_group()
         self._report_phase(job, "starting judge")
         judge = self._nursery.start("judge", FromJudge, self._judge_log(job))
-        baseline, its_end = self._start_runner(self._logs / f"{_group_name(job)}.baseline.log")
+        baseline_log = self._logs / f"{_group_name(job)}.baseline.log"
+        baseline, its_end = self._start_runner(baseline_log, job.problem.path, BuildResult())
         request = Open(
             problem=_reference(job, "eager"),
             baseline=_reference(job, self._config.baseline),
@@ -172,16 +175,19 @@ class Supervisor:
             its_end.close()
         fault = opened.fault
         if opened.runner == "gone" and fault is not None:
-            died = faults.death(baseline.wait(2.0), "the baseline's first call")
+            died = faults.death(baseline.wait(2.0), "the baseline's first call", baseline.cause)
             fault = Outcome(status=Status.INVALID_REFERENCE, reason="baseline", message=died.message)
         self._group.fault = fault
         return self._group
 
-    def _start_runner(self, log: Path) -> tuple[Child, socket.socket]:
-        """A fresh runner, and the end of its channel that the judge is to have."""
+    def _start_runner(self, log: Path, source: Path, build: BuildResult) -> tuple[Child, socket.socket]:
+        """A fresh runner for one source and its libraries, and the end of its channel that the judge is to have."""
         folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self._scratch))
         environment = {"HOME": str(folder), "TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
-        child = self._nursery.start("runner", FromRunner, log, environment, folder)
+        libraries = {str(Path(library).parent) for library in build.libraries.values()}
+        readable = [*sandbox_view.own_files(source.resolve()), *libraries]
+        gpu = self._device.kind == "cuda"
+        child = self._nursery.start("runner", FromRunner, log, environment, folder, readable=readable, gpu=gpu)
         return child, child.take_channel()
 
     def _await(self, job: Job, judge: Child, kind: type[Answer], timeout_s: float) -> Answer:
@@ -249,7 +255,7 @@ def _reference(job: Job, baseline: str) -> CandidateSource:
 
 
 def _cause_of_death(exit_code: int | None, outcome: Outcome, runner: Child) -> Outcome:
-    found = faults.death(exit_code, outcome.message.removeprefix("the process went away in "))
+    found = faults.death(exit_code, outcome.message.removeprefix("the process went away in "), runner.cause)
     return msgspec.structs.replace(found, evidence={"exit_code": exit_code, "log_tail": runner.log_tail()})
 
 

@@ -8,7 +8,6 @@ child leaves behind and kills that too, and dies with its session.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
@@ -18,8 +17,12 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-PR_SET_PDEATHSIG = 1
+from harness.worker import memory_watch, sandbox
+from harness.worker.sandbox import Confinement
+from harness.worker.sandbox_calls import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+
 PR_SET_CHILD_SUBREAPER = 36
+WATCH_S = 0.25
 
 
 class Spawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -29,6 +32,10 @@ class Spawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     role: str
     environment: dict[str, str] = {}
     folder: str = ""
+    # What an untrusted child is held to; None for our own code, and where the sandbox is off.
+    confinement: Confinement | None = None
+    # Host memory after which it is killed; 0 for no limit.
+    memory_bytes: int = 0
 
 
 class Kill(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -41,16 +48,18 @@ class Spawned(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """`code` as os.waitstatus_to_exitcode gives it: negative for a signal."""
+    """`code` as os.waitstatus_to_exitcode gives it: negative for a signal. `cause`: why it was killed, if by us."""
 
     id: int
     code: int
+    cause: str = ""
 
 
 def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> None:
     """Serve the session until it closes the control socket (each request is one packet), then kill every child."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # Nobody of the same user looks into this process, or into a judge, which inherits it.
+    prctl(PR_SET_DUMPABLE, 0)
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
@@ -58,12 +67,18 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
     # Ctrl-C reaches the whole foreground group; the session decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     children: dict[int, int] = {}  # pid -> id
+    watched: dict[int, int] = {}  # pid -> bytes
+    causes: dict[int, str] = {}  # pid -> why it was killed
     decoder = msgspec.json.Decoder(Spawn | Kill)
     while True:
-        ready, _, _ = select.select([control.fileno(), wake_read], [], [])
+        ready, _, _ = select.select([control.fileno(), wake_read], [], [], WATCH_S if watched else None)
+        for pid in memory_watch.too_large(watched):
+            causes[pid] = memory_watch.CAUSE
+            _kill(pid)
         if wake_read in ready:
             os.read(wake_read, 4096)
-            _reap(control, children)
+            _reap(control, children, causes)
+            watched = {pid: limit for pid, limit in watched.items() if pid in children}
         if control.fileno() not in ready:
             continue
         data, fds, _, _ = socket.recv_fds(control, 65536, 2)
@@ -78,37 +93,35 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
             continue
         pid = os.fork()
         if pid == 0:
-            _become(request, fds, roles, (control.fileno(), wake_read, wake_write), libc)
+            _become(request, fds, roles)
         children[pid] = request.id
+        if request.memory_bytes:
+            watched[pid] = request.memory_bytes
         for fd in fds:
             os.close(fd)
         control.send(msgspec.json.encode(Spawned(id=request.id, pid=pid)))
 
 
-def _become(
-    request: Spawn,
-    fds: list[int],
-    roles: dict[str, Callable[[int], None]],
-    inherited: tuple[int, ...],
-    libc: ctypes.CDLL,
-) -> None:
+def _become(request: Spawn, fds: list[int], roles: dict[str, Callable[[int], None]]) -> None:
     """Turn the forked child into its role; never returns."""
     code = 70
     try:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        for fd in inherited:
-            os.close(fd)
         channel, output = fds
         os.dup2(output, 1)
         os.dup2(output, 2)
-        os.close(output)
+        # Between the standard ones and the channel, and behind it.
+        os.closerange(3, channel)
+        os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))
         os.environ.update(request.environment)
         if request.folder:
             os.chdir(request.folder)
+        if request.confinement is not None:
+            sandbox.enter(request.confinement)
         roles[request.role](channel)
         code = 0
     except SystemExit as error:
@@ -123,7 +136,7 @@ def _become(
         os._exit(code)
 
 
-def _reap(control: socket.socket, children: dict[int, int]) -> None:
+def _reap(control: socket.socket, children: dict[int, int], causes: dict[int, str]) -> None:
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -136,7 +149,7 @@ def _reap(control: socket.socket, children: dict[int, int]) -> None:
         # The group may outlive its leader.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
-        message = Exited(id=children.pop(pid), code=os.waitstatus_to_exitcode(status))
+        message = Exited(id=children.pop(pid), code=os.waitstatus_to_exitcode(status), cause=causes.pop(pid, ""))
         with contextlib.suppress(OSError):
             control.send(msgspec.json.encode(message))
         _kill_strays(children)
@@ -178,7 +191,7 @@ def main() -> None:
     # One thread only while forking: numpy's BLAS would start a pool on import.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     sys.dont_write_bytecode = True
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     control = socket.socket(fileno=int(sys.argv[1]))
     with _no_device_touched():
         from harness.worker import auditor, builder, judge, runner

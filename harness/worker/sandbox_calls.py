@@ -1,0 +1,37 @@
+"""System calls that Python has no function for, with errors as OSError."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_NO_NEW_PRIVS = 38
+
+
+def checked(result: int, call: str) -> int:
+    """`result`, or OSError named after the call where it is negative."""
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{call}: {os.strerror(number)}")
+    return result
+
+
+def prctl(option: int, value: int) -> None:
+    """Set a property of this process. Raises OSError."""
+    checked(libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
+
+
+def unshare(flags: int, name: str) -> None:
+    """Leave the parent's namespaces. Raises OSError."""
+    checked(libc.unshare(flags), f"unshare {name}")
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    """Raises OSError."""
+    words = (source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
+    checked(libc.mount(*words), f"mount {kind or 'bind'} on {target}")

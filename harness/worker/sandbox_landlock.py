@@ -1,0 +1,71 @@
+"""Landlock: which files a process may see and touch, whom it may signal, which sockets it may reach. Linux 5.13 and up.
+
+Rules name a file or everything below a folder; what no rule names is denied, for good and for all descendants.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import struct
+from collections.abc import Iterable
+
+from harness.worker.sandbox_calls import checked, libc
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+RULE_PATH_BENEATH = 1
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
+TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
+# Number of file rights that each version of the interface knows, from version 1 on.
+FILE_RIGHTS = (13, 14, 15, 15, 16)
+OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+NET_BIND_AND_CONNECT = 0b11
+SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
+
+READ = EXECUTE | READ_FILE | READ_DIR
+READ_WRITE = READ | WRITE_FILE | TRUNCATE
+DEVICE = READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV
+EVERYTHING = (1 << 16) - 1 & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
+
+
+def abi() -> int:
+    """The version of the kernel's interface. Raises OSError where there is none."""
+    return checked(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1), "landlock_create_ruleset")
+
+
+def prepare(rules: Iterable[tuple[str, int]]) -> int:
+    """A ruleset of (path, rights) as a descriptor; paths that do not exist are left out. Raises OSError."""
+    version = abi()
+    handled = (1 << FILE_RIGHTS[min(version, len(FILE_RIGHTS)) - 1]) - 1
+    fields = [handled]
+    if version >= 4:
+        fields.append(NET_BIND_AND_CONNECT)
+    if version >= 6:
+        fields.append(SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS)
+    attributes = struct.pack(f"={len(fields)}Q", *fields)
+    ruleset = checked(
+        libc.syscall(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0), "landlock_create_ruleset"
+    )
+    for path, rights in rules:
+        try:
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue
+        allowed = rights & handled
+        if not stat.S_ISDIR(os.fstat(place).st_mode):
+            allowed &= OF_FILES
+        rule = struct.pack("=Qi", allowed, place)
+        try:
+            checked(libc.syscall(ADD_RULE, ruleset, RULE_PATH_BENEATH, rule, 0), f"landlock_add_rule {path}")
+        finally:
+            os.close(place)
+    return ruleset
+
+
+def restrict(ruleset: int) -> None:
+    """Put the ruleset in force for this thread and its descendants; needs no_new_privs. Raises OSError."""
+    checked(libc.syscall(RESTRICT_SELF, ruleset, 0), "landlock_restrict_self")
+    os.close(ruleset)

@@ -1,0 +1,73 @@
+"""Namespaces: no network, no host name, and a file system in which shared memory is private and locked folders open."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Set
+from pathlib import Path
+
+from harness.worker.sandbox_calls import mount, unshare
+
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWNET = 0x00020000, 0x04000000, 0x40000000
+MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x40000
+# CUDA and multiprocessing keep small things there; a candidate's data has its own folder.
+SHM_BYTES = 1 << 30
+
+
+def leave() -> None:
+    """Enter a network without interfaces, a host name of one's own, and a private view of mounts. Raises OSError."""
+    unshare(CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWNS, "net, uts, mnt")
+    mount("none", "/", "", MS_REC | MS_PRIVATE)
+    mount("assay", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={SHM_BYTES}")
+
+
+def open_locked(paths: Set[str]) -> None:
+    """Make `paths` reachable for a user who may not pass through /root, say; needs a private view of mounts.
+
+    The topmost locked folder is covered by an empty one, into which only these paths are bound. Raises OSError.
+    """
+    # What lies below another one comes with it.
+    roots = [path for path in paths if not any(str(above) in paths for above in Path(path).parents)]
+    tops = {path: locked_folder(path) for path in roots}
+    # Opened before anything is covered; the bind mounts then refer to what was there.
+    places = {
+        path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path, top in tops.items() if top and os.path.exists(path)
+    }
+    try:
+        for top in sorted({top for path in places if (top := tops[path])}):
+            mount("assay", top, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")
+        for path in sorted(places):
+            if stat.S_ISDIR(os.fstat(places[path]).st_mode):
+                os.makedirs(path, 0o755, exist_ok=True)
+            else:
+                os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+                Path(path).touch()
+            mount(f"/proc/self/fd/{places[path]}", path, "", MS_BIND | MS_REC)
+    finally:
+        for place in places.values():
+            os.close(place)
+
+
+def locked_folder(path: str) -> str | None:
+    """The topmost folder above `path` that other users may not pass through; None where they can reach it."""
+    for folder in reversed(Path(path).parents):
+        try:
+            if not folder.stat().st_mode & stat.S_IXOTH:
+                return str(folder)
+        except OSError:
+            return None
+    return None
+
+
+def unreadable(paths: Iterable[str]) -> str:
+    """The first of these files and folders that other users may not read, or an empty string."""
+    for path in paths:
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:
+            continue
+        needed = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(mode) else 0)
+        if mode & needed != needed:
+            return path
+    return ""

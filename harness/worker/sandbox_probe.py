@@ -1,0 +1,119 @@
+"""Which layers of the sandbox this machine has, found out once by a process that tries them all on itself. No torch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from harness.errors import UsageError
+from harness.worker import sandbox, sandbox_view
+from harness.worker.sandbox import LAYERS, Confinement
+from harness.worker.sandbox_calls import unshare
+from harness.worker.sandbox_identity import CLONE_NEWUSER
+
+MENDS = {
+    "user": "run as root, or allow unprivileged user namespaces (user.max_user_namespaces > 0, no AppArmor ban)",
+    "namespaces": "run as root with CAP_SYS_ADMIN (docker: --cap-add SYS_ADMIN), or allow unprivileged user namespaces",
+    "landlock": "boot Linux 5.13 or newer with landlock among its lsm= modules",
+    "seccomp": "allow the seccomp system call; x86_64 and aarch64 are supported",
+    "limits": "allow setrlimit and writing to /proc/self",
+}
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The layers in force on this machine, and why each of the others is not."""
+
+    layers: tuple[str, ...]
+    missing: dict[str, str] = {}
+
+
+@cache
+def probe() -> Found:
+    """Try every layer in a process that ends with it."""
+    with tempfile.TemporaryDirectory(prefix="assay-probe-") as place:
+        os.chmod(place, 0o755)
+        (Path(place) / "own").mkdir()
+        (Path(place) / "other").write_text("not for the probe")
+        (Path(place) / "other").chmod(0o644)
+        command = [sys.executable, "-P", "-m", "harness.worker.sandbox_probe", place]
+        path = os.pathsep.join([str(sandbox_view.REPOSITORY), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        result = subprocess.run(
+            command,
+            env=os.environ | {"PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60.0,
+            check=False,
+        )
+    if result.returncode:
+        why = f"the probe ended with {result.returncode}: {result.stderr.strip().rpartition(chr(10))[2][:300]}"
+        return Found(layers=(), missing=dict.fromkeys(LAYERS, why))
+    missing = msgspec.json.decode(result.stdout, type=dict[str, str])
+    return Found(layers=tuple(name for name in LAYERS if name not in missing), missing=missing)
+
+
+def chosen(mode: str) -> Found:
+    """The layers of a run under `sandbox: auto`, `require` or `off`.
+
+    Raises UsageError where all are required and one is missing.
+    """
+    if mode == "off":
+        return Found(layers=(), missing=dict.fromkeys(LAYERS, "switched off"))
+    found = probe()
+    if mode == "require" and found.missing:
+        layer, why = next(iter(found.missing.items()))
+        raise UsageError(f"sandbox: require: the layer '{layer}' is missing ({why}); {MENDS[layer]}")
+    return found
+
+
+def main(place: Path) -> None:
+    """Entry of the probe: `python -m harness.worker.sandbox_probe FOLDER`; prints layer -> why it is missing."""
+    folder = place / "own"
+    readable = tuple(sandbox_view.common([]))
+    confinement = Confinement(
+        layers=tuple(LAYERS), folder=str(folder), readable=readable, essential=tuple(sandbox_view.essential())
+    )
+    failures = sandbox.attempt(confinement)
+    for layer, succeeds in escapes(place / "other").items():
+        if layer not in failures and succeeds():
+            failures[layer] = "the kernel accepts the rules but does not enforce them"
+    sys.stdout.buffer.write(msgspec.json.encode(failures))
+
+
+def escapes(other: Path) -> dict[str, Callable[[], bool]]:
+    """For each layer, whether something is still possible that it rules out."""
+    grown = other.parent / "own" / "grown"
+    return {
+        "user": lambda: os.geteuid() == 0,
+        "namespaces": lambda: len(Path("/proc/self/net/dev").read_text().splitlines()) > 3,
+        "landlock": lambda: _succeeds(other.read_text),
+        "seccomp": lambda: _succeeds(lambda: unshare(CLONE_NEWUSER, "user")),
+        "limits": lambda: _succeeds(lambda: _grow(grown)),
+    }
+
+
+def _grow(file: Path) -> None:
+    file.touch()
+    os.truncate(file, sandbox.FILE_BYTES + 1)
+
+
+def _succeeds(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    signal.alarm(30)
+    main(Path(sys.argv[1]))

@@ -1,0 +1,200 @@
+"""Seccomp: a filter over system calls, assembled here. Refused ones fail as if the kernel did not permit them.
+
+It takes away what namespaces and Landlock leave: looking into other processes, kernel interfaces with a history of
+holes, new namespaces, and sockets other than the local ones that CUDA opens for itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+
+from harness.worker.sandbox_calls import PR_SET_PDEATHSIG, checked, libc
+
+SECCOMP_SET_MODE_FILTER = 1
+# Without it, kernels before 5.16 slow the process down against speculation, which would be timed.
+SECCOMP_FILTER_FLAG_SPEC_ALLOW = 4
+
+ALLOW, ERRNO, KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
+LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+# Offsets into struct seccomp_data; the low half of an argument, which is all that the arguments below use.
+NUMBER, ARCHITECTURE = 0, 4
+
+
+class _Machine:
+    """An instruction set: its audit number, and its numbers for system calls."""
+
+    def __init__(self, audit: int, numbers: dict[str, int]) -> None:
+        self.audit = audit
+        self.numbers = numbers
+
+
+# Numbers from 424 on are the same everywhere.
+COMMON = {
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+    "open_tree": 428,
+    "move_mount": 429,
+    "fsopen": 430,
+    "fsconfig": 431,
+    "fsmount": 432,
+    "fspick": 433,
+    "clone3": 435,
+    "pidfd_getfd": 438,
+    "process_madvise": 440,
+    "mount_setattr": 442,
+    "quotactl_fd": 443,
+}
+X86_64 = {
+    "shmget": 29,
+    "socket": 41,
+    "connect": 42,
+    "clone": 56,
+    "semget": 64,
+    "msgget": 68,
+    "ptrace": 101,
+    "syslog": 103,
+    "pivot_root": 155,
+    "prctl": 157,
+    "chroot": 161,
+    "acct": 163,
+    "settimeofday": 164,
+    "mount": 165,
+    "umount2": 166,
+    "swapon": 167,
+    "swapoff": 168,
+    "reboot": 169,
+    "sethostname": 170,
+    "setdomainname": 171,
+    "iopl": 172,
+    "ioperm": 173,
+    "init_module": 175,
+    "delete_module": 176,
+    "quotactl": 179,
+    "clock_settime": 227,
+    "mq_open": 240,
+    "kexec_load": 246,
+    "add_key": 248,
+    "request_key": 249,
+    "keyctl": 250,
+    "unshare": 272,
+    "perf_event_open": 298,
+    "fanotify_init": 300,
+    "name_to_handle_at": 303,
+    "open_by_handle_at": 304,
+    "setns": 308,
+    "process_vm_readv": 310,
+    "process_vm_writev": 311,
+    "kcmp": 312,
+    "finit_module": 313,
+    "kexec_file_load": 320,
+    "bpf": 321,
+    "userfaultfd": 323,
+}
+AARCH64 = {
+    "umount2": 39,
+    "mount": 40,
+    "pivot_root": 41,
+    "chroot": 51,
+    "quotactl": 60,
+    "acct": 89,
+    "unshare": 97,
+    "kexec_load": 104,
+    "init_module": 105,
+    "delete_module": 106,
+    "clock_settime": 112,
+    "syslog": 116,
+    "ptrace": 117,
+    "reboot": 142,
+    "sethostname": 161,
+    "setdomainname": 162,
+    "prctl": 167,
+    "settimeofday": 170,
+    "mq_open": 180,
+    "msgget": 186,
+    "semget": 190,
+    "shmget": 194,
+    "socket": 198,
+    "connect": 203,
+    "add_key": 217,
+    "request_key": 218,
+    "keyctl": 219,
+    "clone": 220,
+    "swapon": 224,
+    "swapoff": 225,
+    "perf_event_open": 241,
+    "fanotify_init": 262,
+    "name_to_handle_at": 264,
+    "open_by_handle_at": 265,
+    "setns": 268,
+    "process_vm_readv": 270,
+    "process_vm_writev": 271,
+    "kcmp": 272,
+    "finit_module": 273,
+    "bpf": 280,
+    "userfaultfd": 282,
+    "kexec_file_load": 294,
+}
+MACHINES = {
+    "x86_64": _Machine(0xC000003E, X86_64 | COMMON),
+    "aarch64": _Machine(0xC00000B7, AARCH64 | COMMON),
+}
+
+# Refused for some arguments only, or with an error that callers know how to take.
+SPECIAL = ("socket", "connect", "clone", "clone3", "prctl")
+AF_UNIX = 1
+NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+X32_BIT = 0x40000000
+
+
+def restrict() -> None:
+    """Put the filter in force for this thread and its descendants; needs no_new_privs. Raises OSError."""
+    code = program(platform.machine())
+    buffer = ctypes.create_string_buffer(code, len(code))
+    # struct sock_fprog: a count, padding, a pointer.
+    prog = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
+    number = {"x86_64": 317, "aarch64": 277}[platform.machine()]
+    checked(libc.syscall(number, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, prog), "seccomp")
+
+
+def program(machine: str) -> bytes:
+    """The filter for an instruction set, as classic BPF. Raises OSError for one that it was not written for."""
+    if machine not in MACHINES:
+        raise OSError(errno.ENOSYS, f"seccomp: {os.strerror(errno.ENOSYS)} for {machine}")
+    known = MACHINES[machine]
+    code = [_op(LOAD, ARCHITECTURE), _op(JUMP_EQUAL, known.audit, 1, 0), _op(RETURN, KILL_PROCESS), _op(LOAD, NUMBER)]
+    if machine == "x86_64":
+        # The x32 calls would be a second way to everything.
+        code += [_op(JUMP_AT_LEAST, X32_BIT, 0, 1), _op(RETURN, ERRNO | errno.EPERM)]
+    for name, number in known.numbers.items():
+        if name not in SPECIAL:
+            code += _when(number, [_op(RETURN, ERRNO | errno.EPERM)])
+    # glibc falls back to clone, whose flags can be looked at.
+    code += _when(known.numbers["clone3"], [_op(RETURN, ERRNO | errno.ENOSYS)])
+    # Nobody listens: what CUDA concludes when it looks for its optional daemons.
+    code += _when(known.numbers["connect"], [_op(RETURN, ERRNO | errno.ECONNREFUSED)])
+    code += _when(known.numbers["socket"], _argument(0, _op(JUMP_EQUAL, AF_UNIX, 0, 1), errno.EAFNOSUPPORT))
+    code += _when(known.numbers["clone"], _argument(0, _op(JUMP_ANY_BIT, NEW_NAMESPACES, 1, 0), errno.EPERM))
+    # A child that outlives the harness would have to take its own parent-death signal away.
+    code += _when(known.numbers["prctl"], _argument(0, _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 1, 0), errno.EPERM))
+    code.append(_op(RETURN, ALLOW))
+    return b"".join(code)
+
+
+def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """One struct sock_filter."""
+    return struct.pack("=HBBI", code, if_true, if_false, value)
+
+
+def _when(number: int, then: list[bytes]) -> list[bytes]:
+    """Carry out `then`, which must return, where the call has this number."""
+    return [_op(JUMP_EQUAL, number, 0, len(then)), *then]
+
+
+def _argument(index: int, test: bytes, error: int) -> list[bytes]:
+    """Allow the call where `test` on the low half of an argument falls through, and refuse it where it jumps by one."""
+    return [_op(LOAD, 16 + 8 * index), test, _op(RETURN, ALLOW), _op(RETURN, ERRNO | error)]

@@ -1,0 +1,87 @@
+"""What an untrusted process may read: the system, Python, torch, CUDA, its own files; no home, no results."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+SYSTEM = (
+    *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store"),
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime"),
+    *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ssl/openssl.cnf", "/etc/OpenCL", "/etc/nvidia"),
+    *("/sys/devices", "/sys/class", "/sys/bus", "/sys/dev", "/sys/module", "/sys/kernel/mm", "/sys/fs/cgroup"),
+)
+# Of /proc, the machine but no other process: their command lines may hold a seed.
+MACHINE = ("cpuinfo", "meminfo", "stat", "version", "devices", "driver", "filesystems", "loadavg", "uptime", "modules")
+PROC = (*(f"/proc/{name}" for name in MACHINE), "/proc/sys", "/proc/bus", "/proc/vmstat", "/proc/zoneinfo")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+TOOLS = ("c++", "g++", "cc", "gcc", "ld", "nvcc", "ninja")
+
+
+def common(private: Iterable[Path]) -> list[str]:
+    """Files and folders for every untrusted process, without what lies in or below a `private` one."""
+    hidden = {path.resolve() for path in (*private, REPOSITORY, Path.home())} - {Path("/")}
+    found = {place for path in map(Path, SYSTEM) for place in without(path.resolve(), hidden)}
+    for path in {path.resolve() for path in from_surroundings()}:
+        # A checkout on PYTHONPATH, say: what is imported from there was imported before.
+        if path.exists() and not any(place.is_relative_to(path) for place in hidden):
+            found.add(path)
+    found.update(map(Path, essential()))
+    return sorted(str(path) for path in found if not any(above in found for above in path.parents)) + list(PROC)
+
+
+def essential() -> list[str]:
+    """What no process of ours can do without: Python, torch, and the harness's own modules, which it imports late."""
+    torch = importlib.util.find_spec("torch")
+    places = torch.submodule_search_locations if torch else None
+    paths = [Path(sys.prefix), Path(sys.base_prefix), REPOSITORY / "harness", *map(Path, places or ())]
+    return [str(path.resolve()) for path in paths]
+
+
+def from_surroundings() -> Iterator[Path]:
+    """Packages, tools and libraries to which Python's path and the environment point."""
+    paths = list(sys.path)
+    for name in ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH"):
+        paths += os.environ.get(name, "").split(os.pathsep)
+    yield from (Path(path) for path in paths if os.path.isabs(path))
+    for tool in TOOLS:
+        place = shutil.which(tool)
+        if place:
+            # bin/nvcc, beside which lie its headers and libraries.
+            yield Path(place).resolve().parents[1]
+
+
+def without(path: Path, hidden: set[Path]) -> Iterator[Path]:
+    """`path`, or where something hidden lies below it, everything else there."""
+    if path in hidden or not path.exists():
+        return
+    if not any(place.is_relative_to(path) for place in hidden):
+        yield path
+        return
+    try:
+        children = list(path.iterdir())
+    except OSError:
+        return
+    for child in children:
+        if not child.is_symlink():
+            yield from without(child, hidden)
+
+
+def own_files(source: Path) -> list[str]:
+    """A source and the data named after it: `fast.cu` and `fast.weights.bin` beside `fast.py`, no other Python file.
+
+    The folder itself stays closed, because other people's candidates lie in it.
+    """
+    beside = (path for path in source.parent.glob(f"{source.stem}.*") if path.suffix != ".py" and path.is_file())
+    return [str(source), *sorted(map(str, beside))]
+
+
+def gpu_nodes() -> list[str]:
+    """The device files that CUDA opens."""
+    return sorted(str(node) for pattern in ("nvidia*", "dxg") for node in Path("/dev").glob(pattern))
