@@ -105,6 +105,11 @@ def parser() -> Parser:
     run.add_argument("--seed", type=int, metavar="N", help="replay a run's inputs instead of drawing secret ones")
     run.add_argument("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")
     run.add_argument("--require", metavar="STATUS", help="exit with 3 unless every record has this status")
+    run.add_argument(
+        "--sandbox",
+        choices=("auto", "require", "off"),
+        help="what this machine has (auto), all of it or no run (require), or nothing, for debugging (off)",
+    )
     run.add_argument("--dry-run", action="store_true", help="list the jobs and stop")
     run.set_defaults(carry_out=_run)
     audit = verbs.add_parser(
@@ -165,6 +170,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     from harness import session
     from harness.records import Status
     from harness.reports import terminal
+    from harness.store import run_directory
 
     if arguments.require and arguments.require not in list(Status):
         raise UsageError(f"--require {arguments.require}: {nearest(arguments.require, list(Status))}")
@@ -175,6 +181,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
         "variants": arguments.variant,
         "device": arguments.device,
         "seed": arguments.seed,
+        "sandbox": arguments.sandbox,
     }
     config = msgspec.structs.replace(config, **{name: value for name, value in replaced.items() if value is not None})
     if arguments.dry_run:
@@ -183,7 +190,8 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     console = Console()
     records = session.run(config, out, console, command=["run_eval.py", *words], fresh=arguments.fresh)
     console.print()
-    terminal.leaderboard(records, console)
+    manifest, _ = run_directory.read(out)
+    terminal.leaderboard(records, console, manifest)
     console.print(f"\nin {out}: records.jsonl, results.csv, leaderboard.md, logs/", highlight=False, soft_wrap=True)
     if arguments.require and any(record.status != arguments.require for record in records):
         return 3
@@ -255,7 +263,7 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
 
         from harness.reports import terminal
 
-        terminal.leaderboard(records, Console())
+        terminal.leaderboard(records, Console(), manifest)
     elif arguments.format == "csv":
         from harness.reports import rows
 

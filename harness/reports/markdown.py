@@ -39,11 +39,12 @@ def _run(manifest: Mapping[str, Any]) -> str:
     versions = [f"{name} {_plain(environment[name])}" for name in VERSIONS if environment.get(name)]
     started, finished = manifest.get("started_at"), manifest.get("finished_at")
     command = manifest.get("command")
+    sandbox = "; ".join(part for part in (_plain(environment.get("sandbox")), text.sandbox_note(manifest)) if part)
     facts = {
         "Device": _escape(_device(environment)),
         "Versions": _escape(", ".join(versions)),
         "Conditions": _escape("; ".join(conditions(manifest.get("config") or {}))),
-        "Sandbox": _escape(_plain(environment.get("sandbox"))),
+        "Sandbox": _escape(sandbox),
         "Commit": _code(_plain(environment.get("commit"))),
         "Command": _code(shlex.join(command) if isinstance(command, list) else _plain(command)),
         "Run": _escape(f"{started} to {finished or 'now: not finished'}" if started else ""),

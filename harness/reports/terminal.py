@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.console import Group as Stack
@@ -37,8 +38,8 @@ NOTES_MIN, NOTES_MAX = 40, 80
 NAME_MIN = 16
 
 
-def leaderboard(records: Sequence[Record], console: Console) -> None:
-    """Print a table a group, best first, then the summary."""
+def leaderboard(records: Sequence[Record], console: Console, manifest: Mapping[str, Any] | None = None) -> None:
+    """Print a table a group, best first, then the summary and what the run's manifest makes a reader wary of."""
     groups = grouped(records)
     summary = summarise(groups)
     if summary is None:
@@ -56,6 +57,8 @@ def leaderboard(records: Sequence[Record], console: Console) -> None:
     statuses = [Text(f"{number} {status}", style=STYLES[status]) for status, number in summary.statuses.items()]
     total = Text(f"{count} {'candidate' if count == 1 else 'candidates'}: ", style="bold")
     console.print(Text.assemble(total, Text(", ").join(statuses), f". {text.scores(summary)}"))
+    if note := text.sandbox_note(manifest or {}):
+        console.print(Text.assemble(("note: ", "yellow"), note))
 
 
 TITLES = [

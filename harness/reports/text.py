@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from harness.records import Record
 from harness.reports.groups import Summary
@@ -71,6 +73,16 @@ def scores(summary: Summary) -> str:
         f"Best speedup per problem: geomean {factor(summary.geomean)} over the {summary.solved} {of} with a passed "
         f"candidate. fast_1: {summary.fast_1:.0%} {of} beat the baseline."
     )
+
+
+def sandbox_note(manifest: Mapping[str, Any]) -> str:
+    """What a reader should know of the sandbox of a run, if anything; `manifest` is the content of run.json."""
+    if (manifest.get("config") or {}).get("sandbox") == "off":
+        return "the sandbox was off: a candidate could read and change whatever its user can"
+    missing = (manifest.get("environment") or {}).get("sandbox_missing") or {}
+    if not missing:
+        return ""
+    return f"the sandbox was incomplete, without {', '.join(map(clean, missing))}; `run_eval.py doctor` says why"
 
 
 def _three_digits(value: float) -> str:

@@ -1,0 +1,33 @@
+"""What a report says of a run whose sandbox was off or incomplete."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from harness.reports import markdown, terminal, text
+
+OFF = {"config": {"sandbox": "off"}, "environment": {"sandbox": [], "sandbox_missing": {"landlock": "switched off"}}}
+PARTIAL = {"config": {"sandbox": "auto"}, "environment": {"sandbox": ["seccomp"], "sandbox_missing": {"user": "why"}}}
+WHOLE = {"config": {"sandbox": "auto"}, "environment": {"sandbox": ["user"], "sandbox_missing": {}}}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [(OFF, "was off"), (PARTIAL, "incomplete, without user"), (WHOLE, ""), ({}, ""), ({"environment": None}, "")],
+)
+def test_only_a_missing_sandbox_is_worth_a_note(manifest, words):
+    note = text.sandbox_note(manifest)
+    assert words in note
+    assert bool(note) is bool(words)
+
+
+def test_both_reports_show_it(records):
+    console = Console(file=io.StringIO(), width=120)
+    terminal.leaderboard(records, console, OFF)
+    assert "note: the sandbox was off" in console.file.getvalue()
+    assert "- **Sandbox**: seccomp; the sandbox was incomplete" in markdown.leaderboard(records, PARTIAL)
+
+
+def test_words_from_a_manifest_cannot_move_the_cursor():
+    assert "\x1b" not in text.sandbox_note({"environment": {"sandbox_missing": {"\x1b[2J": "x"}}})

@@ -1,0 +1,408 @@
+"""Each layer of the sandbox, by attempts that succeed outside and fail inside, in real forked children.
+
+Where this machine lacks a layer, its tests check that the probe says so.
+"""
+
+import ctypes
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.worker import sandbox, sandbox_identity, sandbox_probe, sandbox_seccomp, sandbox_view
+from harness.worker.sandbox import LAYERS, Confinement
+from harness.worker.sandbox_calls import libc
+
+ROOT = Path(__file__).resolve().parents[2]
+ORDINARY_USER = 12345
+
+
+def in_child(act, confinement=None, user=None):
+    """What `act()` returned in a forked child (JSON), or the name of the exception it raised there."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if user is not None:
+                os.setgroups([])
+                os.setresgid(user, user, user)
+                os.setresuid(user, user, user)
+            if confinement is not None:
+                sandbox.enter(confinement)
+            try:
+                answer = act()
+            except Exception as error:
+                answer = type(error).__name__
+            os.write(write_end, json.dumps(answer).encode())
+        except BaseException as error:
+            os.write(write_end, json.dumps(f"{type(error).__name__}: {error}").encode())
+        finally:
+            os._exit(0)
+    os.close(write_end)
+    with open(read_end) as answer:
+        text = answer.read()
+    os.waitpid(pid, 0)
+    return json.loads(text) if text else None
+
+
+@pytest.fixture(scope="module")
+def found():
+    return sandbox_probe.probe()
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A run's folder with a file in it, and a candidate's own folder and file."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/records.jsonl").write_text("{}")
+    (tmp_path / "candidate.py").write_text("# mine")
+    (tmp_path / "candidate.cu").write_text("// mine")
+    (tmp_path / "other.py").write_text("# somebody else's")
+    (tmp_path / "own").mkdir()
+    return tmp_path
+
+
+def confined(place, *layers, gpu=False):
+    return Confinement(
+        layers=layers or sandbox_probe.probe().layers,
+        folder=str(place / "own"),
+        readable=tuple(sandbox_view.common([place])),
+        essential=(*sandbox_view.essential(), *sandbox_view.own_files(place / "candidate.py")),
+        gpu=gpu,
+    )
+
+
+def needs(layer, found):
+    """Whether this machine has a layer; where it has not, the probe must say why and `require` must refuse."""
+    if layer in found.layers:
+        return True
+    assert found.missing[layer]
+    with pytest.raises(UsageError, match="the layer '"):
+        sandbox_probe.chosen("require")
+    return False
+
+
+def readable(path):
+    return lambda: bool(Path(path).read_bytes()[:1] or True)
+
+
+def writable(path):
+    return lambda: Path(path).write_text("x")
+
+
+def test_the_probe_accounts_for_every_layer(found):
+    assert {*found.layers, *found.missing} == set(LAYERS)
+    assert not set(found.layers) & set(found.missing)
+    assert set(sandbox_probe.MENDS) == set(LAYERS)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_each_layer_can_be_put_in_force_by_itself(layer, found, place):
+    if needs(layer, found):
+        # Locked folders, as a test's are, need private mounts before another user gets through them.
+        layers = ("user", "namespaces") if layer == "user" else (layer,)
+        assert in_child(lambda: 1, confined(place, *layers)) == 1
+
+
+def test_a_layer_that_fails_in_a_child_keeps_the_child_from_going_on(place, monkeypatch):
+    def broken():
+        raise OSError("no such thing")
+
+    monkeypatch.setattr(sandbox_seccomp, "restrict", broken)
+    answer = in_child(lambda: "went on", confined(place, "seccomp"))
+    assert answer == "SandboxFailed: the sandbox layer 'seccomp' failed: no such thing"
+
+
+@pytest.mark.parametrize("name", ["results/records.jsonl", "other.py"])
+def test_landlock_hides_others_files(name, found, place):
+    assert in_child(readable(place / name)) is True
+    if needs("landlock", found):
+        assert in_child(readable(place / name), confined(place, "landlock")) == "PermissionError"
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "tests/corpus/manifest.yaml", Path.home(), "/etc/shadow"])
+def test_landlock_hides_the_repository_and_the_home_folder(path, found, place):
+    look = (lambda: len(os.listdir(path)) >= 0) if Path(path).is_dir() else readable(path)
+    if needs("landlock", found):
+        assert in_child(look, confined(place, "landlock")) == "PermissionError"
+
+
+def test_landlock_hides_command_lines_but_not_one_s_own(found, place):
+    parent = os.getpid()
+    assert in_child(readable(f"/proc/{parent}/cmdline")) is True
+    if needs("landlock", found):
+        assert in_child(readable(f"/proc/{parent}/cmdline"), confined(place, "landlock")) == "PermissionError"
+        assert in_child(readable("/proc/self/cmdline"), confined(place, "landlock")) is True
+
+
+def test_landlock_leaves_the_own_folder_to_write(found, place):
+    outside = place / "outside"
+    assert in_child(writable(outside)) == 1
+    if needs("landlock", found):
+        for path in (outside, place / "candidate.py", "/tmp/assay-test", ROOT / "harness/cli.py"):
+            create = lambda path=path: os.close(os.open(path, os.O_WRONLY | os.O_CREAT))  # noqa: E731
+            assert in_child(create, confined(place)) == "PermissionError"
+        assert in_child(writable(place / "own/file"), confined(place)) == 1
+        assert (place / "own/file").read_text() == "x"
+
+
+def test_shared_memory_is_private(found, place):
+    name = f"/dev/shm/assay-test-{os.getpid()}"
+    if needs("namespaces", found):
+        assert in_child(writable(name), confined(place)) == 1
+        assert not Path(name).exists()
+
+
+def test_everything_needed_is_there_in_all_layers(place):
+    def work():
+        for path in (
+            place / "candidate.py",
+            place / "candidate.cu",
+            "/proc/self/maps",
+            ROOT / "harness/worker/values.py",
+        ):
+            Path(path).read_bytes()
+        Path(f"/proc/self/task/{os.getpid()}/comm").write_text("renamed")
+        Path("/dev/null").write_text("x")
+        source = place / "own/main.cpp"
+        source.write_text("#include <vector>\nint main() { return std::vector<int>(3).size() - 3; }")
+        environment = os.environ | {"TMPDIR": str(place / "own"), "HOME": str(place / "own")}
+        for command in (
+            ["g++", source, "-o", place / "own/main"],
+            [place / "own/main"],
+            [sys.executable, "-c", "import ssl"],
+        ):
+            subprocess.run(command, check=True, env=environment, capture_output=True)
+        threads = [threading.Thread(target=time.sleep, args=(0.01,)) for _ in range(64)]
+        for thread in threads:
+            thread.start()
+        left, right = socket.socketpair()
+        left.send(b"x")
+        return right.recv(1).decode()
+
+    assert in_child(work, confined(place)) == "x"
+
+
+@pytest.mark.parametrize("layer", ["namespaces", "seccomp"])
+def test_no_network(layer, found, place):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connect = lambda: bool(socket.create_connection(server.getsockname(), 1.0))  # noqa: E731
+        assert in_child(connect) is True
+        if needs(layer, found):
+            assert in_child(connect, confined(place, layer)) == "OSError"
+
+
+def test_no_local_daemon_can_be_asked(found, place):
+    address = str(place / "daemon")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        connect = lambda: socket.socket(socket.AF_UNIX).connect(address)  # noqa: E731
+        assert in_child(connect) is None
+        if needs("seccomp", found):
+            assert in_child(connect, confined(place, "seccomp")) == "ConnectionRefusedError"
+
+
+@pytest.mark.parametrize("layer", ["user", "landlock"])
+def test_the_parent_cannot_be_signalled(layer, found, place):
+    parent = os.getpid()
+    assert in_child(lambda: os.kill(parent, 0)) is None
+    layers = ("user", "namespaces") if layer == "user" else ("landlock",)
+    if needs(layer, found):
+        assert in_child(lambda: os.kill(parent, signal.SIGKILL), confined(place, *layers)) == "PermissionError"
+
+
+def read_parent():
+    """The first bytes of a page of the parent's, by process_vm_readv."""
+    here, there = ctypes.create_string_buffer(8), ctypes.create_string_buffer(b"a secret", 8)
+    vector = ctypes.c_void_p * 2
+    local, remote = vector(ctypes.addressof(here), 8), vector(ctypes.addressof(there), 8)
+    return libc.process_vm_readv(os.getppid(), local, 1, remote, 1, 0)
+
+
+@pytest.mark.parametrize("layers", [("user", "namespaces"), ("landlock",), ("seccomp",)])
+def test_the_parent_cannot_be_traced_or_read(layers, found, place):
+    parent = os.getpid()
+    # The buffer is where it was in the parent, too: the child is its copy.
+    assert in_child(read_parent) == 8
+    if needs(layers[0], found):
+        assert in_child(read_parent, confined(place, *layers)) == -1
+        assert in_child(lambda: libc.ptrace(16, parent, 0, 0), confined(place, *layers)) == -1
+        if layers != ("seccomp",):
+            attempt = in_child(lambda: open(f"/proc/{parent}/mem", "rb").close(), confined(place, *layers))
+            assert attempt == "PermissionError"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("unshare", 0x10000000),
+        ("syscall", 321, 0, 0, 0),
+        ("syscall", 425, 1, 0),
+        ("syscall", 250, 0, 0, 0, 0, 0),
+        ("syscall", 298, 0, 0, 0, 0, 0),
+        ("shmget", 0, 4096, 0o1600),
+        ("prctl", 1, 0, 0, 0, 0),
+    ],
+    ids=["unshare", "bpf", "io_uring_setup", "keyctl", "perf_event_open", "shmget", "prctl"],
+)
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are x86-64's")
+def test_seccomp_refuses(call, found, place):
+    def attempt():
+        result = getattr(libc, call[0])(*map(ctypes.c_ulong, call[1:]))
+        return ctypes.get_errno() if result == -1 else 0
+
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) == 1
+
+
+def test_seccomp_numbers_are_the_kernel_s():
+    header = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+    if not header.exists():
+        pytest.skip("the kernel's headers are not installed")
+    for name, number in sandbox_seccomp.MACHINES["x86_64"].numbers.items():
+        assert f"#define __NR_{name} {number}\n" in header.read_text()
+    generic = Path("/usr/include/asm-generic/unistd.h").read_text()
+    for name, number in sandbox_seccomp.MACHINES["aarch64"].numbers.items():
+        assert re.search(rf"#define __NR_{name}\s+{number}\n", generic), name
+
+
+def test_limits_bound_files_descriptors_and_processes(found, place):
+    def grow():
+        os.truncate(place / "candidate.cu", sandbox.FILE_BYTES + 1)
+
+    def descriptors():
+        return [os.open("/dev/null", os.O_RDONLY) for _ in range(sandbox.OPEN_FILES)]
+
+    if needs("limits", found):
+        assert in_child(grow, confined(place, "limits")) == "OSError"
+        assert in_child(descriptors, confined(place, "limits")) == "OSError"
+        assert in_child(lambda: resource.getrlimit(resource.RLIMIT_CORE), confined(place, "limits")) == [0, 0]
+    if needs("user", found) and needs("limits", found):
+
+        def bounded():
+            resource.setrlimit(resource.RLIMIT_NPROC, (64, 64))
+            os.setsid()
+            pids = []
+            try:
+                while len(pids) < 200:
+                    pid = os.fork()
+                    if pid == 0:
+                        time.sleep(60)
+                        os._exit(0)
+                    pids.append(pid)
+            except BlockingIOError:
+                pass
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            return len(pids), resource.getrlimit(resource.RLIMIT_NPROC)[1]
+
+        assert (
+            in_child(lambda: resource.getrlimit(resource.RLIMIT_NPROC)[1], confined(place)) == sandbox.most_processes()
+        )
+        assert in_child(bounded, confined(place)) == [63, 64]
+
+
+def test_a_user_of_its_own_has_no_capability_left(found, place):
+    def facts():
+        lines = dict(
+            line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":\t" in line
+        )
+        return [int(lines[name], 16) for name in ("CapPrm", "CapEff", "CapInh", "CapAmb")] + [lines["NoNewPrivs"]]
+
+    if needs("user", found):
+        assert in_child(facts, confined(place)) == [0, 0, 0, 0, "1"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user takes root")
+def test_an_ordinary_user_gets_the_same_by_a_user_namespace(place):
+    def attempts():
+        answers = {}
+        parent = os.getppid()
+        for name, act in {
+            "other": readable(place / "other.py"),
+            "write": writable("/tmp/assay-test"),
+            "kill": lambda: os.kill(parent, 0),
+            "socket": socket.socket,
+            "namespace": lambda: os.listdir("/sys/class/net"),
+            "user": os.getuid,
+        }.items():
+            try:
+                answers[name] = act()
+            except Exception as error:
+                answers[name] = type(error).__name__
+        return answers
+
+    def as_user():
+        libc.prctl(4, 1, 0, 0, 0)
+        failures = sandbox.attempt(confined_for_user)
+        return [failures, attempts()]
+
+    for folder in (place, *place.parents[:2]):
+        folder.chmod(0o755)
+    os.chown(place / "own", ORDINARY_USER, ORDINARY_USER)
+    confined_for_user = confined(place, *LAYERS)
+    failures, answers = in_child(as_user, user=ORDINARY_USER)
+    if failures:
+        assert all(failures.values())
+        return
+    assert answers["user"] == ORDINARY_USER
+    assert {answers[name] for name in ("other", "write", "kill")} == {"PermissionError"}
+    assert answers["socket"] == "OSError"
+
+
+@pytest.mark.parametrize(
+    ("uid_map", "expected"),
+    [("0 0 4294967295", 0x40000000 + 77), ("0 100000 65536", 65535 - 77), ("0 1000 1\n1 100000 65536", 65536 - 77)],
+)
+def test_an_unused_user_is_one_that_the_container_maps(uid_map, expected):
+    assert sandbox_identity.unused_user(uid_map, 77) == expected
+
+
+def test_too_few_users_are_an_error():
+    with pytest.raises(OSError, match="only 1 user ids"):
+        sandbox_identity.unused_user("0 1000 1", 77)
+
+
+def test_what_is_private_is_cut_out_of_what_is_readable(tmp_path):
+    for name in ("a/secret/x", "a/open", "b"):
+        (tmp_path / name).mkdir(parents=True)
+    kept = list(sandbox_view.without(tmp_path, {tmp_path / "a/secret"}))
+    assert sorted(kept) == [tmp_path / "a/open", tmp_path / "b"]
+    assert list(sandbox_view.without(tmp_path, {tmp_path})) == []
+    assert list(sandbox_view.without(tmp_path / "b", {tmp_path / "a/secret"})) == [tmp_path / "b"]
+
+
+def test_a_checkout_on_pythonpath_does_not_open_it(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT), str(ROOT.parent), *sys.path])
+    shown = sandbox_view.common([])
+    assert str(ROOT / "harness") in shown
+    assert not {str(path) for path in (ROOT, ROOT / "results", ROOT / "solutions", ROOT.parent)} & set(shown)
+
+
+def test_own_files_are_those_named_after_the_source(place):
+    (place / "candidate.b.py").write_text("")
+    names = [Path(path).name for path in sandbox_view.own_files(place / "candidate.py")]
+    assert names == ["candidate.py", "candidate.cu"]
+
+
+def test_require_names_the_missing_layer_and_the_mend(monkeypatch):
+    lacking = sandbox_probe.Found(layers=("user",), missing={"landlock": "Function not implemented"})
+    monkeypatch.setattr(sandbox_probe, "probe", lambda: lacking)
+    with pytest.raises(UsageError) as refusal:
+        sandbox_probe.chosen("require")
+    assert "'landlock' is missing (Function not implemented)" in str(refusal.value)
+    assert "Linux 5.13" in str(refusal.value)
+    assert sandbox_probe.chosen("auto") is lacking
+    assert sandbox_probe.chosen("off").layers == ()
