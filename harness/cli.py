@@ -24,6 +24,7 @@ examples:
   python run_eval.py run configs/quickstart.yaml --problems ../KernelBench/level1 --solutions my_kernels/
   python run_eval.py report results/quickstart --format csv
   python run_eval.py compare results/before results/after --fail-on slower,broken
+  python run_eval.py doctor                                   what this machine lacks, and how to mend it
 """
 
 RUN_EXAMPLES = """\
@@ -68,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = parser().parse_args(words or ["run", QUICKSTART])
         if arguments.verb is None:
-            raise UsageError("name a verb: run, report or compare; see run_eval.py --help")
+            raise UsageError("name a verb: run, audit, report, compare or doctor; see run_eval.py --help")
         return int(arguments.carry_out(arguments, words))
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -159,6 +160,8 @@ def parser() -> Parser:
         "not-compared; may be repeated, or a list with commas",
     )
     compare.set_defaults(carry_out=_compare)
+    doctor = verbs.add_parser("doctor", help="what this machine can do, what is missing, how to mend it")
+    doctor.set_defaults(carry_out=_doctor)
     return top
 
 
@@ -273,6 +276,17 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
 
         print(markdown.leaderboard(records, manifest), end="")
     return 0
+
+
+def _doctor(arguments: argparse.Namespace, words: list[str]) -> int:
+    from rich.console import Console
+
+    from harness import doctor
+    from harness.reports import doctor_table
+
+    findings = doctor.examine()
+    doctor_table.show(findings, Console())
+    return 1 if any(finding.vital and not finding.ok for finding in findings) else 0
 
 
 def _compare(arguments: argparse.Namespace, words: list[str]) -> int:

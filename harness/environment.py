@@ -77,6 +77,17 @@ def gpus() -> tuple[tuple[Device, ...], str, str]:
     return tuple(devices), driver, "" if devices else "the NVIDIA driver shows no device"
 
 
+@cache
+def driver_cuda() -> str:
+    """The newest CUDA that the driver runs, e.g. "13.0"; empty without a driver."""
+    if not gpus()[1]:
+        return ""
+    import pynvml
+
+    number = int(pynvml.nvmlSystemGetCudaDriverVersion())
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
 def why_no_cuda() -> str:
     """Why CUDA candidates cannot run here, as a clause; empty where they can."""
     devices, _, reason = gpus()

@@ -22,8 +22,8 @@ LAYERS = {
     "user": "own user: no other process can be signalled, traced or read",
     "namespaces": "no network, private shared memory",
     "landlock": "sees the system and its own files only, writes its own folder only",
-    "seccomp": "no other processes' memory, no sockets, no mounts, no kernel interfaces off the beaten path",
-    "limits": "bounded processes, descriptors and file sizes, no core dumps, first to go when memory runs out",
+    "seccomp": "no tracing, no sockets but local ones, no mounts, no rarely used kernel interfaces",
+    "limits": "bounded processes, descriptors and file sizes, no core dumps, first to die of low memory",
 }
 FILE_BYTES = 8 << 30
 OPEN_FILES = 4096
@@ -88,7 +88,8 @@ def attempt(confinement: Confinement) -> dict[str, str]:
     if on("user"):
         with layer("user"):
             if root:
-                sandbox_identity.become_unused_user(confinement.folder)
+                devices = sandbox_view.gpu_nodes() if confinement.gpu else []
+                sandbox_identity.become_unused_user(confinement.folder, devices)
             else:
                 sandbox_identity.drop_capabilities()
     # A change of user clears it.
@@ -111,8 +112,9 @@ def _make_reachable(confinement: Confinement, *, private_mounts: bool) -> None:
     needed = {*confinement.essential, confinement.folder} - {""}
     if private_mounts:
         sandbox_namespaces.open_locked(needed | set(confinement.readable))
+    known: dict[str, bool] = {}
     for path in sorted(needed):
-        if locked := sandbox_namespaces.locked_folder(path):
+        if locked := sandbox_namespaces.locked_folder(path, known):
             raise OSError(f"{locked} is closed to other users, and {path} lies in it; chmod o+x it")
     if closed := sandbox_namespaces.unreadable(sorted(needed - {confinement.folder})):
         raise OSError(f"{closed} is not readable for other users; chmod -R o+rX it")

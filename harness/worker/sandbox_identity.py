@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.worker.sandbox_calls import PR_SET_DUMPABLE, checked, libc, prctl, unshare
@@ -16,7 +18,7 @@ FIRST_USER, LAST_USER = 0x40000000, 0x7FFFFFFF
 CAN_BE_USERS = 60000
 
 
-def become_unused_user(folder: str) -> None:
+def become_unused_user(folder: str, devices: Iterable[str]) -> None:
     """As root: take a user and group that no other live process has, and the folder with them. Raises OSError.
 
     Two runs at once cannot collide, because the number follows from the process id.
@@ -24,7 +26,7 @@ def become_unused_user(folder: str) -> None:
     user = unused_user(Path("/proc/self/uid_map").read_text(), os.getpid())
     if folder:
         os.chown(folder, user, user)
-    os.setgroups(device_groups())
+    os.setgroups(device_groups(devices))
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
     # A change of user leaves /proc/self to root, and CUDA reads and writes there.
@@ -47,10 +49,11 @@ def unused_user(uid_map: str, pid: int) -> int:
     return first + count - 1 - pid % free
 
 
-def device_groups() -> list[int]:
-    """Groups that a GPU's nodes are reserved for, if they are."""
-    nodes = [node.stat() for node in Path("/dev").glob("nvidia*") if node.is_char_device()]
-    return sorted({node.st_gid for node in nodes if node.st_mode & 0o006 != 0o006 and node.st_gid})
+def device_groups(devices: Iterable[str]) -> list[int]:
+    """Groups that these device files are reserved for, if they are."""
+    nodes = [os.stat(device) for device in devices]
+    reserved = (node for node in nodes if stat.S_ISCHR(node.st_mode) and node.st_mode & 0o006 != 0o006)
+    return sorted({node.st_gid for node in reserved if node.st_gid})
 
 
 def enter_user_namespace() -> None:

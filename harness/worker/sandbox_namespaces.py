@@ -28,8 +28,9 @@ def open_locked(paths: Set[str]) -> None:
     The topmost locked folder is covered by an empty one, into which only these paths are bound. Raises OSError.
     """
     # What lies below another one comes with it.
-    roots = [path for path in paths if not any(str(above) in paths for above in Path(path).parents)]
-    tops = {path: locked_folder(path) for path in roots}
+    roots = [path for path in paths if not any(above in paths for above in folders_above(path))]
+    known: dict[str, bool] = {}
+    tops = {path: locked_folder(path, known) for path in roots}
     # Opened before anything is covered; the bind mounts then refer to what was there.
     places = {
         path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path, top in tops.items() if top and os.path.exists(path)
@@ -49,15 +50,26 @@ def open_locked(paths: Set[str]) -> None:
             os.close(place)
 
 
-def locked_folder(path: str) -> str | None:
-    """The topmost folder above `path` that other users may not pass through; None where they can reach it."""
-    for folder in reversed(Path(path).parents):
-        try:
-            if not folder.stat().st_mode & stat.S_IXOTH:
-                return str(folder)
-        except OSError:
-            return None
+def locked_folder(path: str, known: dict[str, bool]) -> str | None:
+    """The topmost folder above `path` that other users may not pass through; None where they can reach it.
+
+    `known` keeps what was seen of folders from call to call.
+    """
+    for folder in folders_above(path):
+        if folder not in known:
+            try:
+                known[folder] = not os.stat(folder).st_mode & stat.S_IXOTH
+            except OSError:
+                known[folder] = False
+        if known[folder]:
+            return folder
     return None
+
+
+def folders_above(path: str) -> list[str]:
+    """The folders that lead to an absolute path, from the root on."""
+    parts = path.strip("/").split("/")[:-1]
+    return ["/", *("/" + "/".join(parts[: count + 1]) for count in range(len(parts)))]
 
 
 def unreadable(paths: Iterable[str]) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
-import platform
 import struct
 
 from harness.worker.sandbox_calls import PR_SET_PDEATHSIG, checked, libc
@@ -153,14 +153,15 @@ X32_BIT = 0x40000000
 
 def restrict() -> None:
     """Put the filter in force for this thread and its descendants; needs no_new_privs. Raises OSError."""
-    code = program(platform.machine())
+    code = program(os.uname().machine)
     buffer = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a count, padding, a pointer.
     prog = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
-    number = {"x86_64": 317, "aarch64": 277}[platform.machine()]
+    number = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
     checked(libc.syscall(number, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, prog), "seccomp")
 
 
+@functools.cache
 def program(machine: str) -> bytes:
     """The filter for an instruction set, as classic BPF. Raises OSError for one that it was not written for."""
     if machine not in MACHINES:

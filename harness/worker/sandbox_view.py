@@ -84,4 +84,5 @@ def own_files(source: Path) -> list[str]:
 
 def gpu_nodes() -> list[str]:
     """The device files that CUDA opens."""
-    return sorted(str(node) for pattern in ("nvidia*", "dxg") for node in Path("/dev").glob(pattern))
+    # os.listdir: this is between fork and work, where pathlib's globbing would take a millisecond.
+    return [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(("nvidia", "dxg"))]

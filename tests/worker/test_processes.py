@@ -14,8 +14,8 @@ from harness.worker.processes import Nursery, ZygoteLost
 class TidyNursery(Nursery):
     """Hangs up on whatever a test leaves running."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, **options):
+        super().__init__(**options)
         self.started = []
 
     def start(self, *arguments, **options):
@@ -98,3 +98,49 @@ def test_closing_ends_every_child(tmp_path):
     children = [nursery.start("runner", FromBuilder, tmp_path / str(number)) for number in range(3)]
     nursery.close()
     assert all(gone_soon(child.pid) for child in children)
+
+
+def test_judges_and_the_forking_parent_are_closed_to_their_own_user(nursery, tmp_path):
+    child = nursery.start("judge", FromBuilder, tmp_path / "log")
+    for pid in (child.pid, nursery._process.pid):
+        # What a process that may not be dumped leaves to root: memory, environment, descriptors.
+        assert Path(f"/proc/{pid}/environ").stat().st_uid == 0
+    facts = (Path(f"/proc/{child.pid}") / "status").read_text()
+    assert "NoNewPrivs:\t0" in facts
+
+
+def test_a_user_s_secrets_reach_no_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSAY_TEST_TOKEN", "a secret of the user's")
+    nursery = TidyNursery()
+    try:
+        child = nursery.start("runner", FromBuilder, tmp_path / "log")
+        for pid in (child.pid, nursery._process.pid):
+            assert b"ASSAY_TEST_TOKEN" not in Path(f"/proc/{pid}/environ").read_bytes()
+    finally:
+        nursery.close()
+
+
+def test_a_child_that_takes_too_much_memory_is_ended_and_the_cause_told(tmp_path):
+    nursery = TidyNursery(memory_bytes=1 << 20)
+    try:
+        child = nursery.start("runner", FromBuilder, tmp_path / "log")
+        assert child.wait(10.0) == -signal.SIGKILL
+        assert child.cause == "host_memory"
+        judge = nursery.start("judge", FromBuilder, tmp_path / "judge")
+        assert judge.wait(1.0) is None
+    finally:
+        nursery.close()
+
+
+def test_a_layer_that_cannot_be_had_after_all_ends_the_child_before_its_work(tmp_path):
+    nursery = TidyNursery(layers=("user", "landlock"))
+    try:
+        closed = tmp_path / "closed"
+        closed.mkdir(mode=0o700)
+        child = nursery.start("runner", FromBuilder, tmp_path / "log", folder=closed, readable=[str(closed / "x.py")])
+        if os.geteuid() == 0:
+            # Without private mounts, another user cannot pass through a test's own folders.
+            assert child.wait(10.0) == 70
+            assert "SandboxFailed: the sandbox layer 'user' failed" in child.log_tail()
+    finally:
+        nursery.close()

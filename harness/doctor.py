@@ -1,0 +1,180 @@
+"""`run_eval.py doctor`: what this machine can do, what is missing, and how to mend it. Imports no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from harness import environment
+from harness.errors import UsageError
+from harness.worker import memory_watch, sandbox_probe
+from harness.worker.sandbox import LAYERS
+
+OLDEST_PYTHON = (3, 11)
+LEAST_MEMORY_GB, LEAST_DISK_GB, LEAST_CORES = 4.0, 5.0, 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One line: what was looked at, whether all is well, what was found, and the mend where it is not.
+
+    Without what is `vital` the harness cannot run at all.
+    """
+
+    name: str
+    ok: bool
+    found: str
+    mend: str = ""
+    vital: bool = False
+
+
+def examine() -> list[Finding]:
+    """Look at everything; takes about a second."""
+    return [
+        _python(),
+        _torch(),
+        _devices(),
+        _nvml(),
+        _driver(),
+        _nvcc(),
+        _compiler(),
+        _ninja(),
+        _cores(),
+        _memory(),
+        _disk(),
+        _cgroup(),
+        *_sandbox(),
+    ]
+
+
+def _python() -> Finding:
+    oldest = ".".join(map(str, OLDEST_PYTHON))
+    ok = sys.version_info >= OLDEST_PYTHON
+    return Finding("Python", ok, platform.python_version(), f"install Python {oldest} or newer", vital=True)
+
+
+def _torch() -> Finding:
+    try:
+        build = environment.torch_build()
+    except UsageError as error:
+        return Finding("torch", False, str(error).partition(";")[0], "`make setup` installs it into .venv", vital=True)
+    return Finding("torch", True, f"{build.version}, {f'for CUDA {build.cuda}' if build.cuda else 'for the CPU only'}")
+
+
+def _torch_cuda() -> str:
+    """The CUDA that the installed torch was built for; empty without one."""
+    try:
+        return environment.torch_build().cuda
+    except UsageError:
+        return ""
+
+
+def _devices() -> Finding:
+    devices, _, why = environment.gpus()
+    if not devices:
+        mend = "CUDA candidates will be `unsupported`; C++ candidates run on the CPU by the same protocol"
+        return Finding("GPU", False, why, mend)
+    names = [f"{device.spec} {device.name}, {device.memory_bytes / 1e9:.0f} GB" for device in devices]
+    return Finding("GPU", True, "; ".join(names))
+
+
+def _nvml() -> Finding:
+    if importlib.util.find_spec("pynvml") is None:
+        return Finding("NVML", False, "the package nvidia-ml-py is missing", "pip install nvidia-ml-py")
+    _, driver, why = environment.gpus()
+    mend = "clocks, power and throttling of a card stay unknown; install the NVIDIA driver"
+    return Finding("NVML", bool(driver), f"driver {driver}" if driver else why, mend)
+
+
+def _driver() -> Finding:
+    newest, built_for = environment.driver_cuda(), _torch_cuda()
+    if not newest or not built_for:
+        missing = "no NVIDIA driver was found" if not newest else "torch is built without CUDA"
+        mend = "install a driver" if not newest else "install a torch built for CUDA: https://pytorch.org/get-started"
+        return Finding("driver and torch", False, missing, f"{mend}, if this machine has a GPU")
+    ok = _major(newest) >= _major(built_for)
+    mend = f"install a driver for CUDA {_major(built_for)}, or a torch built for CUDA {_major(newest)} or older"
+    return Finding("driver and torch", ok, f"the driver runs CUDA {newest}, torch is built for {built_for}", mend)
+
+
+def _nvcc() -> Finding:
+    built_for = _torch_cuda()
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    place = shutil.which("nvcc", path=f"{home}/bin") if home else shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    version = _version(str(place), "--version", r"release ([\d.]+)")
+    wanted = f"CUDA toolkit {_major(built_for)}" if built_for else "CUDA toolkit"
+    mend = f"install the {wanted} and put nvcc on PATH or its folder into CUDA_HOME; CUDA candidates cannot compile"
+    if not version:
+        return Finding("nvcc", False, "not found", mend)
+    ok = not built_for or _major(version) == _major(built_for)
+    found = f"{version}" if ok else f"{version}, and torch is built for CUDA {built_for}"
+    return Finding("nvcc", ok, found, mend)
+
+
+def _compiler() -> Finding:
+    name = os.environ.get("CXX", "c++")
+    version = _version(name, "--version", r"^(.*)$")
+    return Finding(
+        "C++ compiler", bool(version), version or f"{name} not found", "install g++; no candidate can compile"
+    )
+
+
+def _ninja() -> Finding:
+    version = _version("ninja", "--version", r"^([\d.]+)") or _version(
+        str(Path(sys.prefix) / "bin/ninja"), "--version", r"^([\d.]+)"
+    )
+    return Finding("ninja", bool(version), version or "not found", "pip install ninja; load_inline builds with it")
+
+
+def _cores() -> Finding:
+    count = environment.cores()
+    mend = f"give it {LEAST_CORES} or more: on one core, judge and candidate disturb each other's times"
+    return Finding("cores", count >= LEAST_CORES, environment.cpu_name(), mend)
+
+
+def _memory() -> Finding:
+    total, available = (nbytes / 1e9 for nbytes in memory_watch.memory())
+    mend = f"free {LEAST_MEMORY_GB:g} GB; judge and runners each hold torch, the inputs and the weights"
+    return Finding("memory", available >= LEAST_MEMORY_GB, f"{available:.0f} of {total:.0f} GB free", mend)
+
+
+def _disk() -> Finding:
+    free = shutil.disk_usage(tempfile.gettempdir()).free / 1e9
+    mend = f"free {LEAST_DISK_GB:g} GB, or set TMPDIR to where there is room; builds and logs go there"
+    return Finding("temporary folder", free >= LEAST_DISK_GB, f"{free:.0f} GB free in {tempfile.gettempdir()}", mend)
+
+
+def _cgroup() -> Finding:
+    controllers = Path("/sys/fs/cgroup/cgroup.controllers")
+    version = "version 2" if controllers.exists() else "no version 2"
+    return Finding("cgroup", True, f"{version}; not needed, because host memory is watched from outside")
+
+
+def _sandbox() -> list[Finding]:
+    found = sandbox_probe.probe()
+    return [
+        Finding(f"sandbox: {layer}", layer in found.layers, found.missing.get(layer, about), sandbox_probe.MENDS[layer])
+        for layer, about in LAYERS.items()
+    ]
+
+
+def _major(version: str) -> int:
+    return int(version.partition(".")[0])
+
+
+def _version(command: str, option: str, pattern: str) -> str:
+    """What a tool says of itself, or an empty string where it is not there or does not work."""
+    try:
+        result = subprocess.run([command, option], capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    found = re.search(pattern, result.stdout, re.MULTILINE)
+    return found.group(1).strip() if found else ""

@@ -1,0 +1,94 @@
+"""The doctor: one line for each thing, a mend where it is missing, and an exit code that says whether all is lost."""
+
+import io
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from harness import cli, doctor, environment
+from harness.doctor import Finding
+from harness.environment import Torch
+from harness.reports import doctor_table
+from harness.worker.sandbox import LAYERS
+
+
+def found(name):
+    return next(finding for finding in doctor.examine() if finding.name == name)
+
+
+def test_every_finding_says_what_was_found_and_how_to_mend_it(capsys):
+    findings = doctor.examine()
+    assert all(finding.found for finding in findings)
+    assert all(finding.mend for finding in findings if not finding.ok)
+    assert {f"sandbox: {layer}" for layer in LAYERS} <= {finding.name for finding in findings}
+    assert cli.main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert all(finding.name in printed for finding in findings)
+
+
+def test_without_torch_it_still_answers_and_exits_with_1(capsys, monkeypatch):
+    def nothing(name):
+        raise environment.importlib.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(environment.importlib.metadata, "version", nothing)
+    environment.torch_build.cache_clear()
+    try:
+        assert cli.main(["doctor"]) == 1
+    finally:
+        environment.torch_build.cache_clear()
+    assert "`make setup` installs it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("driver", "built_for", "ok", "words"),
+    [
+        ("13.0", "12.8", True, "the driver runs CUDA 13.0, torch is built for 12.8"),
+        ("12.8", "13.0", False, "install a driver for CUDA 13, or a torch built for CUDA 12"),
+        ("12.4", "12.8", True, ""),
+        ("", "13.0", False, "no NVIDIA driver was found"),
+        ("13.0", "", False, "torch is built without CUDA"),
+    ],
+)
+def test_driver_and_torch_must_match(driver, built_for, ok, words, monkeypatch):
+    monkeypatch.setattr(environment, "driver_cuda", lambda: driver)
+    monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda=built_for))
+    finding = found("driver and torch")
+    assert finding.ok is ok
+    assert words in f"{finding.found} {finding.mend}"
+
+
+def test_an_nvcc_of_another_major_version_is_not_ok(tmp_path, monkeypatch):
+    tool = tmp_path / "bin/nvcc"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\necho Cuda compilation tools, release 12.4, V12.4.1\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda="13.0"))
+    finding = found("nvcc")
+    assert not finding.ok
+    assert finding.found == "12.4, and torch is built for CUDA 13.0"
+    monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda="12.8"))
+    assert found("nvcc").ok
+
+
+def test_a_tool_that_is_not_there_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", str(tmp_path / "c++"))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    assert (found("C++ compiler").ok, found("nvcc").ok) == (False, False)
+
+
+def test_a_missing_thing_shows_its_mend_and_a_present_one_does_not():
+    console = Console(file=io.StringIO(), width=80)
+    doctor_table.show(
+        [Finding("ninja", False, "not found", "pip install ninja"), Finding("GPU", True, "x", "y")], console
+    )
+    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    assert lines == ["ninja  missing  not found", "                -> pip install ninja", "GPU    ok       x"]
+
+
+def test_it_imports_no_torch():
+    script = "import sys; sys.modules['torch'] = None; from harness import cli; sys.exit(cli.main(['doctor']))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
