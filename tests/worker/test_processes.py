@@ -2,13 +2,17 @@
 
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from harness.worker import zygote
 from harness.worker.messages import DeadlineExceeded, FromBuilder, PeerGone
 from harness.worker.processes import Nursery, ZygoteLost
+from harness.worker.sandbox_calls import PR_SET_DUMPABLE, prctl
 
 
 class TidyNursery(Nursery):
@@ -100,13 +104,29 @@ def test_closing_ends_every_child(tmp_path):
     assert all(gone_soon(child.pid) for child in children)
 
 
-def test_judges_and_the_forking_parent_are_closed_to_their_own_user(nursery, tmp_path):
-    child = nursery.start("judge", FromBuilder, tmp_path / "log")
-    for pid in (child.pid, nursery._process.pid):
-        # What a process that may not be dumped leaves to root: memory, environment, descriptors.
-        assert Path(f"/proc/{pid}/environ").stat().st_uid == 0
-    facts = (Path(f"/proc/{child.pid}") / "status").read_text()
-    assert "NoNewPrivs:\t0" in facts
+def test_judges_and_the_forking_parent_are_closed_to_their_own_user(tmp_path):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    parent = os.fork()
+    if parent == 0:
+        ours.close()
+        if os.geteuid() == 0:
+            os.setresuid(12345, 12345, 12345)
+        prctl(PR_SET_DUMPABLE, 1)
+        zygote.serve(theirs, {"judge": lambda channel: time.sleep(60)})
+        os._exit(0)
+    theirs.close()
+    try:
+        with open(tmp_path / "log", "w") as log, open(os.devnull) as channel:
+            request = msgspec.json.encode(zygote.Spawn(id=1, role="judge"))
+            socket.send_fds(ours, [request], [channel.fileno(), log.fileno()])
+        judge = msgspec.json.decode(ours.recv(4096), type=zygote.Spawned).pid
+        # What may not be dumped belongs to root: memory, environment, descriptors.
+        assert [Path(f"/proc/{pid}/mem").stat().st_uid for pid in (parent, judge)] == [0, 0]
+        assert f"Uid:\t{12345 if os.geteuid() == 0 else os.geteuid()}" in Path(f"/proc/{judge}/status").read_text()
+    finally:
+        ours.close()
+        os.waitpid(parent, 0)
+    assert gone_soon(judge)
 
 
 def test_a_user_s_secrets_reach_no_process(tmp_path, monkeypatch):
