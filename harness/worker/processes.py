@@ -24,12 +24,14 @@ MAX_LOG_BYTES = 1 << 20
 # What our processes inherit of the user's environment. What else is there, keys and tokens among it, would lie in the
 # memory of every process that the forking parent forks.
 KEPT_VARIABLES = (
-    *("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CC", "CXX"),
+    *("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CONDA_PREFIX"),
+    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("CUDAHOSTCXX", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
     *("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "TORCH_CUDA_ARCH_LIST"),
     *("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_PROC_BIND", "OMP_PLACES", "MKL_NUM_THREADS", "MAX_JOBS"),
 )
 # What our own ones also know: where the measured rates of this machine are kept.
-TRUSTED_VARIABLES = ("HOME", "XDG_CACHE_HOME")
+TRUSTED_VARIABLES = ("HOME", "XDG_CACHE_HOME", "TMPDIR")
 START_TIMEOUT_S = 120.0
 UNTRUSTED = ("builder", "runner")
 # The user of a sandboxed process has no name of its own, and some libraries ask.

@@ -1,4 +1,4 @@
-"""What an untrusted process may do: five layers, put in force between the fork and its first line of work.
+"""What an untrusted process may do: layers, put in force between the fork and its first line of work.
 
 `enter` is called in the forked child, which has one thread. It only takes away, for the process and its descendants;
 nothing here can be undone from inside. docs/threat-model.md says what each layer promises.
@@ -19,7 +19,8 @@ from harness.worker import sandbox_identity, sandbox_landlock, sandbox_namespace
 from harness.worker.sandbox_calls import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG, prctl
 
 LAYERS = {
-    "user": "own user: no other process can be signalled, traced or read",
+    "user": "own user without capabilities: no other process can be traced or read",
+    "signals": "no other process can be signalled",
     "namespaces": "no network, private shared memory",
     "landlock": "sees the system and its own files only, writes its own folder only",
     "seccomp": "no tracing, no sockets but local ones, no mounts, no rarely used kernel interfaces",
@@ -104,7 +105,16 @@ def attempt(confinement: Confinement) -> dict[str, str]:
     if on("seccomp"):
         with layer("seccomp"):
             sandbox_seccomp.restrict()
+    if on("signals"):
+        with layer("signals"):
+            _check_signals(other_user=root and on("user"), scoped=on("landlock"))
     return failures
+
+
+def _check_signals(*, other_user: bool, scoped: bool) -> None:
+    """Raise OSError unless another layer keeps signals in: a user namespace does not, its user being the same."""
+    if not other_user and not (scoped and sandbox_landlock.abi() >= sandbox_landlock.ABI_OF_SCOPES):
+        raise OSError("processes of the same user can be signalled")
 
 
 def _make_reachable(confinement: Confinement, *, private_mounts: bool) -> None:

@@ -24,6 +24,7 @@ FILE_RIGHTS = (13, 14, 15, 15, 16)
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 NET_BIND_AND_CONNECT = 0b11
 SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
+ABI_OF_NET, ABI_OF_SCOPES = 4, 6
 
 READ = EXECUTE | READ_FILE | READ_DIR
 READ_WRITE = READ | WRITE_FILE | TRUNCATE
@@ -41,9 +42,9 @@ def prepare(rules: Iterable[tuple[str, int]]) -> int:
     version = abi()
     handled = (1 << FILE_RIGHTS[min(version, len(FILE_RIGHTS)) - 1]) - 1
     fields = [handled]
-    if version >= 4:
+    if version >= ABI_OF_NET:
         fields.append(NET_BIND_AND_CONNECT)
-    if version >= 6:
+    if version >= ABI_OF_SCOPES:
         fields.append(SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS)
     attributes = struct.pack(f"={len(fields)}Q", *fields)
     ruleset = checked(

@@ -21,6 +21,7 @@ from harness.worker.sandbox_identity import CLONE_NEWUSER
 
 MENDS = {
     "user": "run as root, or allow unprivileged user namespaces (user.max_user_namespaces > 0, no AppArmor ban)",
+    "signals": "run as root, or boot Linux 6.12 or newer with landlock among its lsm= modules",
     "namespaces": "run as root with CAP_SYS_ADMIN (docker: --cap-add SYS_ADMIN), or allow unprivileged user namespaces",
     "landlock": "boot Linux 5.13 or newer with landlock among its lsm= modules",
     "seccomp": "allow the seccomp system call; x86_64 and aarch64 are supported",
@@ -94,6 +95,7 @@ def escapes(other: Path) -> dict[str, Callable[[], bool]]:
     grown = other.parent / "own" / "grown"
     return {
         "user": lambda: os.geteuid() == 0,
+        "signals": lambda: _succeeds(lambda: os.kill(os.getppid(), 0)),
         "namespaces": lambda: len(Path("/proc/self/net/dev").read_text().splitlines()) > 3,
         "landlock": lambda: _succeeds(other.read_text),
         "seccomp": lambda: _succeeds(lambda: unshare(CLONE_NEWUSER, "user")),

@@ -137,7 +137,7 @@ def test_attempts_fail_and_honest_candidates_do_not_notice(attempt, tmp_path, mo
         for name in (*reads, "writes_elsewhere"):
             # A folder that is closed to other users is covered by an empty one.
             assert seen[name][1] in ("exception:PermissionError", "exception:FileNotFoundError"), name
-    if {"landlock", "user"} & set(found.layers):
+    if "signals" in found.layers:
         assert seen["kills_its_parent"] == ("load_error", "exception:PermissionError")
     if {"namespaces", "seccomp"} & set(found.layers):
         assert seen["calls_home"] == ("load_error", "exception:OSError")
@@ -191,7 +191,7 @@ def test_cuda_works_inside_all_layers(attempt, capsys):
 @pytest.mark.parametrize("layer", LAYERS)
 def test_cuda_works_inside_each_layer(layer, attempt, monkeypatch):
     """Which layer it is, where all of them together fail."""
-    layers = ("user", "namespaces") if layer == "user" else (layer,)
+    layers = {"user": ("user", "namespaces"), "signals": ("landlock", "signals")}.get(layer, (layer,))
     monkeypatch.setattr(sandbox_probe, "chosen", lambda mode: sandbox_probe.Found(layers=layers))
     record = attempt({"plain": candidate()}, device="cuda:0")["plain"]
     assert record.status is Status.PASSED, record.message

@@ -110,7 +110,7 @@ def test_the_probe_accounts_for_every_layer(found):
 def test_each_layer_can_be_put_in_force_by_itself(layer, found, place):
     if needs(layer, found):
         # Locked folders, as a test's are, need private mounts before another user gets through them.
-        layers = ("user", "namespaces") if layer == "user" else (layer,)
+        layers = {"user": ("user", "namespaces"), "signals": ("landlock", "signals")}.get(layer, (layer,))
         assert in_child(lambda: 1, confined(place, *layers)) == 1
 
 
@@ -213,13 +213,18 @@ def test_no_local_daemon_can_be_asked(found, place):
             assert in_child(connect, confined(place, "seccomp")) == "ConnectionRefusedError"
 
 
-@pytest.mark.parametrize("layer", ["user", "landlock"])
-def test_the_parent_cannot_be_signalled(layer, found, place):
+@pytest.mark.parametrize("layers", [("user", "namespaces", "signals"), ("landlock", "signals")])
+def test_the_parent_cannot_be_signalled(layers, found, place):
     parent = os.getpid()
     assert in_child(lambda: os.kill(parent, 0)) is None
-    layers = ("user", "namespaces") if layer == "user" else ("landlock",)
-    if needs(layer, found):
+    if all(needs(layer, found) for layer in layers):
         assert in_child(lambda: os.kill(parent, signal.SIGKILL), confined(place, *layers)) == "PermissionError"
+
+
+def test_a_kernel_that_lets_signals_out_is_told(place, monkeypatch):
+    monkeypatch.setattr(sandbox.sandbox_landlock, "abi", lambda: 5)
+    answer = in_child(lambda: 1, confined(place, "landlock", "signals"))
+    assert answer == "SandboxFailed: the sandbox layer 'signals' failed: processes of the same user can be signalled"
 
 
 def read_parent():
