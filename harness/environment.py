@@ -88,6 +88,16 @@ def driver_cuda() -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
+def make_device_nodes() -> None:
+    """Have the node made that CUDA opens, where nobody has used CUDA since the machine started.
+
+    CUDA's own way to it is a setuid program, which a sandboxed process cannot use.
+    """
+    tool = shutil.which("nvidia-modprobe")
+    if tool and not Path("/dev/nvidia-uvm").exists():
+        subprocess.run([tool, "-c", "0", "-u"], capture_output=True, timeout=60, check=False)
+
+
 def why_no_cuda() -> str:
     """Why CUDA candidates cannot run here, as a clause; empty where they can."""
     devices, _, reason = gpus()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.catalog.jobs import Job
 from harness.config import Config
-from harness.environment import Device, cores
+from harness.environment import Device, cores, make_device_nodes
 from harness.execution.executor import ReportPhase
 from harness.records import Outcome, Record, Status
 from harness.worker import sandbox_probe
@@ -65,6 +65,8 @@ class LocalExecutor:
 
     def _nursery(self, jobs: list[Job]) -> Nursery:
         """The forking parent, whose untrusted children find neither results nor other candidates' sources."""
+        if self._devices[0].kind == "cuda":
+            make_device_nodes()
         private = {self._logs.parent}
         for job in jobs:
             private |= {job.problem.path.parent, job.candidate.path.parent}

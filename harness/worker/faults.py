@@ -83,6 +83,10 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
         return Outcome(status=Status.UNSUPPORTED, reason="not_implemented", message=message, evidence=evidence)
     if exception == "LateCompile":
         return Outcome(status=Status.LOAD_ERROR, reason="late_compile", message=f"{where}: {first}", evidence=evidence)
+    if exception == "PermissionError":
+        first += (
+            " (the sandbox leaves a candidate its own file, files named after it, and TMPDIR; docs/threat-model.md)"
+        )
     status = Status.LOAD_ERROR if phase == "load" else Status.RUNTIME_ERROR
     reason = next((word for phrase, word in DEVICE_FAULTS if phrase in text), f"exception:{exception}")
     return Outcome(status=status, reason=reason, message=f"{where}: {exception}: {first}", evidence=evidence)

@@ -137,6 +137,7 @@ def test_attempts_fail_and_honest_candidates_do_not_notice(attempt, tmp_path, mo
         for name in (*reads, "writes_elsewhere"):
             # A folder that is closed to other users is covered by an empty one.
             assert seen[name][1] in ("exception:PermissionError", "exception:FileNotFoundError"), name
+        assert "docs/threat-model.md" in records["writes_elsewhere"].message
     if "signals" in found.layers:
         assert seen["kills_its_parent"] == ("load_error", "exception:PermissionError")
     if {"namespaces", "seccomp"} & set(found.layers):

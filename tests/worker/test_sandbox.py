@@ -8,6 +8,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -161,6 +162,18 @@ def test_shared_memory_is_private(found, place):
     if needs("namespaces", found):
         assert in_child(writable(name), confined(place)) == 1
         assert not Path(name).exists()
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no CUDA toolkit")
+def test_nvcc_works_in_all_layers(place):
+    def compile_kernel():
+        (place / "own/kernel.cu").write_text("__global__ void twice(float* x) { x[threadIdx.x] *= 2.0f; }")
+        environment = os.environ | {"TMPDIR": str(place / "own"), "HOME": str(place / "own")}
+        command = ["nvcc", "-c", str(place / "own/kernel.cu"), "-o", str(place / "own/kernel.o")]
+        subprocess.run(command, check=True, env=environment, capture_output=True)
+        return (place / "own/kernel.o").stat().st_size > 0
+
+    assert in_child(compile_kernel, confined(place)) is True
 
 
 def test_everything_needed_is_there_in_all_layers(place):
