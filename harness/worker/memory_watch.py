@@ -17,11 +17,24 @@ def too_large(watched: Mapping[int, int]) -> list[int]:
     """Of these processes (pid -> limit in bytes) those over their limit, and the largest where the machine runs out."""
     if not watched:
         return []
-    found = [pid for pid, limit in watched.items() if private_bytes(pid) > limit]
+    sizes = {pid: family_bytes(pid) for pid in watched}
+    found = [pid for pid, limit in watched.items() if sizes[pid] > limit]
     if not found and nearly_out():
-        families = families_bytes(watched)
-        found = [max(families, key=lambda pid: families[pid])]
+        found = [max(sizes, key=lambda pid: sizes[pid])]
     return found
+
+
+def family_bytes(pid: int) -> int:
+    """Private memory of a process and of the children that its main thread and theirs started."""
+    total, waiting = 0, [pid]
+    while waiting:
+        member = waiting.pop()
+        total += private_bytes(member)
+        try:
+            waiting += map(int, Path(f"/proc/{member}/task/{member}/children").read_text().split())
+        except OSError:
+            continue
+    return total
 
 
 def private_bytes(pid: int) -> int:
@@ -44,21 +57,3 @@ def nearly_out() -> bool:
     """Whether the machine is about to run out of memory."""
     total, available = memory()
     return available < FLOOR_SHARE * total
-
-
-def families_bytes(roots: Mapping[int, int]) -> dict[int, int]:
-    """Memory of each of these processes together with all its descendants."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    families = dict.fromkeys(roots, 0)
-    for pid in parents:
-        above = pid
-        while above not in families and above in parents:
-            above = parents[above]
-        if above in families:
-            families[above] += private_bytes(pid)
-    return families

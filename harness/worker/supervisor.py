@@ -184,8 +184,7 @@ class Supervisor:
         """A fresh runner for one source and its libraries, and the end of its channel that the judge is to have."""
         folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self._scratch))
         environment = {"HOME": str(folder), "TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
-        libraries = {str(Path(library).parent) for library in build.libraries.values()}
-        readable = [*sandbox_view.own_files(source.resolve()), *libraries]
+        readable = [*sandbox_view.own_files(source.resolve()), *build.libraries.values()]
         gpu = self._device.kind == "cuda"
         child = self._nursery.start("runner", FromRunner, log, environment, folder, readable=readable, gpu=gpu)
         return child, child.take_channel()

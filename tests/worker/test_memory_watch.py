@@ -45,6 +45,8 @@ def test_when_the_machine_runs_out_the_largest_family_goes(monkeypatch):
     family += "child = subprocess.Popen([sys.executable, '-c', 'kept = b\"x\" * (300 << 20); print(1, flush=True); "
     family += "import time; time.sleep(60)'], stdout=subprocess.PIPE); child.stdout.readline()"
     with process("kept = b'x' * (100 << 20)") as alone, process(family) as parent:
+        assert memory_watch.private_bytes(parent) < 100 * MIB < 300 * MIB < memory_watch.family_bytes(parent)
+        assert memory_watch.too_large({alone: 200 * MIB, parent: 200 * MIB}) == [parent]
         assert memory_watch.too_large({alone: 10**15, parent: 10**15}) == []
         monkeypatch.setattr(memory_watch, "memory", lambda: (10**12, 10**9))
         assert memory_watch.too_large({alone: 10**15, parent: 10**15}) == [parent]
