@@ -71,8 +71,10 @@ class Child:
     def kill(self) -> int | None:
         """End it and everything it started; returns how it had ended."""
         self._nursery.kill(self._identity)
+        exit_code = self.wait(10.0)
+        # Not before: a child that hears us hang up may end by itself first.
         self.channel.close()
-        return self.wait(10.0)
+        return exit_code
 
     def log_tail(self, limit_bytes: int = 4000) -> str:
         """The end of what it printed."""
