@@ -37,6 +37,7 @@ PARTS = {
         Step("precision", "benchmarks/precision.py --out {out}/precision", 260),
         Step("precision, 5 us", "benchmarks/precision.py --sizes 5us --out {out}/precision-5us", 120),
         Step("clock agreement", "benchmarks/clock_agreement.py --within 55", 80),
+        Step("sandbox", "benchmarks/sandbox.py", 60),
     ),
     "oracle": (
         Step("oracle, sdpa", "benchmarks/oracle_cost.py problems/attention/sdpa.py", 90),

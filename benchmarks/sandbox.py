@@ -41,10 +41,12 @@ def main() -> None:
                 nursery.close()
     plain = statistics.median(times["none"])
     print(f"layers on this machine: {', '.join(layers) or 'none'}; missing: {sandbox_probe.probe().missing or 'none'}")
-    print(f"{'layers':<12} {'median ms':>10} {'added ms':>10}   of {rounds} processes each")
-    for name, values in times.items():
-        median = statistics.median(values)
-        print(f"{'+'.join(sets[name]) if name == 'user' else name:<16} {median:>6.1f} {median - plain:>10.1f}")
+    print(f"{'layers':<16} {'median ms':>10} {'added ms':>10}   of {rounds} processes each")
+    added = {name: statistics.median(values) - plain for name, values in times.items()}
+    for name, chosen in sets.items():
+        label = "+".join(chosen) if name == "user" else name
+        print(f"{label:<16} {added[name] + plain:>10.1f} {added[name]:>10.1f}")
+    print(f"all layers add {added['all']:.1f} ms to a process of {plain:.1f} ms")
 
 
 def one(nursery: Nursery, place: Path) -> float:

@@ -86,6 +86,7 @@ def attempt(confinement: Confinement) -> dict[str, str]:
         with layer("landlock"):
             # Before the change of user, who may not be able to open them.
             ruleset = sandbox_landlock.prepare(_rules(confinement, private_shm=on("namespaces")))
+            sandbox_landlock.pin([f"/proc/{os.getpid()}"])
     if on("user"):
         with layer("user"):
             if root:

@@ -5,6 +5,7 @@ Rules name a file or everything below a folder; what no rule names is denied, fo
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import stat
@@ -64,6 +65,16 @@ def prepare(rules: Iterable[tuple[str, int]]) -> int:
         finally:
             os.close(place)
     return ruleset
+
+
+def pin(paths: Iterable[str]) -> None:
+    """Keep files of /proc in the kernel's memory for as long as this process lives.
+
+    A rule holds for an inode, and /proc makes a new one for a file that was dropped when memory was short.
+    """
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.open(path, os.O_PATH | os.O_CLOEXEC)
 
 
 def restrict(ruleset: int) -> None:

@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from harness.worker import memory_watch, sandbox
+from harness.worker import memory_watch, sandbox, sandbox_landlock, sandbox_view
 from harness.worker.sandbox import Confinement
 from harness.worker.sandbox_calls import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
 PR_SET_CHILD_SUBREAPER = 36
 WATCH_S = 0.25
+MAX_REQUEST_BYTES = 1 << 18
 
 
 class Spawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -60,6 +61,8 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     # Nobody of the same user looks into this process, or into a judge, which inherits it.
     prctl(PR_SET_DUMPABLE, 0)
+    # The rules of every child name them.
+    sandbox_landlock.pin(sandbox_view.PROC)
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
@@ -81,7 +84,7 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
             watched = {pid: limit for pid, limit in watched.items() if pid in children}
         if control.fileno() not in ready:
             continue
-        data, fds, _, _ = socket.recv_fds(control, 65536, 2)
+        data, fds, _, _ = socket.recv_fds(control, MAX_REQUEST_BYTES, 2)
         if not data:
             for pid in children:
                 _kill(pid)

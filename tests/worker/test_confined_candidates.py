@@ -149,8 +149,9 @@ def test_attempts_fail_and_honest_candidates_do_not_notice(attempt, tmp_path, mo
     printed = (tmp_path / "run" / records["looks_around"].log).read_text()
     facts = eval(printed)
     assert "a secret of the user's" not in facts["environment"]
-    # The standard streams, the channel, and the memory that the judge gave it.
-    assert facts["descriptors"] == ["/dev/null", "/memfd", "pipe", "pipe", "socket"]
+    # The standard streams, the channel, the memory that the judge gave it, and its own entry in /proc.
+    assert set(facts["descriptors"]) - {f"/proc/{facts['session']}"} == {"/dev/null", "/memfd", "pipe", "socket"}
+    assert facts["descriptors"].count("socket") == 1
     assert facts["groups"] == [] or "user" not in found.layers
     assert facts["home"] == facts["folder"]
     if "user" in found.layers and os.geteuid() == 0:
