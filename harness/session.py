@@ -45,7 +45,7 @@ def run(
     """
     devices = environment.choose_devices(config.device)
     todo = plan(config, devices)
-    found = sandbox_probe.chosen(config.sandbox)
+    found = sandbox_probe.chosen(config.sandbox, jobs.sources(todo.jobs))
     with Journal(out / run_directory.JOURNAL) as book:
         if fresh:
             book.clear()

@@ -47,7 +47,7 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments, sentence, capsys):
 
 def test_a_required_sandbox_that_is_not_there_stops_the_run_before_it_starts(tmp_path, monkeypatch, capsys):
     lacking = sandbox_probe.Found(layers=("user",), missing={"landlock": "Function not implemented"})
-    monkeypatch.setattr(sandbox_probe, "probe", lambda: lacking)
+    monkeypatch.setattr(sandbox_probe, "probe", lambda sources=(): lacking)
     path = dump_config(corpus_config("honest"), tmp_path / "config.yaml")
     assert cli.main(["run", str(path), "--out", str(tmp_path / "run"), "--sandbox", "require"]) == 2
     error = capsys.readouterr().err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -82,6 +84,11 @@ def plan(config: Config, surroundings: dict[str, str]) -> Plan:
     if not chosen:
         raise UsageError(f"include and exclude leave none of {len(jobs)} jobs")
     return Plan(jobs=chosen, notes=notes)
+
+
+def sources(todo: Iterable[Job]) -> set[Path]:
+    """The files of these jobs' problems and candidates."""
+    return {path for job in todo for path in (job.problem.path, job.candidate.path)}
 
 
 def _precisions(config: Config, problem: Problem) -> list[str]:

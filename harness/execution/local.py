@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from harness.catalog.jobs import Job
+from harness.catalog.jobs import Job, sources
 from harness.config import Config
 from harness.environment import Device, cores, make_device_nodes
 from harness.execution.executor import ReportPhase
@@ -67,11 +67,9 @@ class LocalExecutor:
         """The forking parent, whose untrusted children find neither results nor other candidates' sources."""
         if self._devices[0].kind == "cuda":
             make_device_nodes()
-        private = {self._logs.parent}
-        for job in jobs:
-            private |= {job.problem.path.parent, job.candidate.path.parent}
+        private = {self._logs.parent, *(source.parent for source in sources(jobs))}
         limit = self._config.limits.host_memory_gb * 1e9 or 0.8 * memory()[1]
-        return Nursery(sandbox_probe.chosen(self._config.sandbox).layers, private, int(limit))
+        return Nursery(sandbox_probe.chosen(self._config.sandbox, sources(jobs)).layers, private, int(limit))
 
     def _build_slots(self) -> int:
         return self._config.build.slots or max(1, cores() // 2)

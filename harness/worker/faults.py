@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.catalog.modules import LoadFault
 from harness.records import Outcome, Status
+from harness.worker.sandbox import EXIT_WITHOUT
 
 # Said by torch where a candidate reaches for CUDA on a machine that has none.
 NO_CUDA = re.compile(
@@ -121,5 +122,8 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
                 status=Status.RESOURCE_LIMIT, reason="file_size", message=f"a file grew over its limit in {phase}"
             )
         return Outcome(status=Status.CRASHED, reason=f"signal:{name}", message=f"the process died of {name} in {phase}")
+    if exit_code == EXIT_WITHOUT:
+        message = "a layer of the sandbox could not be put in force, and so the process did nothing; its log says why"
+        return Outcome(status=Status.HARNESS_ERROR, reason="sandbox", message=message)
     message = f"the process ended itself with code {exit_code} in {phase}"
     return Outcome(status=Status.CRASHED, reason=f"exit:{exit_code}", message=message)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -37,8 +37,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def probe() -> Found:
-    """Try every layer in a process that ends with it."""
+def probe(sources: tuple[str, ...] = ()) -> Found:
+    """Try every layer in a process that ends with it and that needs to read `sources`, whoever it becomes."""
     with tempfile.TemporaryDirectory(prefix="assay-probe-") as place:
         os.chmod(place, 0o755)
         (Path(place) / "own").mkdir()
@@ -51,7 +51,7 @@ def probe() -> Found:
             env=os.environ | {"PYTHONPATH": path},
             capture_output=True,
             text=True,
-            stdin=subprocess.DEVNULL,
+            input=msgspec.json.encode(sources).decode(),
             timeout=60.0,
             check=False,
         )
@@ -62,26 +62,26 @@ def probe() -> Found:
     return Found(layers=tuple(name for name in LAYERS if name not in missing), missing=missing)
 
 
-def chosen(mode: str) -> Found:
-    """The layers of a run under `sandbox: auto`, `require` or `off`.
+def chosen(mode: str, sources: Iterable[Path] = ()) -> Found:
+    """The layers of a run of these sources under `sandbox: auto`, `require` or `off`.
 
     Raises UsageError where all are required and one is missing.
     """
     if mode == "off":
         return Found(layers=(), missing=dict.fromkeys(LAYERS, "switched off"))
-    found = probe()
+    found = probe(tuple(sorted({str(path.resolve()) for path in sources})))
     if mode == "require" and found.missing:
         layer, why = next(iter(found.missing.items()))
         raise UsageError(f"sandbox: require: the layer '{layer}' is missing ({why}); {MENDS[layer]}")
     return found
 
 
-def main(place: Path) -> None:
+def main(place: Path, sources: tuple[str, ...]) -> None:
     """Entry of the probe: `python -m harness.worker.sandbox_probe FOLDER`; prints layer -> why it is missing."""
     folder = place / "own"
     readable = tuple(sandbox_view.common([]))
     confinement = Confinement(
-        layers=tuple(LAYERS), folder=str(folder), readable=readable, essential=tuple(sandbox_view.essential())
+        layers=tuple(LAYERS), folder=str(folder), readable=readable, essential=(*sandbox_view.essential(), *sources)
     )
     failures = sandbox.attempt(confinement)
     for layer, succeeds in escapes(place / "other").items():
@@ -118,4 +118,4 @@ def _succeeds(attempt: Callable[[], object]) -> bool:
 
 if __name__ == "__main__":
     signal.alarm(30)
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[str, ...]))

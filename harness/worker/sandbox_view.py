@@ -26,7 +26,8 @@ TOOLS = ("c++", "g++", "cc", "gcc", "ld", "nvcc", "ninja")
 
 def common(private: Iterable[Path]) -> list[str]:
     """Files and folders for every untrusted process, without what lies in or below a `private` one."""
-    hidden = {path.resolve() for path in (*private, REPOSITORY, Path.home())} - {Path("/")}
+    home = Path(os.path.expanduser("~"))
+    hidden = {path.resolve() for path in (*private, REPOSITORY, home)} - {Path("/")}
     found = {place for path in map(Path, SYSTEM) for place in without(path.resolve(), hidden)}
     for path in {path.resolve() for path in from_surroundings()}:
         # A checkout on PYTHONPATH, say: what is imported from there was imported before.

@@ -124,7 +124,9 @@ def _become(request: Spawn, fds: list[int], roles: dict[str, Callable[[int], Non
         if request.folder:
             os.chdir(request.folder)
         if request.confinement is not None:
+            code = sandbox.EXIT_WITHOUT
             sandbox.enter(request.confinement)
+            code = 70
         roles[request.role](channel)
         code = 0
     except SystemExit as error:

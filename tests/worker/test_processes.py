@@ -9,9 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.worker import zygote
+from harness.records import Status
+from harness.worker import faults, zygote
 from harness.worker.messages import DeadlineExceeded, FromBuilder, PeerGone
 from harness.worker.processes import Nursery, ZygoteLost
+from harness.worker.sandbox import EXIT_WITHOUT
 from harness.worker.sandbox_calls import PR_SET_DUMPABLE, prctl
 
 
@@ -160,7 +162,8 @@ def test_a_layer_that_cannot_be_had_after_all_ends_the_child_before_its_work(tmp
         child = nursery.start("runner", FromBuilder, tmp_path / "log", folder=closed, readable=[str(closed / "x.py")])
         if os.geteuid() == 0:
             # Without private mounts, another user cannot pass through a test's own folders.
-            assert child.wait(10.0) == 70
+            assert child.wait(10.0) == EXIT_WITHOUT
+            assert faults.death(EXIT_WITHOUT, "load").status is Status.HARNESS_ERROR
             assert "SandboxFailed: the sandbox layer 'user' failed" in child.log_tail()
     finally:
         nursery.close()

@@ -393,6 +393,14 @@ def test_too_few_users_are_an_error():
         sandbox_identity.unused_user("0 1000 1", 77)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user takes root")
+def test_a_source_that_another_user_cannot_read_costs_the_user_layer_and_not_the_run(place):
+    (place / "candidate.py").chmod(0o600)
+    found = sandbox_probe.probe((str(place / "candidate.py"),))
+    assert "user" not in found.layers
+    assert "candidate.py" in found.missing["user"] or "user" in sandbox_probe.probe().missing
+
+
 def test_what_is_private_is_cut_out_of_what_is_readable(tmp_path):
     for name in ("a/secret/x", "a/open", "b"):
         (tmp_path / name).mkdir(parents=True)
@@ -417,7 +425,7 @@ def test_own_files_are_those_named_after_the_source(place):
 
 def test_require_names_the_missing_layer_and_the_mend(monkeypatch):
     lacking = sandbox_probe.Found(layers=("user",), missing={"landlock": "Function not implemented"})
-    monkeypatch.setattr(sandbox_probe, "probe", lambda: lacking)
+    monkeypatch.setattr(sandbox_probe, "probe", lambda sources=(): lacking)
     with pytest.raises(UsageError) as refusal:
         sandbox_probe.chosen("require")
     assert "'landlock' is missing (Function not implemented)" in str(refusal.value)
