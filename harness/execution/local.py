@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import queue
-import shutil
 import tempfile
 import threading
 import time
@@ -17,6 +16,7 @@ from harness.config import Config
 from harness.environment import Device, cores
 from harness.execution.executor import ReportPhase
 from harness.records import Outcome, Record, Status
+from harness.worker import folders
 from harness.worker.builds import BuildResult, build, needs_build
 from harness.worker.processes import Nursery, ZygoteLost
 from harness.worker.supervisor import Supervisor
@@ -57,7 +57,7 @@ class LocalExecutor:
             stop.set()
             builders.shutdown(wait=False, cancel_futures=True)
             nursery.close()
-            shutil.rmtree(scratch, ignore_errors=True)
+            folders.remove(scratch)
 
     def _build_slots(self) -> int:
         return self._config.build.slots or max(1, cores() // 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import msgspec
 from harness.catalog.jobs import Job
 from harness.environment import Device, why_no_cuda
 from harness.records import Outcome, Status
-from harness.worker import faults
+from harness.worker import faults, folders
 from harness.worker.messages import (
     Build,
     BuildFailed,
@@ -44,7 +43,7 @@ def build(job: Job, nursery: Nursery, device: Device, folder: Path, log: Path, t
     if not needs_build(job):
         return BuildResult()
     started = time.monotonic()
-    shutil.rmtree(folder, ignore_errors=True)
+    folders.remove(folder)
     folder.mkdir(parents=True)
     environment = {"TORCH_EXTENSIONS_DIR": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
     if device.capability:

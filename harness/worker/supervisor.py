@@ -6,7 +6,6 @@ No torch here: this is the session's side of the boundary.
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import tempfile
 import time
@@ -22,7 +21,7 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, why_no_cuda
 from harness.records import Outcome, Record, Status
-from harness.worker import faults
+from harness.worker import faults, folders
 from harness.worker.builds import BuildResult
 from harness.worker.messages import (
     CandidateSource,
@@ -83,7 +82,7 @@ class Supervisor:
 
     def close(self) -> None:
         self._end_group()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        folders.remove(self._scratch)
 
     def evaluate(self, job: Job, build: BuildResult) -> Record:
         """Carry out one job; every failure becomes a record."""
