@@ -22,7 +22,7 @@ from harness.records import Record, Status
 CORPUS = Path(__file__).resolve().parent / "corpus"
 # Enough pairs for an interval, not for a precise one.
 TIMING = TimingConfig(budget_s=2.0, min_pairs=4, max_pairs=4, burst_ms=1.0)
-LIMITS = Limits(call_s=5.0, first_call_s=8.0, load_s=10.0, total_s=60.0)
+LIMITS = Limits(call_s=5.0, first_call_s=6.0, load_s=8.0, total_s=60.0)
 
 
 class Specimen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,9 +100,9 @@ def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: s
 
 
 def sandboxed(run_directory: Path) -> bool:
-    """Whether a run was carried out behind a sandbox, by its own account."""
-    said = json.loads((run_directory / "run.json").read_text())["environment"]["sandbox"]
-    return bool(said) and "no sandbox" not in str(said)
+    """Whether a run was carried out behind the whole sandbox, by its own account."""
+    told = json.loads((run_directory / "run.json").read_text())["environment"]
+    return isinstance(told["sandbox"], list) and bool(told["sandbox"]) and not told.get("sandbox_missing")
 
 
 def miss(specimen: Specimen, records: dict[str, Record]) -> str:

@@ -7,28 +7,44 @@ import queue
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+
+import msgspec
 
 from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, cores
 from harness.execution.executor import ReportPhase
 from harness.records import Outcome, Record, Status
-from harness.worker import folders
-from harness.worker.builds import BuildResult, build, needs_build
+from harness.worker import faults, folders
+from harness.worker.builds import BuildResult, build, built_again, needs_build
 from harness.worker.processes import Nursery, ZygoteLost
+from harness.worker.renewal import RenewedNursery, Starter
 from harness.worker.supervisor import Supervisor
 
 POLL_S = 0.05
+SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR)
 
 
 class LocalExecutor:
-    """One slot a device, side by side; `logs` takes the output of every process."""
+    """One slot a device, side by side; `logs` takes the output of every process.
 
-    def __init__(self, devices: list[Device], config: Config, logs: Path, seed: int) -> None:
+    After whatever may have broken a device, `device_fault` looks at it, and says what is wrong with one that is of no
+    use any more: the run goes on without it.
+    """
+
+    def __init__(
+        self,
+        devices: list[Device],
+        config: Config,
+        logs: Path,
+        seed: int,
+        device_fault: Callable[[Supervisor], str] = Supervisor.device_fault,
+    ) -> None:
         self._devices = devices
+        self._device_fault = device_fault
         self._config = config
         self._logs = logs
         self._seed = seed
@@ -38,13 +54,13 @@ class LocalExecutor:
             return
         self._logs.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix="assay-build-"))
-        nursery = Nursery()
+        nursery = RenewedNursery(Nursery)
         builders = ThreadPoolExecutor(self._build_slots(), thread_name_prefix="build")
         done: queue.Queue[Record | BaseException] = queue.Queue()
         stop = threading.Event()
         try:
             builds = self._start_builds(jobs, builders, nursery, scratch, report_phase)
-            work = _Work(jobs, builds, all_builds_first=self._devices[0].kind == "cpu")
+            work = _Work(jobs, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
             for device in self._devices:
                 arguments = (device, work, nursery, done, stop, report_phase)
                 threading.Thread(target=self._serve, args=arguments, name=device.spec, daemon=True).start()
@@ -63,7 +79,7 @@ class LocalExecutor:
         return self._config.build.slots or max(1, cores() // 2)
 
     def _start_builds(
-        self, jobs: list[Job], builders: ThreadPoolExecutor, nursery: Nursery, scratch: Path, report_phase: ReportPhase
+        self, jobs: list[Job], builders: ThreadPoolExecutor, nursery: Starter, scratch: Path, report_phase: ReportPhase
     ) -> dict[tuple[Path, str], Future[BuildResult]]:
         """One build a candidate file, whatever the number of its variants and precisions."""
         slots = itertools.count(1)
@@ -76,7 +92,8 @@ class LocalExecutor:
             stem = f"{job.problem.id.replace('/', '.')}.{job.candidate.name}"
             try:
                 log = self._logs / f"{stem}.build.log"
-                return build(job, nursery, self._devices[0], folder, log, self._config.build.timeout_s)
+                timeout_s = self._config.build.timeout_s
+                return built_again(lambda: build(job, nursery, self._devices[0], folder, log, timeout_s))
             except ZygoteLost as error:
                 return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error)))
             finally:
@@ -97,7 +114,7 @@ class LocalExecutor:
         self,
         device: Device,
         work: _Work,
-        nursery: Nursery,
+        nursery: Starter,
         done: queue.Queue[Record | BaseException],
         stop: threading.Event,
         report_phase: ReportPhase,
@@ -119,8 +136,16 @@ class LocalExecutor:
                     phase(taken, "starting")
                     record = supervisor.evaluate(taken, work.build_of(taken))
                     phase(taken, "")
+                    fault = self._device_fault(supervisor) if _may_have_broken(record) else ""
+                    if fault:
+                        note = f"device_lost: {device.spec} is out of service from here on: {fault}"
+                        record = msgspec.structs.replace(record, warnings=[*record.warnings, note])
                     if not stop.is_set():
                         done.put(record)
+                    if fault:
+                        for job in work.leave():
+                            done.put(supervisor.unserved(job, f"no device is left; {device.spec}: {fault}"))
+                        return
                 else:
                     time.sleep(POLL_S)
         except BaseException as error:
@@ -128,6 +153,11 @@ class LocalExecutor:
                 done.put(error)
         finally:
             supervisor.close()
+
+
+def _may_have_broken(record: Record) -> bool:
+    """Whether the device should be looked at before the next candidate comes."""
+    return record.status in SUSPECT or record.reason in faults.DEVICE_WORDS
 
 
 def _build_key(job: Job) -> tuple[Path, str]:
@@ -138,9 +168,15 @@ class _Work:
     """The jobs still to do, shared by the slots."""
 
     def __init__(
-        self, jobs: list[Job], builds: dict[tuple[Path, str], Future[BuildResult]], *, all_builds_first: bool
+        self,
+        jobs: list[Job],
+        builds: dict[tuple[Path, str], Future[BuildResult]],
+        slots: int,
+        *,
+        all_builds_first: bool,
     ) -> None:
         self._waiting = list(jobs)
+        self._slots = slots
         self._builds = builds
         # Compilers beside a measurement on the CPU would be measured too.
         self._all_builds_first = all_builds_first
@@ -148,6 +184,13 @@ class _Work:
 
     def build_of(self, job: Job) -> BuildResult:
         return self._builds[_build_key(job)].result()
+
+    def leave(self) -> list[Job]:
+        """Take one slot out of service; the jobs that nobody is left for."""
+        with self._lock:
+            self._slots -= 1
+            abandoned, self._waiting = (self._waiting, []) if self._slots == 0 else ([], self._waiting)
+            return abandoned
 
     def take(self, last_group: tuple[str, str, str] | None) -> Job | str | None:
         """The next job whose build is there, of the same group if possible; "wait" if none is, None if none is left."""

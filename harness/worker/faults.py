@@ -42,7 +42,7 @@ DEVICE_FAULTS = (
     ("no kernel image", "wrong_architecture"),
     ("illegal instruction", "illegal_instruction"),
 )
-
+DEVICE_WORDS = frozenset(word for _, word in DEVICE_FAULTS)
 
 # Characters of an exception that are kept at either end.
 PRINTED = 50_000

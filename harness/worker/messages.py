@@ -173,6 +173,12 @@ class Evaluate(Message, frozen=True, kw_only=True, tag=True):
     candidate: CandidateSource
 
 
+class Probe(Message, frozen=True, kw_only=True, tag=True):
+    """Is the device still of use: compute something trivial on it."""
+
+    device: str
+
+
 # Judge to supervisor.
 
 
@@ -203,6 +209,12 @@ class Verdict(Message, frozen=True, kw_only=True, tag=True):
     timing: Timing | None = None
     warnings: list[str] = []
     phases_s: dict[str, float] = {}
+
+
+class Probed(Message, frozen=True, kw_only=True, tag=True):
+    """The answer to a Probe; `fault` is empty where all is well."""
+
+    fault: str
 
 
 # Supervisor to builder.
@@ -278,8 +290,8 @@ class Audited(Message, frozen=True, kw_only=True, tag=True):
 
 ToRunner = Prepare | Burst | CopyOnly
 FromRunner = Ready | Enqueued | Finished | Failed
-ToJudge = Open | Evaluate
-FromJudge = Phase | Opened | Verdict
+ToJudge = Open | Evaluate | Probe
+FromJudge = Phase | Opened | Verdict | Probed
 FromBuilder = Built | BuildFailed
 
 

@@ -39,6 +39,11 @@ class Child:
         self._ended = threading.Event()
         self._drained = threading.Event()
 
+    @property
+    def orphaned(self) -> bool:
+        """Whether it went with the zygote, and not by itself."""
+        return self._nursery._lost
+
     def take_channel(self) -> socket.socket:
         """Our end of the channel, for handing on to another process."""
         return self.channel.detach()
