@@ -35,6 +35,7 @@ class Specimen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     warning: str = ""
     twin: str = ""
     sandbox: bool = False
+    hole: str = ""
     variant: str = "default"
     cuda: dict[str, str] = {}
     set: dict[str, dict[str, Any]] = {}

@@ -238,6 +238,8 @@ class Supervisor:
         fault = opened.fault
         if opened.runner == "gone" and fault is not None:
             died = faults.death(baseline.wait(2.0), "the baseline's first call")
+            if baseline.orphaned or died.reason == KILLED:
+                raise ProcessLost("baseline_lost", f"the baseline could not start: {died.message}", opening=True)
             fault = Outcome(status=Status.INVALID_REFERENCE, reason="baseline", message=died.message)
         self._group.fault = fault
         return self._group

@@ -26,13 +26,13 @@ PIDS = {
 def evaluate(tmp_path):
     """The records of two honest candidates, while `victim` is killed in the first so many evaluations of the first."""
 
-    def run(victim, times):
+    def run(victim, times, phase="timing"):
         config = corpus_config("honest", "honest_after")
         nursery = RenewedNursery(Nursery)
         killed = []
 
-        def strike(job, phase):
-            if job.candidate.name == "honest" and phase == "timing" and len(killed) < times:
+        def strike(job, now):
+            if job.candidate.name == "honest" and now == phase and len(killed) < times:
                 killed.append(PIDS[victim](supervisor, nursery))
                 os.kill(killed[-1], signal.SIGKILL)
 
@@ -61,6 +61,11 @@ def test_a_judge_lost_twice_is_the_candidates_doing_and_the_run_goes_on(evaluate
     assert (first.status, first.reason) == (Status.REJECTED, "judge_lost")
     assert first.evidence["judge_exit_code"] == -signal.SIGKILL
     assert second.status is Status.PASSED
+
+
+def test_a_baseline_killed_while_a_problem_is_opened_spoils_nobodys_record(evaluate):
+    first, second = evaluate("baseline", times=1, phase="baseline")
+    assert (first.status, second.status) == (Status.PASSED, Status.PASSED)
 
 
 def test_a_build_killed_from_outside_is_done_again_once():
