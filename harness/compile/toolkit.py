@@ -54,13 +54,13 @@ def find() -> Toolkit | None:
     """The first there is: of CUDA_HOME or CUDA_PATH, of the nvcc on PATH, in /usr/local/cuda, or from PyPI."""
     for home in _homes():
         nvcc = home / "bin" / "nvcc"
-        if not nvcc.is_file():
+        if not nvcc.is_file() or not (home / "include" / "cuda_runtime.h").is_file():
             continue
         result = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=20, check=False)
         version = re.search(r"release ([\d.]+)", result.stdout)
-        headers = [folder / "include" for folder in (home, *_packages()) if (folder / "include").is_dir()]
+        headers = [folder / "include" for folder in (home, *_packages())]
         runtime = next((path for name in ("lib64", "lib") for path in (home / name).glob("libcudart.so*")), None)
-        if version and headers:
+        if version:
             return Toolkit(
                 nvcc=str(nvcc),
                 include=list(dict.fromkeys(str(folder) for folder in headers)),
@@ -103,11 +103,6 @@ def runtime_library(toolkit: Toolkit) -> str:
     return str(found[0]) if toolkit.library and found else ""
 
 
-def has_header(toolkit: Toolkit, name: str) -> bool:
-    """Whether `name`, such as `cublas_v2.h`, is really installed: no stand-in."""
-    return any((Path(folder) / name).is_file() for folder in toolkit.include)
-
-
 def architecture(word: str) -> str:
     """`90a` or `sm_90a` as torch writes it in TORCH_CUDA_ARCH_LIST: `9.0a`. Raises UsageError for anything else."""
     match = re.fullmatch(r"(?:sm_|compute_)?(\d{1,2})\.?(\d)([af]?)", word)
@@ -122,7 +117,11 @@ def _homes() -> Iterator[Path]:
             yield Path(os.environ[name])
     on_path = shutil.which("nvcc")
     if on_path:
-        yield Path(on_path).resolve().parents[1]
+        # It may be a script that calls the real one; that one names its own place.
+        words = [on_path, "--dryrun", "-c", "-x", "cu", os.devnull, "-o", os.devnull]
+        result = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
+        top = re.search(r"^#\$ TOP=(.+)$", result.stderr, re.MULTILINE)
+        yield (Path(top.group(1)) if top else Path(on_path).parents[1]).resolve()
     yield Path("/usr/local/cuda")
     yield from _packages()
 

@@ -161,10 +161,7 @@ def _calls(tree: ast.Module, names: Names) -> Iterator[Finding]:
         elif method in ("write_text", "write_bytes"):
             yield Finding(line=node.lineno, kind="reach", text=f"{method}: writes a file", warning=True)
         elif called in ("builtins.__import__", "importlib.import_module"):
-            module = (
-                node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else "a module it computes"
-            )
-            text = f"imports {module} by name"
+            text = f"imports {_literal(node.args) or 'a module that it computes'} by name"
             yield Finding(line=node.lineno, kind="reach", text=text, warning=True)
         elif method == "data_ptr":
             text = "data_ptr in Python: tells tensors apart by their address"
