@@ -64,7 +64,7 @@ def errors(output: str, candidate: Path, most: int = MOST) -> list[Diagnostic]:
     for index, match in enumerate(matches):
         before = output[matches[index - 1].end() if index else 0 : match.start()]
         rest = output[match.end() : matches[index + 1].start() if index + 1 < len(matches) else len(output)]
-        diagnostic = _diagnostic(match, before, "\n".join(rest.splitlines()[:QUOTED_LINES]), candidate)
+        diagnostic = _diagnostic(match, before, "\n".join(rest.splitlines()[1 : 1 + QUOTED_LINES]), candidate)
         # nvcc compiles for host and device, and a file may be included twice: each error counts once.
         if (diagnostic.text, diagnostic.line) not in {(known.text, known.line) for known in found}:
             found.append(diagnostic)

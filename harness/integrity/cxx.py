@@ -57,7 +57,7 @@ RULES = (
     (
         "library",
         False,
-        rf"\b(?:at|torch)::(?P<name>(?!(?:{OWN_WORK})\b)[a-z]\w*)\s*\(",
+        rf"\b(?:at|torch)::(?P<name>(?!(?:{OWN_WORK})\b)[a-z][a-z0-9_]*)\s*\(",
         "calls PyTorch's own {name}",
     ),
     (

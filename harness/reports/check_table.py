@@ -58,7 +58,10 @@ def show(row: CheckRow, console: Console) -> None:
     )
     console.print(head, highlight=False, soft_wrap=True)
     for part in _parts(row):
-        console.print(Padding(part, (0, 0, 0, INDENT)), highlight=False)
+        console.print(Padding(part, (0, 0, 0, INDENT), expand=False), highlight=False)
+    if row.errors and row.log:
+        # Never wrapped: a path is there to be copied.
+        console.print(Text(f"{'':{INDENT}}all that was said: {row.log}", style="dim"), soft_wrap=True)
 
 
 def summary(rows: Sequence[CheckRow]) -> str:
@@ -100,8 +103,6 @@ def _parts(row: CheckRow) -> Iterator[RenderableType]:
         yield Text.assemble(
             (f"{finding.kind}: ", "yellow" if finding.warning else "dim"), _at(row.file, finding.line), finding.text
         )
-    if row.errors and row.log:
-        yield Text(f"the compiler's whole output: {row.log}", style="dim")
 
 
 def _error(error: Diagnostic, file: str) -> Text:
