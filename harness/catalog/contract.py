@@ -47,6 +47,9 @@ def remarks(candidate: Candidate, problem: Problem | None) -> list[Remark]:
     if entry is None:
         found.append(Remark(text="defines no class ModelNew or Model", fatal=True))
     if problem is None or problem.fault:
+        if b"cpp_extension" in candidate.source and compiles_in_functions(tree):
+            text = "compiles inside a function, and no problem was found to construct the class for"
+            found.append(Remark(text=f"{text}: name it with --problems"))
         return found
     reference = _class(modules.parse(problem.path), "Model")
     own = _class(tree, entry) if entry else None
@@ -66,6 +69,18 @@ def remarks(candidate: Candidate, problem: Problem | None) -> list[Remark]:
             for match in NO_HALF.finditer(node.value)
         ]
     return found
+
+
+def compiles_in_functions(tree: ast.Module) -> bool:
+    """Whether a `load_inline` or `load` call of torch's stands inside a function, where importing does not reach it."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        for node in ast.walk(function):
+            name = getattr(node, "attr", None) or getattr(node, "id", None)
+            if name in ("load_inline", "load"):
+                return True
+    return False
 
 
 def _difference(method: str, mine: Signature, theirs: Signature) -> list[Remark]:

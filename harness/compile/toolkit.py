@@ -29,6 +29,19 @@ LIBRARIES = (
     *("cublas", "cublasLt", "cusparse", "cusolver", "curand", "cufft", "cudnn"),
 )
 
+# Library -> a header of its own, and the package that has it.
+HEADERS = {
+    "cublas": ("cublas_v2.h", "nvidia-cublas"),
+    "cusparse": ("cusparse.h", "nvidia-cusparse"),
+    "cusolver": ("cusolverDn.h", "nvidia-cusolver"),
+    "curand": ("curand.h", "nvidia-curand"),
+    "cufft": ("cufft.h", "nvidia-cufft"),
+    "cudnn": ("cudnn.h", "nvidia-cudnn-cu13"),
+}
+ASKED = re.compile(
+    rf'(?:identifier "|^)(?P<library>{"|".join(HEADERS)})\w*(?:" is undefined|\S*: No such file)', re.IGNORECASE
+)
+
 # nvcc's output reaches nobody where the build goes well, so it is kept. Registers and spills are in ptxas's words only.
 NVCC = """\
 #!/bin/sh
@@ -101,6 +114,19 @@ def runtime_library(toolkit: Toolkit) -> str:
     """The file of libcudart that a loader wants; empty where the toolkit has none."""
     found = sorted(Path(toolkit.library).glob("libcudart.so.*"), key=lambda path: len(path.name))
     return str(found[0]) if toolkit.library and found else ""
+
+
+def missing_package(error: str, toolkit: Toolkit) -> str:
+    """The package on PyPI whose headers a compiler error asks for and which are not installed; empty for other errors.
+
+    Stand-ins declare only what most candidates need of a library.
+    """
+    asked = ASKED.search(error)
+    if asked is None:
+        return ""
+    header, package = HEADERS[asked["library"]]
+    installed = any((Path(folder) / header).is_file() for folder in toolkit.include)
+    return "" if installed else package
 
 
 def architecture(word: str) -> str:

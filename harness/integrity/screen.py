@@ -242,8 +242,15 @@ def _strings(tree: ast.Module) -> Iterator[Finding]:
         and isinstance(node.body[0], ast.Expr)
     }
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in prose:
+        if isinstance(node, ast.JoinedStr):
+            # One text, with a word for each value: what stands between two of them makes no sense alone.
+            pieces = [piece.value if isinstance(piece, ast.Constant) else "value" for piece in node.values]
+            prose |= {id(piece) for piece in node.values}
+            code = "".join(str(piece) for piece in pieces)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            code = node.value
+        else:
             continue
-        if cxx.looks_like_code(node.value):
-            for line, kind, text, warning in cxx.remarks(node.value):
+        if cxx.looks_like_code(code):
+            for line, kind, text, warning in cxx.remarks(code):
                 yield Finding(line=node.lineno + line, kind=kind, text=text, warning=warning)

@@ -5,7 +5,6 @@ Untrusted, like the runner: it executes the candidate. It never has a device, in
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
 import traceback
@@ -14,7 +13,7 @@ from pathlib import Path
 import msgspec
 import torch
 
-from harness.catalog import modules
+from harness.catalog import contract, modules
 from harness.compile import diagnostics, extensions
 from harness.records import Outcome, Status
 from harness.worker import faults
@@ -36,7 +35,7 @@ def build(request: Build) -> Built | BuildFailed:
     extensions.intercept(builder)
     try:
         module = modules.execute(path)
-        if request.problem and compiles_in_functions(path):
+        if request.problem and contract.compiles_in_functions(modules.parse(path)):
             _construct(module, request)
     except extensions.NeedsCuda as error:
         return BuildFailed(outcome=Outcome(status=Status.UNSUPPORTED, reason="needs_cuda", message=str(error)))
@@ -45,18 +44,6 @@ def build(request: Build) -> Built | BuildFailed:
         sys.stderr.flush()
         return BuildFailed(outcome=_outcome(error, path, request, builder))
     return Built(libraries=builder.libraries, failures=builder.failures)
-
-
-def compiles_in_functions(path: Path) -> bool:
-    """Whether a `load_inline` or `load` call of torch's stands inside a function, where importing does not reach it."""
-    for function in ast.walk(modules.parse(path)):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        for node in ast.walk(function):
-            name = getattr(node, "attr", None) or getattr(node, "id", None)
-            if name in ("load_inline", "load"):
-                return True
-    return False
 
 
 def _construct(module: object, request: Build) -> None:

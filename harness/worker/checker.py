@@ -13,9 +13,9 @@ from torch.utils import cpp_extension
 
 from harness.compile import resources, toolkit
 from harness.compile.stand_ins import StandIns
-from harness.records import Status
+from harness.records import Outcome, Status
 from harness.worker import builder, faults
-from harness.worker.messages import BuildFailed, Built, Channel, Check, Checked
+from harness.worker.messages import BuildFailed, Channel, Check, Checked
 
 # What a candidate says of its kernels must not drown the session.
 MOST_KERNELS = 200
@@ -31,7 +31,7 @@ def main(channel_fd: int) -> None:
 def check(request: Check) -> Checked:
     """Build with the toolkit laid out below the build's folder, and stand-ins for what a CPU build of torch lacks."""
     stand_ins = StandIns(Path(request.build.folder) / "stand_ins")
-    logs = None
+    logs: Path | None = None
     if request.toolkit is not None:
         home = Path(request.build.folder) / "toolkit"
         os.environ.update(toolkit.lay_out(request.toolkit, home))
@@ -50,9 +50,15 @@ def _logs(folder: Path | None) -> list[Path]:
     return sorted(folder.glob("*.txt"), key=os.path.getmtime) if folder else []
 
 
-def _on_this_machine(failed: BuildFailed, request: Check) -> Built | BuildFailed:
-    """A candidate that compiled, and then reached for a card that is not there, has done nothing wrong."""
+def _on_this_machine(failed: BuildFailed, request: Check) -> BuildFailed:
+    """Nothing is wrong with a candidate that needs headers which are not here, or that reaches for a card once it is
+    compiled: the same failure, as `unsupported`."""
     evidence = failed.outcome.evidence
+    for error in evidence.get("errors", []):
+        package = toolkit.missing_package(error["text"], request.toolkit) if request.toolkit else ""
+        if package:
+            message = f"{failed.outcome.message}; headers that are not on this machine: pip install {package}"
+            return BuildFailed(outcome=Outcome(status=Status.UNSUPPORTED, reason="missing_headers", message=message))
     if not request.why_no_device or failed.outcome.status is not Status.LOAD_ERROR or "exception" not in evidence:
         return failed
     path = Path(request.build.candidate)

@@ -80,6 +80,15 @@ def test_model_and_imported_entries_count(remarks):
     assert remarks('"""Caption."""\nfrom elsewhere import Fast as ModelNew\n') == []
 
 
+def test_compiling_inside_a_function_needs_the_problem(tmp_path):
+    path = tmp_path / "far/away/candidate.py"
+    path.parent.mkdir(parents=True)
+    inside = "        self.e = torch.utils.cpp_extension.load_inline(name='e')\n"
+    path.write_text(CANDIDATE.replace("        super().__init__()\n", inside))
+    (remark,) = contract.remarks(solutions.read(path), None)
+    assert "name it with --problems" in remark.text
+
+
 def test_a_missing_caption_is_only_said(remarks):
     ((text, _, fatal),) = remarks(CANDIDATE.replace('"""A caption."""', ""))
     assert "no docstring" in text

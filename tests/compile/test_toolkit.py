@@ -43,6 +43,13 @@ def test_cuda_home_comes_first(found, home):
     assert toolkit.runtime_library(found) == str(home / "lib/libcudart.so.13")
 
 
+def test_packages_from_pypi_are_found(home, monkeypatch, tmp_path):
+    (tmp_path / "site/nvidia").mkdir(parents=True)
+    (tmp_path / "site/nvidia/cu13").symlink_to(home)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert tmp_path / "site/nvidia/cu13" in list(toolkit._homes())
+
+
 def test_no_toolkit_is_none(monkeypatch, tmp_path):
     monkeypatch.setattr(toolkit, "_homes", lambda: iter([tmp_path]))
     toolkit.find.cache_clear()
@@ -67,6 +74,16 @@ def test_an_absent_library_links_and_an_unknown_one_does_not(found, tmp_path):
     subprocess.run([*command, "-lc10_cuda", "-lcublas"], env=environment, check=True)
     failed = subprocess.run([*command, "-lunheard_of"], env=environment, capture_output=True, check=False)
     assert failed.returncode != 0
+
+
+def test_headers_that_are_not_installed_name_their_package(found, home):
+    asked = 'identifier "cublasDgemm" is undefined'
+    assert toolkit.missing_package(asked, found) == "nvidia-cublas"
+    assert toolkit.missing_package("cudnn.h: No such file or directory", found) == "nvidia-cudnn-cu13"
+    assert toolkit.missing_package("CUDNN_STATUS_SUCCESS", found) == ""
+    assert toolkit.missing_package('identifier "wrong" is undefined', found) == ""
+    (home / "include/cublas_v2.h").write_text("")
+    assert toolkit.missing_package(asked, found) == ""
 
 
 @pytest.mark.parametrize(("word", "torch_s"), [("90a", "9.0a"), ("sm_86", "8.6"), ("100a", "10.0a"), ("9.0a", "9.0a")])

@@ -170,6 +170,12 @@ def test_lines_inside_strings_are_the_file_s(tmp_path):
     assert source.splitlines()[5] == "  cudaDeviceSynchronize();"
 
 
+def test_an_f_string_is_one_text():
+    source = 'N = 4\nCUDA = f"""\n#include <torch/extension.h>\n__global__ void k{N}() {{ }}\nvoid f() {{\n'
+    source += '  k{N}<<<1, {N}>>>();\n  cudaDeviceSynchronize();\n}}\n"""\n'
+    assert [finding.line for finding in screen(source)] == [7]
+
+
 def test_blanking_keeps_every_place():
     code = 'int a; // x\n/* y\n z */ "s" b'
     assert [len(line) for line in cxx.bare(code).splitlines()] == [len(line) for line in code.splitlines()]
