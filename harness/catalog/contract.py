@@ -35,11 +35,11 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def remarks(candidate: Candidate, problem: Problem | None) -> list[Remark]:
-    """What departs from the contract; a file that cannot be parsed is one fatal remark."""
+    """What departs from the contract; nothing of a file that cannot be parsed, which loading it says."""
     try:
         tree = modules.parse(candidate.path)
-    except modules.LoadFault as fault:
-        return [Remark(text=str(fault), line=fault.line, fatal=True)]
+    except modules.LoadFault:
+        return []
     found = []
     if not candidate.caption:
         found.append(Remark(text="no docstring: its first line is the candidate's caption in reports"))

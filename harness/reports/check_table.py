@@ -83,38 +83,38 @@ def _built(row: CheckRow) -> str:
 
 def _parts(row: CheckRow) -> Iterator[RenderableType]:
     for error in row.errors:
-        yield _error(error, row.file)
+        yield from _error(error, row.file)
     for failure in row.failures:
         yield Text.assemble(("goes on without an extension: ", "red"), text.clean(failure))
     if row.kernels:
         yield _kernels(row.kernels)
     for kernel in row.kernels:
         if kernel.spills:
-            yield Text.assemble(
-                ("spills: ", "yellow"),
-                f"{_short(kernel.name)} keeps values in local memory that its "
-                f"{kernel.registers} registers have no room for",
-            )
+            what = f"keeps values in local memory that its {kernel.registers} registers have no room for"
+            yield Text.assemble(("spills: ", "yellow"), f"{_short(kernel.name)} {what}")
     if row.absent:
         yield Text(_absent(row.absent), style="dim")
     for remark in row.remarks:
         yield Text.assemble(("contract: ", "red" if remark.fatal else ""), _at(row.file, remark.line), remark.text)
     for finding in row.findings:
-        yield Text.assemble(
-            (f"{finding.kind}: ", "yellow" if finding.warning else "dim"), _at(row.file, finding.line), finding.text
-        )
+        if finding.warning:
+            yield Text.assemble((f"{finding.kind}: ", "yellow"), _at(row.file, finding.line), finding.text)
+    # For information only, so the findings of a kind share a line.
+    for kind in dict.fromkeys(finding.kind for finding in row.findings if not finding.warning):
+        found = [finding for finding in row.findings if finding.kind == kind and not finding.warning]
+        words = ", ".join(f"{text.clean(finding.text)} ({finding.line})" for finding in found)
+        yield Text.assemble((f"{kind}: ", "dim"), words)
 
 
-def _error(error: Diagnostic, file: str) -> Text:
+def _error(error: Diagnostic, file: str) -> Iterator[RenderableType]:
     where = _at(file, error.line)
     if not where and error.generated_file:
         where = f"{file} ({error.generated_file}:{error.generated_line}): "
-    shown = Text.assemble(where, (text.clean(error.text), "red"))
+    yield Text.assemble(where, (text.clean(error.text), "red"))
     if error.source_line:
-        shown.append(f"\n  | {text.clean(error.source_line)}")
+        yield Padding(Text(f"| {text.clean(error.source_line)}"), (0, 0, 0, 2), expand=False)
     if error.hint:
-        shown.append("\n  hint: ", style="green").append(error.hint)
-    return shown
+        yield Padding(Text.assemble(("hint: ", "green"), error.hint), (0, 0, 0, 2), expand=False)
 
 
 def _kernels(kernels: Sequence[Kernel]) -> Table:
