@@ -1,7 +1,7 @@
 """A CUDA toolkit to compile with, also where this torch is a CPU build and looks for none. No torch.
 
 `lay_out` makes a folder that `torch.utils.cpp_extension` takes for CUDA_HOME: the toolkit's own headers and libraries,
-an nvcc that also reports what each kernel uses, and stand-ins, searched last, for what a CPU build of torch lacks.
+a ptxas that also reports what each kernel uses, and stand-ins, searched last, for what a CPU build of torch lacks.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ ASKED = re.compile(
     rf'(?:identifier "|^)(?P<library>{"|".join(HEADERS)})\w*(?:" is undefined|\S*: No such file)', re.IGNORECASE
 )
 
-# nvcc's output reaches nobody where the build goes well, so it is kept. Registers and spills are in ptxas's words only.
-NVCC = """\
+# What nvcc looks for beside itself.
+TOOLS = ("nvcc", "nvcc.profile", "cudafe++", "fatbinary", "nvlink", "bin2c", "crt", "__nvcc_device_query")
+# Registers and spills are in ptxas's words only, which reach nobody where the build goes well.
+PTXAS = """\
 #!/bin/sh
-# {nvcc}, with its output kept for a report of registers, shared memory and spills.
-{nvcc} -Xptxas=-v "$@" > {logs}/$$.txt 2>&1
+{ptxas} -v "$@" > {logs}/$$.txt 2>&1
 code=$?
-cat {logs}/$$.txt
+cat {logs}/$$.txt >&2
 exit $code
 """
 
@@ -86,22 +87,28 @@ def find() -> Toolkit | None:
 def lay_out(toolkit: Toolkit, folder: Path) -> dict[str, str]:
     """Make `folder` the CUDA_HOME described above, and return the environment that compilers need with it.
 
-    What nvcc says goes to `folder`/logs. Real headers and libraries come before stand-ins wherever they exist.
+    What ptxas says goes to `folder`/logs. Real headers and libraries come before stand-ins wherever they exist.
     """
-    logs, libraries = folder / "logs", folder / "libraries"
-    for path in (folder / "bin", logs, libraries):
+    tools, logs, libraries = folder / "bin", folder / "logs", folder / "libraries"
+    for path in (tools, logs, libraries):
         path.mkdir(parents=True, exist_ok=True)
-    nvcc = folder / "bin" / "nvcc"
-    nvcc.write_text(NVCC.format(nvcc=shlex.quote(toolkit.nvcc), logs=shlex.quote(str(logs))))
-    nvcc.chmod(0o755)
-    (folder / "include").symlink_to(toolkit.include[0])
+    real = Path(toolkit.nvcc).parent
+    # nvcc takes the place that it is called by for its own, so links are enough to put a ptxas of ours before it.
+    links = {tools / name: real / name for name in TOOLS}
+    links |= {folder / name: real.parent / name for name in ("nvvm", "include", "lib64", "lib")}
+    for link, target in links.items():
+        if target.exists():
+            link.symlink_to(target)
+    ptxas = tools / "ptxas"
+    ptxas.write_text(PTXAS.format(ptxas=shlex.quote(str(real / "ptxas")), logs=shlex.quote(str(logs))))
+    ptxas.chmod(0o755)
     for name in LIBRARIES:
         # An empty linker script: whatever the candidate needs of it is left open until it is loaded.
         (libraries / f"lib{name}.so").write_text("/* not on this machine */\n")
     runtime = runtime_library(toolkit)
     if runtime:
         # Packages from PyPI have the library without the name that linkers look for.
-        (libraries / "libcudart.so").write_text(f"INPUT({runtime})\n")
+        (libraries / "libcudart.so").write_text(f'INPUT("{runtime}")\n')
     return {
         "CUDA_HOME": str(folder),
         # Both are searched after every -isystem and -L.

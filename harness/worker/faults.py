@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 
 from harness.catalog.modules import LoadFault
+from harness.compile import hints
 from harness.records import Outcome, Status
 
 # Said by torch where a candidate reaches for CUDA on a machine that has none.
@@ -68,7 +69,8 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
         message = f"{where} ran out of memory: {first}"
         return Outcome(status=Status.OUT_OF_MEMORY, reason="out_of_memory", message=message, evidence=evidence)
     if exception == "NotImplementedError":
-        message = f"{where} says that it does not take this case: {first}"
+        mend = hints.hint(first)
+        message = f"{where} says that it does not take this case: {first}" + (f" ({mend})" if mend else "")
         return Outcome(status=Status.UNSUPPORTED, reason="not_implemented", message=message, evidence=evidence)
     if exception == "LateCompile":
         return Outcome(status=Status.LOAD_ERROR, reason="late_compile", message=f"{where}: {first}", evidence=evidence)

@@ -9,7 +9,7 @@ import pytest
 from harness.compile import toolkit
 from harness.errors import UsageError
 
-NVCC = """\
+TOOL = """\
 #!/bin/sh
 if [ "$1" = --version ]; then echo "Cuda compilation tools, release 13.0, V13.0.88"; exit 0; fi
 echo "said: $*" >&2
@@ -23,8 +23,9 @@ def home(tmp_path) -> Path:
     home = tmp_path / "with a space" / "cu13"
     for folder in ("bin", "include", "lib"):
         (home / folder).mkdir(parents=True)
-    (home / "bin/nvcc").write_text(NVCC)
-    (home / "bin/nvcc").chmod(0o755)
+    for name in ("nvcc", "ptxas"):
+        (home / "bin" / name).write_text(TOOL)
+        (home / "bin" / name).chmod(0o755)
     (home / "include/cuda_runtime.h").write_text("")
     (home / "lib/libcudart.so.13").write_bytes(b"")
     return home
@@ -57,13 +58,14 @@ def test_no_toolkit_is_none(monkeypatch, tmp_path):
     toolkit.find.cache_clear()
 
 
-def test_nvcc_s_words_are_kept_and_passed_on(found, tmp_path):
+def test_ptxas_is_asked_and_its_words_are_kept_and_passed_on(found, tmp_path):
     environment = toolkit.lay_out(found, tmp_path / "laid out")
-    nvcc = Path(environment["CUDA_HOME"], "bin/nvcc")
-    result = subprocess.run([nvcc, "-c", "a b.cu"], capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stdout) == (3, "said: -Xptxas=-v -c a b.cu\n")
+    tools = Path(environment["CUDA_HOME"], "bin")
+    result = subprocess.run([tools / "ptxas", "-arch=sm_90a", "a b.ptx"], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (3, "said: -v -arch=sm_90a a b.ptx\n")
     (log,) = (tmp_path / "laid out/logs").glob("*.txt")
-    assert log.read_text() == result.stdout
+    assert log.read_text() == result.stderr
+    assert (tools / "nvcc").resolve() == Path(found.nvcc)
 
 
 def test_an_absent_library_links_and_an_unknown_one_does_not(found, tmp_path):
