@@ -144,6 +144,16 @@ def test_an_error_is_shown_with_the_candidate_s_own_line_and_a_hint(checked):
 
 
 @needs_nvcc
+def test_headers_that_are_not_here_leave_it_unsure_and_name_their_package(checked):
+    if any(Path(folder, "cudnn.h").is_file() for folder in toolkit.find().include):
+        pytest.skip("cuDNN's headers are installed here")
+    row = checked(LIGHT.replace("template <int", "#include <cudnn.h>\ntemplate <int"))
+    assert (row.verdict, row.fault.reason) == ("unsure", "missing_headers")
+    assert "cudnn.h: No such file or directory" in row.errors[0].text
+    assert "pip install nvidia-cudnn-cu13" in row.errors[0].text
+
+
+@needs_nvcc
 def test_the_architecture_may_be_named(checked, tmp_path):
     checked(LIGHT)
     (row,) = rows_of([str(tmp_path / "toy/scale")], tmp_path / "logs", architecture="86")
