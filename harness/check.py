@@ -114,6 +114,11 @@ def _row(
 def _errors(fault: Outcome) -> list[Diagnostic]:
     """What to show of a fault: the compiler's first errors, or the one sentence that there is."""
     evidence = fault.evidence
-    if fault.status is not Status.COMPILE_ERROR or "errors" not in evidence:
-        return [Diagnostic(text=fault.message, hint=hints.hint(fault.message))]
-    return msgspec.convert(evidence["errors"], list[Diagnostic])
+    try:
+        # An untrusted process wrote them.
+        found = msgspec.convert(evidence.get("errors", []), list[Diagnostic])
+    except msgspec.ValidationError:
+        found = []
+    if fault.status is not Status.COMPILE_ERROR or not found:
+        return [Diagnostic(text=fault.message, hint=hints.hint(fault.message[:2000]))]
+    return found

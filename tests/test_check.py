@@ -9,6 +9,7 @@ from rich.console import Console
 
 from harness import check, cli
 from harness.compile import toolkit
+from harness.records import Outcome, Status
 from harness.reports import check_table
 from tests.conftest import CORPUS
 
@@ -178,6 +179,11 @@ def test_without_nvcc_a_cuda_candidate_is_unsure_and_the_extra_is_named(checked,
     row = checked(LIGHT)
     assert (row.verdict, row.fault.reason) == ("unsure", "needs_cuda")
     assert "pip install -e '.[nvcc]'" in shown(row, 200)
+
+
+def test_a_forged_report_costs_nobody_else():
+    outcome = Outcome(status=Status.COMPILE_ERROR, reason="x", message="said", evidence={"errors": [{"line": "seven"}]})
+    assert [error.text for error in check._errors(outcome)] == ["said"]
 
 
 def test_verdicts_of_the_corpus(tmp_path):

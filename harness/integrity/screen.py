@@ -96,16 +96,21 @@ def screen(source: str) -> list[Finding]:
     Of the same finding only the first line is kept.
     """
     try:
-        tree = ast.parse(source)
+        found = _everything(ast.parse(source))
     except (SyntaxError, ValueError):
         return []
+    except (RecursionError, MemoryError):
+        return [Finding(line=1, kind="reach", text="nested too deeply to be read", warning=True)]
+    first: dict[tuple[str, str], Finding] = {}
+    for finding in sorted(found):
+        first.setdefault((finding.kind, finding.text), finding)
+    return sorted(first.values())
+
+
+def _everything(tree: ast.Module) -> list[Finding]:
     names = Names(tree)
-    found: dict[tuple[str, str], Finding] = {}
-    everything = [*_imports(tree), *_uses(tree, names), *_assignments(tree, names), *_calls(tree, names)]
-    everything += [*_fallbacks(tree, names), *_library_ops(tree, names), *_strings(tree)]
-    for finding in sorted(everything):
-        found.setdefault((finding.kind, finding.text), finding)
-    return sorted(found.values())
+    found = [*_imports(tree), *_uses(tree, names), *_assignments(tree, names), *_calls(tree, names)]
+    return [*found, *_fallbacks(tree, names), *_library_ops(tree, names), *_strings(tree)]
 
 
 def _imports(tree: ast.Module) -> Iterator[Finding]:

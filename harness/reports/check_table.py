@@ -77,7 +77,11 @@ def _built(row: CheckRow) -> str:
         words.append(f"{row.extensions} {'extension' if row.extensions == 1 else 'extensions'}")
     if row.kernels:
         words.append(f"{len(row.kernels)} {'kernel' if len(row.kernels) == 1 else 'kernels'}")
-    words = words or ["nothing to compile"] if row.fault is None else [f"{row.fault.status} · {row.fault.reason}"]
+    words = (
+        words or ["nothing to compile"]
+        if row.fault is None
+        else [f"{row.fault.status} · {text.clean(row.fault.reason)}"]
+    )
     return f"{', '.join(words)} · {row.wall_s:.1f} s"
 
 
@@ -109,12 +113,12 @@ def _parts(row: CheckRow) -> Iterator[RenderableType]:
 def _error(error: Diagnostic, file: str) -> Iterator[RenderableType]:
     where = _at(file, error.line)
     if not where and error.generated_file:
-        where = f"{file} ({error.generated_file}:{error.generated_line}): "
+        where = f"{file} ({text.clean(error.generated_file)}:{error.generated_line}): "
     yield Text.assemble(where, (text.clean(error.text), "red"))
     if error.source_line:
         yield Padding(Text(f"| {text.clean(error.source_line)}"), (0, 0, 0, 2), expand=False)
     if error.hint:
-        yield Padding(Text.assemble(("hint: ", "green"), error.hint), (0, 0, 0, 2), expand=False)
+        yield Padding(Text.assemble(("hint: ", "green"), text.clean(error.hint)), (0, 0, 0, 2), expand=False)
 
 
 def _kernels(kernels: Sequence[Kernel]) -> Table:
@@ -152,7 +156,7 @@ def _short(name: str) -> str:
 
 
 def _absent(absent: dict[str, int]) -> str:
-    libraries = ", ".join(f"{name} ({count})" for name, count in sorted(absent.items()))
+    libraries = ", ".join(f"{text.clean(name)} ({count})" for name, count in sorted(absent.items()))
     return (
         f"loaded with stand-ins for functions of {libraries}, which are not on this machine; where a card is, PyTorch "
         "and CUDA bring them"

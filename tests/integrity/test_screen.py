@@ -185,6 +185,11 @@ def test_what_does_not_parse_gives_nothing():
     assert screen("def broken(:") == []
 
 
+def test_what_is_nested_too_deeply_is_said_and_does_no_harm():
+    (finding,) = screen("import torch\ntorch" + ".a" * 20_000 + " = 1\n")
+    assert finding.text == "nested too deeply to be read"
+
+
 def test_no_torch_is_imported():
     script = "import sys; sys.modules['torch'] = None\nfrom harness.integrity.screen import screen; screen('import gc')"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)

@@ -99,8 +99,17 @@ def test_warnings_have_lines_of_their_own_and_information_shares_one():
     ]
 
 
-def test_a_kernel_s_name_cannot_move_the_cursor():
-    assert "\x1b" not in "".join(shown(CheckRow(candidate="a", file="a.py", kernels=[kernel("k\x1b[2J\n(int)")]), 100))
+def test_no_word_of_the_candidate_s_process_can_move_the_cursor():
+    evil = "k\x1b[2J\n"
+    row = CheckRow(
+        candidate="a",
+        file="a.py",
+        fault=Outcome(status=Status.COMPILE_ERROR, reason=evil, message=evil),
+        errors=[Diagnostic(text=evil, source_line=evil, hint=evil, generated_file=evil)],
+        kernels=[kernel(evil)],
+        absent={evil: 1},
+    )
+    assert "\x1b" not in "".join(shown(row, 100))
 
 
 def test_the_summary_counts():
