@@ -82,8 +82,18 @@ def checked(tmp_path):
     return run
 
 
+@pytest.fixture(scope="module")
+def light(tmp_path_factory) -> check_table.CheckRow:
+    """The check of LIGHT itself."""
+    folder = tmp_path_factory.mktemp("light")
+    (folder / "toy/scale").mkdir(parents=True)
+    (folder / "toy/scale/candidate.py").write_text(LIGHT)
+    (row,) = rows_of([str(folder / "toy/scale/candidate.py")], folder / "logs")
+    return row
+
+
 def rows_of(patterns: list[str], logs: Path, **changes) -> list[check_table.CheckRow]:
-    options = {"problems": [str(CORPUS / "problems")], "architecture": None, "timeout_s": 900.0, "at_once": 1} | changes
+    options = {"problems": [str(CORPUS / "problems")], "architecture": "90a", "timeout_s": 900.0, "at_once": 1} | changes
     return list(check.run(patterns, logs=logs, started=lambda title: None, **options))
 
 
@@ -94,23 +104,21 @@ def shown(row: check_table.CheckRow, width: int = 100) -> str:
 
 
 @needs_nvcc
-def test_a_cuda_candidate_is_compiled_loaded_and_described(checked):
-    row = checked(LIGHT)
-    assert (row.verdict, row.problem, row.extensions, row.remarks) == ("ok", "toy/scale", 1, [])
-    (kernel,) = row.kernels
+def test_a_cuda_candidate_is_compiled_loaded_and_described(light):
+    assert (light.verdict, light.problem, light.extensions, light.remarks) == ("ok", "toy/scale", 1, [])
+    (kernel,) = light.kernels
     assert (kernel.name, kernel.shared_bytes, kernel.architecture) == ("void doubled<64>(float*)", 256, "sm_90a")
     assert kernel.registers > 0
-    text = shown(row)
+    text = shown(light)
     assert "doubled<64>" in text
     assert "256 B" in text
 
 
 @needs_nvcc
 @pytest.mark.skipif(bool(check.environment.torch_build().cuda), reason="this torch brings the CUDA libraries")
-def test_what_a_cpu_build_of_torch_lacks_is_stood_in_for_and_said(checked):
-    row = checked(LIGHT)
-    assert row.absent == {"libc10_cuda": 1}
-    assert "libc10_cuda (1), which are not on this machine" in " ".join(shown(row).split())
+def test_what_a_cpu_build_of_torch_lacks_is_stood_in_for_and_said(light):
+    assert light.absent == {"libc10_cuda": 1}
+    assert "libc10_cuda (1), which are not on this machine" in " ".join(shown(light).split())
 
 
 @needs_nvcc
@@ -155,9 +163,11 @@ def test_headers_that_are_not_here_leave_it_unsure_and_name_their_package(checke
 
 
 @needs_nvcc
-def test_the_architecture_may_be_named(checked, tmp_path):
-    checked(LIGHT)
-    (row,) = rows_of([str(tmp_path / "toy/scale")], tmp_path / "logs", architecture="86")
+def test_the_architecture_may_be_named(tmp_path):
+    path = tmp_path / "toy/scale/candidate.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(LIGHT)
+    (row,) = rows_of([str(path.parent)], tmp_path / "logs", architecture="86")
     assert [kernel.architecture for kernel in row.kernels] == ["sm_86"]
 
 
