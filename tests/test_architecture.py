@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Top to bottom; a room may import from its own folder and from any lower step.
 STEPS = [
     {"cli"},
-    {"session", "audit"},
+    {"session", "audit", "check"},
     {"execution", "reports"},
     {"worker"},
     {"compile", "oracle", "timing", "integrity"},
@@ -35,7 +35,14 @@ GUESTS = {
         "timing/work.py",
     },
     "pandas": {"reports/rows.py"},
-    "rich": {"reports/terminal.py", "reports/compare_table.py", "cli.py", "session.py", "reports/audit_table.py"},
+    "rich": {
+        "reports/terminal.py",
+        "reports/compare_table.py",
+        "cli.py",
+        "session.py",
+        "reports/audit_table.py",
+        "reports/check_table.py",
+    },
     "yaml": {"config.py"},
     "pynvml": {"environment.py", "timing/nvml_card.py"},
     "cuda": {"worker"},

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.catalog.modules import LoadFault
+from harness.compile import hints
 from harness.records import Outcome, Status
 
 # Said by torch where a candidate reaches for CUDA on a machine that has none.
@@ -103,7 +104,8 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
             message = f"{where} met a limit of the sandbox: {first}"
             return Outcome(status=Status.RESOURCE_LIMIT, reason=reason, message=message, evidence=evidence)
     if exception == "NotImplementedError":
-        message = f"{where} says that it does not take this case: {first}"
+        mend = hints.hint(first)
+        message = f"{where} says that it does not take this case: {first}" + (f" ({mend})" if mend else "")
         return Outcome(status=Status.UNSUPPORTED, reason="not_implemented", message=message, evidence=evidence)
     if exception == "LateCompile":
         return Outcome(status=Status.LOAD_ERROR, reason="late_compile", message=f"{where}: {first}", evidence=evidence)
