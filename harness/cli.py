@@ -22,6 +22,7 @@ examples:
   python run_eval.py run configs/seeds.yaml                   a config; the same command resumes it
   python run_eval.py run configs/seeds.yaml --dry-run         only list its jobs
   python run_eval.py run configs/quickstart.yaml --problems ../KernelBench/level1 --solutions my_kernels/
+  python run_eval.py check my_kernels/                        compile candidates and read their source; no GPU
   python run_eval.py report results/quickstart --format csv
   python run_eval.py compare results/before results/after --fail-on slower,broken
   python run_eval.py doctor                                   what this machine lacks, and how to mend it
@@ -53,6 +54,20 @@ examples:
   python run_eval.py audit                                    every problem of the repository
   python run_eval.py audit problems/attention/sdpa.py --variant small --compile
   python run_eval.py audit ../KernelBench/KernelBench/level1 --device cuda:0 --format markdown
+"""
+
+CHECK_ABOUT = """\
+Read each candidate (contract, source screen), compile it and load it, and say what its kernels use. Needs no GPU: CUDA
+candidates need nvcc, which `pip install -e '.[nvcc]'` brings. Nothing is timed or compared, and no kernel is run.
+"""
+
+CHECK_EXAMPLES = """\
+examples:
+  python run_eval.py check solutions/attention/sdpa/block_per_query.py
+  python run_eval.py check my_kernels/ --problems ../KernelBench/KernelBench/level1
+  python run_eval.py check 'solutions/**/*.py' --arch 100a --require ok
+
+exit code: 0 every candidate is ok, or this machine cannot tell (unsure); 3 one fails, or with --require ok is unsure
 """
 
 
@@ -113,6 +128,26 @@ def parser() -> Parser:
     )
     run.add_argument("--dry-run", action="store_true", help="list the jobs and stop")
     run.set_defaults(carry_out=_run)
+    check = verbs.add_parser(
+        "check",
+        help="contract, source screen and compile only; needs no GPU",
+        description=CHECK_ABOUT,
+        epilog=CHECK_EXAMPLES,
+        formatter_class=raw,
+        allow_abbrev=False,
+    )
+    check.add_argument("files", nargs="+", metavar="FILE", help="candidate file, folder or glob")
+    check.add_argument(
+        "--problems", action="append", default=[], metavar="PATH", help="where to look for problems first"
+    )
+    check.add_argument("--arch", metavar="90a", help="architecture to compile for (default: the card's, else 90a)")
+    check.add_argument("--jobs", type=int, metavar="N", help="candidates at a time (default: half the cores)")
+    check.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="for each candidate")
+    check.add_argument(
+        "--out", type=Path, default=Path("results/check"), metavar="DIR", help="for the compilers' output"
+    )
+    check.add_argument("--require", choices=("ok",), help="exit with 3 unless every candidate is, unsure ones included")
+    check.set_defaults(carry_out=_check)
     audit = verbs.add_parser(
         "audit",
         help="try known wrong and known right answers on problems",
@@ -211,6 +246,32 @@ def _list_jobs(config: Config) -> int:
         print(job.title)
     print(f"{len(plan.jobs)} jobs", file=sys.stderr)
     return 0
+
+
+def _check(arguments: argparse.Namespace, words: list[str]) -> int:
+    from rich.console import Console
+
+    from harness import check, environment
+    from harness.reports import check_table
+
+    console = Console()
+    rows = []
+    with console.status("check") as status:
+        found = check.run(
+            arguments.files,
+            problems=arguments.problems,
+            architecture=arguments.arch,
+            logs=arguments.out,
+            timeout_s=arguments.timeout,
+            at_once=max(1, arguments.jobs or environment.cores() // 2),
+            started=lambda title: status.update(f"checking {title}"),
+        )
+        for row in found:
+            rows.append(row)
+            check_table.show(row, console)
+    console.print(check_table.summary(rows))
+    accepted = ("ok",) if arguments.require else ("ok", "unsure")
+    return 0 if all(row.verdict in accepted for row in rows) else 3
 
 
 def _audit(arguments: argparse.Namespace, words: list[str]) -> int:

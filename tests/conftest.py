@@ -12,6 +12,7 @@ from harness import session
 from harness.config import Config, Limits, Pattern, TimingConfig
 from harness.records import Record
 
+HONEST = ("honest", "honest_after", "honest_cpp")
 CORPUS = Path(__file__).parent / "corpus"
 
 # Enough pairs for an interval, not for a precise one.
@@ -23,7 +24,7 @@ def corpus_config(*candidates: str, **changes) -> Config:
     return Config(
         problems=[str(CORPUS / "problems")],
         solutions=[str(CORPUS / "solutions")],
-        include=[Pattern(candidate=name) for name in candidates],
+        include=[Pattern(problem="toy/scale", candidate=name) for name in candidates],
         device=changes.pop("device", "cpu"),
         timing=QUICK,
         limits=Limits(call_s=5.0, first_call_s=10.0, load_s=60.0),
@@ -42,11 +43,6 @@ def evaluate(tmp_path) -> Callable[..., dict[str, Record]]:
         return {record.candidate: record for record in records}
 
     return run
-
-
-def manifest() -> dict[str, dict[str, str]]:
-    """Expected status and reason of each specimen."""
-    return yaml.safe_load((CORPUS / "manifest.yaml").read_text())["toy/scale"]
 
 
 def dump_config(config: Config, path: Path) -> Path:

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Top to bottom; a room may import from its own folder and from any lower step.
 STEPS = [
     {"cli"},
-    {"session", "audit", "doctor"},
+    {"session", "audit", "check", "doctor"},
     {"execution", "reports"},
     {"worker"},
     {"compile", "oracle", "timing", "integrity"},
@@ -41,6 +41,7 @@ GUESTS = {
         "cli.py",
         "session.py",
         "reports/audit_table.py",
+        "reports/check_table.py",
         "reports/doctor_table.py",
     },
     "yaml": {"config.py"},

@@ -8,7 +8,7 @@ import pytest
 
 from harness import cli, session
 from harness.worker import sandbox_probe
-from tests.conftest import corpus_config, dump_config
+from tests.conftest import HONEST, corpus_config, dump_config
 from tests.test_session import CONSOLE, FakeExecutor
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,7 +21,7 @@ def run_eval(*arguments: str, **options) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def finished(tmp_path):
-    session.run(corpus_config("h*"), tmp_path, CONSOLE, command=["test"], make_executor=FakeExecutor())
+    session.run(corpus_config(*HONEST), tmp_path, CONSOLE, command=["test"], make_executor=FakeExecutor())
     return tmp_path
 
 
@@ -75,7 +75,7 @@ def test_reports_need_no_torch(finished, form):
 
 
 def test_a_dry_run_lists_the_jobs(tmp_path):
-    config = dump_config(corpus_config("h*"), tmp_path / "c.yaml")
+    config = dump_config(corpus_config(*HONEST), tmp_path / "c.yaml")
     result = run_eval("run", str(config), "--dry-run", "--variant", "wide")
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == [f"toy/scale wide float32 honest{tail}" for tail in ("", "_after", "_cpp")]

@@ -1,80 +1,147 @@
-"""Every specimen gets its own status and reason in one run, in bounded time, and the honest ones around it pass."""
+"""Every specimen gets its own status and reason, the honest ones around it pass, and nothing is left behind."""
 
+import hashlib
+import os
 import re
+import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harness.records import Status
-from tests.conftest import CORPUS, manifest
+from harness.session import REPOSITORY
+from harness.store import journal
+from tests import specimens
+from tests.specimens import CORPUS
 
-COMPILED = {name for name in manifest() if name.startswith("cuda_")} | {"honest_cpp", "does_not_compile"}
+KNOWN = specimens.load()
+ON_CPU = [one for one in KNOWN.values() if not one.needs_card]
+# Made by tools that run beside the tests, and by importing modules.
+UNWATCHED = {".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}
 
 
-def check(records, names, kind="cpu"):
-    expected = manifest()
-    wrong = {}
-    for name in names:
-        record, want = records[name], dict(expected[name])
-        on_cuda = want.pop("cuda", want)
-        want = on_cuda if kind == "cuda" else want
-        got = {"status": str(record.status), "reason": record.reason}
-        got["warning"] = record.warnings[0].partition(":")[0] if record.warnings else ""
-        if any(got[key] != value for key, value in want.items()):
-            wrong[name] = (got, record.message)
-    assert wrong == {}
+def tree(folder: Path) -> dict[str, str]:
+    """Every file below a folder with the digest of its contents, every link with its target."""
+    found = {}
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in UNWATCHED]
+        for name in [*files, *folders]:
+            path = Path(root, name)
+            if path.is_symlink():
+                found[str(path)] = str(path.readlink())
+            elif path.is_file():
+                found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+class CarriedOut:
+    """One run over specimens, with what lay around before and after."""
+
+    def __init__(self, chosen, folder, device="cpu"):
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        before, tempfile.tempdir = tempfile.tempdir, str(self.temporary)
+        trees = tree(REPOSITORY)
+        try:
+            with open(folder / "console", "w") as file:
+                self.records = specimens.run(chosen, folder, Console(file=file, width=200), device)
+        finally:
+            tempfile.tempdir = before
+        self.changed = set(trees.items()) ^ set(tree(REPOSITORY).items())
+        self.corpus_changed = set(relative(tree(CORPUS), CORPUS)) ^ set(
+            relative(tree(folder / "corpus"), folder / "corpus")
+        )
+        self.folder = folder
+        kind = device.partition(":")[0]
+        texts = {one.name: specimens.miss(one.on(kind), self.records) for one in chosen if not one.hole}
+        self.missed = {name: text for name, text in texts.items() if text}
+
+
+def relative(files: dict[str, str], root: Path) -> list[tuple[str, str]]:
+    return [(os.path.relpath(path, root), digest) for path, digest in files.items()]
+
+
+@pytest.fixture(scope="module")
+def carried_out(tmp_path_factory):
+    """The CPU's specimens, but for those that a compiler is needed for and those that only a sandbox can hold."""
+    folder = tmp_path_factory.mktemp("trial")
+    specimens.run([KNOWN["honest"]], folder, Console(quiet=True))
+    confined = specimens.sandboxed(folder / "run")
+    chosen = [one for one in ON_CPU if not one.compiled and (confined or not one.sandbox)]
+    return CarriedOut(chosen, tmp_path_factory.mktemp("corpus"))
 
 
 def test_the_manifest_names_every_specimen():
-    assert {path.stem for path in (CORPUS / "solutions/toy/scale").glob("*.py")} == set(manifest())
+    files = {(f"toy/{path.parent.name}", path.stem) for path in (CORPUS / "solutions/toy").glob("*/*.py")}
+    assert files == {(one.problem, one.name) for one in KNOWN.values()}
 
 
-def test_each_fault_has_its_own_status(evaluate, tmp_path):
-    names = sorted(set(manifest()) - COMPILED)
-    records = evaluate(*names)
-    check(records, names)
-    for record in records.values():
-        assert record.message or record.status is Status.PASSED
-        # The deadline of a call is 5 s; nothing takes much longer than what it waits for.
-        assert record.wall_s < 30
-    noisy = tmp_path / "run" / records["prints_without_end"].log
+def test_every_row_has_a_specimen_and_a_twin_and_there_are_enough_of_both():
+    kinds = {row: {one.kind for one in KNOWN.values() if one.row == row} for row in {one.row for one in KNOWN.values()}}
+    assert [row for row, found in kinds.items() if not {"honest"} < found] == []
+    counts = Counter(one.kind for one in ON_CPU)
+    assert counts["cheat"] + counts["fault"] >= 60
+    assert counts["honest"] >= 30
+    assert {KNOWN[one.twin].kind for one in KNOWN.values() if one.twin} == {"honest"}
+
+
+def test_each_has_its_own_status_and_no_cheat_is_faster_than_its_twin(carried_out):
+    assert carried_out.missed == {}
+
+
+def test_nothing_takes_much_longer_than_what_it_waits_for(carried_out):
+    slow = {name: record.wall_s for name, record in carried_out.records.items() if record.wall_s > 60}
+    assert slow == {}
+    assert all(record.message or record.status is Status.PASSED for record in carried_out.records.values())
+
+
+def test_a_log_is_bounded(carried_out):
+    noisy = carried_out.folder / "run" / carried_out.records["prints_without_end"].log
     assert noisy.stat().st_size < 1.1 * (1 << 20)
 
 
-def test_builds_have_their_own_statuses(evaluate, tmp_path):
-    records = evaluate(*COMPILED)
-    check(records, COMPILED)
-    broken = records["does_not_compile"]
+def test_every_record_is_there_once_and_nobody_adds_one(carried_out):
+    written = (carried_out.folder / "run/records.jsonl").read_bytes()
+    records, readable = journal.parse(written)
+    assert readable == len(written)
+    assert [name for name, count in Counter(record.candidate for record in records).items() if count > 1] == []
+
+
+def test_no_file_changes_outside_the_specimens_own_folders(carried_out):
+    assert carried_out.changed == set()
+    assert carried_out.corpus_changed == set()
+    assert list(carried_out.temporary.iterdir()) == []
+
+
+def test_nothing_is_left_running(carried_out):
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            here = str((process / "cwd").readlink())
+        except OSError:
+            continue
+        if here.startswith(str(carried_out.folder)):
+            left.append((process.name, here))
+    assert left == []
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert [pid for pid in children if b"zygote" in Path(f"/proc/{pid}/cmdline").read_bytes()] == []
+
+
+def test_builds_have_their_own_statuses(tmp_path):
+    done = CarriedOut([one for one in KNOWN.values() if one.compiled], tmp_path)
+    assert done.missed == {}
+    broken = done.records["does_not_compile"]
     assert broken.message.startswith("does_not_compile.py:9: ")
     assert "undeclared_name" in broken.evidence["source_line"]
-    assert re.search("no NVIDIA driver|without CUDA", records["cuda_honest"].message)
-    assert records["honest_cpp"].compile_s > 0
+    assert re.search("no NVIDIA driver|without CUDA", done.records["cuda_honest"].message)
+    assert done.records["honest_cpp"].compile_s > 0
 
 
 @pytest.mark.gpu
-def test_the_whole_corpus_on_a_card(evaluate):
-    names = sorted(manifest())
-    records = evaluate(*names, device="cuda:0")
-    check(records, names, "cuda")
-    assert all(record.wall_s < 60 for record in records.values())
-    best = records["honest"].speedup_hi
-    dishonest = [
-        name for name in manifest() if name.startswith(("cuda_halves", "cuda_sleeps", "cuda_batches", "cuda_side"))
-    ]
-    # Margin: the honest twin's interval and theirs are both four pairs wide.
-    assert {name: records[name].speedup for name in dishonest if records[name].speedup > 1.1 * best} == {}
-    assert records["cuda_sleeps_on_the_host"].timing.candidate_latency_us > 1000
-
-
-def test_nothing_is_left_running(evaluate):
-    record = evaluate("leaves_a_daemon")["leaves_a_daemon"]
-    assert record.status is Status.PASSED
-    left = [path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline") if b"harness.worker.zygote" in read(path)]
-    assert left == []
-
-
-def read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+def test_the_whole_corpus_on_a_card(tmp_path):
+    done = CarriedOut(list(KNOWN.values()), tmp_path, "cuda:0")
+    assert done.missed == {}
+    assert all(record.wall_s < 90 for record in done.records.values())
+    assert done.records["cuda_sleeps_on_the_host"].timing.candidate_latency_us > 1000

@@ -9,7 +9,7 @@ from harness import session
 from harness.errors import UsageError
 from harness.records import Record, Status
 from harness.store import run_directory
-from tests.conftest import corpus_config
+from tests.conftest import HONEST, corpus_config
 
 CONSOLE = Console(quiet=True)
 
@@ -52,28 +52,28 @@ def run(out, executor, *candidates, **options):
 def test_a_second_run_does_only_what_is_missing(tmp_path):
     first = FakeExecutor(limit=2, error=KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, first, "h*")
+        run(tmp_path, first, *HONEST)
     assert first.seen == ["honest", "honest_after"]
     assert len(run_directory.read(tmp_path)[1]) == 2
     second = FakeExecutor()
-    records = run(tmp_path, second, "h*")
+    records = run(tmp_path, second, *HONEST)
     assert second.seen == ["honest_cpp"]
     assert [record.candidate for record in records] == ["honest", "honest_after", "honest_cpp"]
     third = FakeExecutor()
-    run(tmp_path, third, "h*")
+    run(tmp_path, third, *HONEST)
     assert third.seen == []
 
 
 def test_fresh_forgets(tmp_path):
-    run(tmp_path, FakeExecutor(), "h*")
+    run(tmp_path, FakeExecutor(), *HONEST)
     again = FakeExecutor()
-    assert len(run(tmp_path, again, "h*", fresh=True)) == 3
+    assert len(run(tmp_path, again, *HONEST, fresh=True)) == 3
     assert len(again.seen) == 3
 
 
 def test_the_run_directory_is_complete_after_an_interruption(tmp_path):
     with pytest.raises(ZeroDivisionError):
-        run(tmp_path, FakeExecutor(limit=1, error=ZeroDivisionError()), "h*")
+        run(tmp_path, FakeExecutor(limit=1, error=ZeroDivisionError()), *HONEST)
     names = {path.name for path in tmp_path.iterdir()}
     assert {"run.json", "records.jsonl", "results.csv", "leaderboard.md"} <= names
     manifest = json.loads((tmp_path / "run.json").read_text())
@@ -82,7 +82,7 @@ def test_the_run_directory_is_complete_after_an_interruption(tmp_path):
 
 
 def test_only_the_plan_s_records_are_returned(tmp_path):
-    run(tmp_path, FakeExecutor(), "h*")
+    run(tmp_path, FakeExecutor(), *HONEST)
     assert [record.candidate for record in run(tmp_path, FakeExecutor(), "honest")] == ["honest"]
 
 

@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import itertools
 import queue
-import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+
+import msgspec
 
 from harness.catalog.jobs import Job, sources
 from harness.config import Config
 from harness.environment import Device, cores, make_device_nodes
 from harness.execution.executor import ReportPhase
 from harness.records import Outcome, Record, Status
-from harness.worker import sandbox_probe
-from harness.worker.builds import BuildResult, build, needs_build
-from harness.worker.memory_watch import memory
+from harness.worker import faults, folders, memory_watch, sandbox_probe
+from harness.worker.builds import BuildResult, build, built_again, needs_build
 from harness.worker.processes import Nursery, ZygoteLost
+from harness.worker.renewal import RenewedNursery, Starter
 from harness.worker.supervisor import Supervisor
 
 POLL_S = 0.05
+SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR)
 
 
 class LocalExecutor:
-    """One slot a device, side by side; `logs` takes the output of every process."""
+    """One slot a device, side by side; `logs` takes the output of every process.
 
-    def __init__(self, devices: list[Device], config: Config, logs: Path, seed: int) -> None:
+    After whatever may have broken a device, `device_fault` looks at it, and says what is wrong with one that is of no
+    use any more: the run goes on without it.
+    """
+
+    def __init__(
+        self,
+        devices: list[Device],
+        config: Config,
+        logs: Path,
+        seed: int,
+        device_fault: Callable[[Supervisor], str] = Supervisor.device_fault,
+    ) -> None:
         self._devices = devices
+        self._device_fault = device_fault
         self._config = config
         self._logs = logs
         self._seed = seed
@@ -42,13 +56,13 @@ class LocalExecutor:
         scratch = Path(tempfile.mkdtemp(prefix="assay-build-"))
         # Another user, as a sandboxed build is, must be able to pass through.
         scratch.chmod(0o711)
-        nursery = self._nursery(jobs)
+        nursery = RenewedNursery(lambda: self._nursery(jobs))
         builders = ThreadPoolExecutor(self._build_slots(), thread_name_prefix="build")
         done: queue.Queue[Record | BaseException] = queue.Queue()
         stop = threading.Event()
         try:
             builds = self._start_builds(jobs, builders, nursery, scratch, report_phase)
-            work = _Work(jobs, builds, all_builds_first=self._devices[0].kind == "cpu")
+            work = _Work(jobs, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
             for device in self._devices:
                 arguments = (device, work, nursery, done, stop, report_phase)
                 threading.Thread(target=self._serve, args=arguments, name=device.spec, daemon=True).start()
@@ -61,21 +75,21 @@ class LocalExecutor:
             stop.set()
             builders.shutdown(wait=False, cancel_futures=True)
             nursery.close()
-            shutil.rmtree(scratch, ignore_errors=True)
+            folders.remove(scratch)
 
     def _nursery(self, jobs: list[Job]) -> Nursery:
         """The forking parent, whose untrusted children find neither results nor other candidates' sources."""
         if self._devices[0].kind == "cuda":
             make_device_nodes()
         private = {self._logs.parent, *(source.parent for source in sources(jobs))}
-        limit = self._config.limits.host_memory_gb * 1e9 or 0.8 * memory()[1]
+        limit = self._config.limits.host_memory_gb * 1e9 or memory_watch.share()
         return Nursery(sandbox_probe.chosen(self._config.sandbox, sources(jobs)).layers, private, int(limit))
 
     def _build_slots(self) -> int:
         return self._config.build.slots or max(1, cores() // 2)
 
     def _start_builds(
-        self, jobs: list[Job], builders: ThreadPoolExecutor, nursery: Nursery, scratch: Path, report_phase: ReportPhase
+        self, jobs: list[Job], builders: ThreadPoolExecutor, nursery: Starter, scratch: Path, report_phase: ReportPhase
     ) -> dict[tuple[Path, str], Future[BuildResult]]:
         """One build a candidate file, whatever the number of its variants and precisions."""
         slots = itertools.count(1)
@@ -88,7 +102,8 @@ class LocalExecutor:
             stem = f"{job.problem.id.replace('/', '.')}.{job.candidate.name}"
             try:
                 log = self._logs / f"{stem}.build.log"
-                return build(job, nursery, self._devices[0], folder, log, self._config.build.timeout_s)
+                timeout_s = self._config.build.timeout_s
+                return built_again(lambda: build(job, nursery, self._devices[0], folder, log, timeout_s))
             except ZygoteLost as error:
                 return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error)))
             finally:
@@ -109,7 +124,7 @@ class LocalExecutor:
         self,
         device: Device,
         work: _Work,
-        nursery: Nursery,
+        nursery: Starter,
         done: queue.Queue[Record | BaseException],
         stop: threading.Event,
         report_phase: ReportPhase,
@@ -131,8 +146,16 @@ class LocalExecutor:
                     phase(taken, "starting")
                     record = supervisor.evaluate(taken, work.build_of(taken))
                     phase(taken, "")
+                    fault = self._device_fault(supervisor) if _may_have_broken(record) else ""
+                    if fault:
+                        note = f"device_lost: {device.spec} is out of service from here on: {fault}"
+                        record = msgspec.structs.replace(record, warnings=[*record.warnings, note])
                     if not stop.is_set():
                         done.put(record)
+                    if fault:
+                        for job in work.leave():
+                            done.put(supervisor.unserved(job, f"no device is left; {device.spec}: {fault}"))
+                        return
                 else:
                     time.sleep(POLL_S)
         except BaseException as error:
@@ -140,6 +163,11 @@ class LocalExecutor:
                 done.put(error)
         finally:
             supervisor.close()
+
+
+def _may_have_broken(record: Record) -> bool:
+    """Whether the device should be looked at before the next candidate comes."""
+    return record.status in SUSPECT or record.reason in faults.DEVICE_WORDS
 
 
 def _build_key(job: Job) -> tuple[Path, str]:
@@ -150,9 +178,15 @@ class _Work:
     """The jobs still to do, shared by the slots."""
 
     def __init__(
-        self, jobs: list[Job], builds: dict[tuple[Path, str], Future[BuildResult]], *, all_builds_first: bool
+        self,
+        jobs: list[Job],
+        builds: dict[tuple[Path, str], Future[BuildResult]],
+        slots: int,
+        *,
+        all_builds_first: bool,
     ) -> None:
         self._waiting = list(jobs)
+        self._slots = slots
         self._builds = builds
         # Compilers beside a measurement on the CPU would be measured too.
         self._all_builds_first = all_builds_first
@@ -160,6 +194,13 @@ class _Work:
 
     def build_of(self, job: Job) -> BuildResult:
         return self._builds[_build_key(job)].result()
+
+    def leave(self) -> list[Job]:
+        """Take one slot out of service; the jobs that nobody is left for."""
+        with self._lock:
+            self._slots -= 1
+            abandoned, self._waiting = (self._waiting, []) if self._slots == 0 else ([], self._waiting)
+            return abandoned
 
     def take(self, last_group: tuple[str, str, str] | None) -> Job | str | None:
         """The next job whose build is there, of the same group if possible; "wait" if none is, None if none is left."""

@@ -5,15 +5,15 @@ Untrusted, like the runner: it executes the candidate. It never has a device, in
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
 import traceback
 from pathlib import Path
 
+import msgspec
 import torch
 
-from harness.catalog import modules
+from harness.catalog import contract, modules
 from harness.compile import diagnostics, extensions
 from harness.records import Outcome, Status
 from harness.worker import faults
@@ -35,7 +35,7 @@ def build(request: Build) -> Built | BuildFailed:
     extensions.intercept(builder)
     try:
         module = modules.execute(path)
-        if compiles_in_functions(path):
+        if request.problem and contract.compiles_in_functions(modules.parse(path)):
             _construct(module, request)
     except extensions.NeedsCuda as error:
         return BuildFailed(outcome=Outcome(status=Status.UNSUPPORTED, reason="needs_cuda", message=str(error)))
@@ -44,18 +44,6 @@ def build(request: Build) -> Built | BuildFailed:
         sys.stderr.flush()
         return BuildFailed(outcome=_outcome(error, path, request, builder))
     return Built(libraries=builder.libraries, failures=builder.failures)
-
-
-def compiles_in_functions(path: Path) -> bool:
-    """Whether a `load_inline` or `load` call of torch's stands inside a function, where importing does not reach it."""
-    for function in ast.walk(modules.parse(path)):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        for node in ast.walk(function):
-            name = getattr(node, "attr", None) or getattr(node, "id", None)
-            if name in ("load_inline", "load"):
-                return True
-    return False
 
 
 def _construct(module: object, request: Build) -> None:
@@ -78,26 +66,41 @@ def _construct(module: object, request: Build) -> None:
 def _outcome(error: BaseException, path: Path, request: Build, builder: extensions.Builder) -> Outcome:
     text = str(error)
     if text in builder.failures.values():
-        if extensions.ERROR_PREFIX not in text:
-            # Compilers were never reached: no ninja, no nvcc, wrong arguments.
-            line = faults.candidate_line(error, path)
-            return Outcome(
-                status=Status.COMPILE_ERROR,
-                reason="no_build",
-                message=f"{path.name}:{line}: {text.partition(chr(10))[0][:500]}",
-                evidence={"exception": type(error).__name__},
-            )
-        found = diagnostics.first_error(text, path)
-        where = (
-            f"{path.name}:{found.line}"
-            if found.line
-            else f"{path.name} ({found.generated_file}:{found.generated_line})"
-        )
-        return Outcome(
-            status=Status.COMPILE_ERROR,
-            reason="compiler",
-            message=f"{where}: {found.text}" + (f" | {found.source_line}" if found.source_line else ""),
-            evidence={"line": found.line, "source_line": found.source_line, "output_tail": text[-4000:]},
-        )
+        return _compile_error(error, text, path)
     line = faults.candidate_line(error, path)
     return faults.classify("load", faults.exception_name(error), text, path.name, line, request.why_no_cuda)
+
+
+def _compile_error(error: BaseException, text: str, path: Path) -> Outcome:
+    found = diagnostics.errors(text, path)
+    if not found and extensions.ERROR_PREFIX not in text:
+        # Compilers were never reached: no ninja, no nvcc, wrong arguments.
+        line = faults.candidate_line(error, path)
+        return Outcome(
+            status=Status.COMPILE_ERROR,
+            reason="no_build",
+            message=f"{path.name}:{line}: {text.partition(chr(10))[0][:500]}",
+            evidence={"exception": type(error).__name__},
+        )
+    found = found or [diagnostics.first_error(text, path)]
+    first = found[0]
+    if first.line:
+        where = f"{path.name}:{first.line}"
+    elif first.generated_file:
+        where = f"{path.name} ({first.generated_file}:{first.generated_line})"
+    else:
+        where = path.name
+    return Outcome(
+        status=Status.COMPILE_ERROR,
+        # Built, but what it needs of itself is defined nowhere.
+        reason="compiler" if extensions.ERROR_PREFIX in text else "undefined_symbol",
+        message=f"{where}: {first.text}"
+        + (f" | {first.source_line}" if first.source_line else "")
+        + (f" ({first.hint})" if first.hint else ""),
+        evidence={
+            "line": first.line,
+            "source_line": first.source_line,
+            "errors": msgspec.to_builtins(found),
+            "output_tail": text[-4000:],
+        },
+    )

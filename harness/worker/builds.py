@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from harness.catalog.jobs import Job
 from harness.environment import Device, why_no_cuda
 from harness.records import Outcome, Status
-from harness.worker import faults, sandbox_view
+from harness.worker import faults, folders, sandbox_view
 from harness.worker.messages import (
     Build,
     BuildFailed,
@@ -21,7 +21,11 @@ from harness.worker.messages import (
     PeerGone,
     ProtocolError,
 )
-from harness.worker.processes import Nursery
+from harness.worker.processes import ZygoteLost
+from harness.worker.renewal import Starter
+
+# SIGKILL comes from outside: whoever is meant to be killed is killed again.
+KILLED = "signal:SIGKILL"
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,12 +43,12 @@ def needs_build(job: Job) -> bool:
     return b"cpp_extension" in job.candidate.source and not job.candidate.baseline
 
 
-def build(job: Job, nursery: Nursery, device: Device, folder: Path, log: Path, timeout_s: float) -> BuildResult:
+def build(job: Job, nursery: Starter, device: Device, folder: Path, log: Path, timeout_s: float) -> BuildResult:
     """Compile one candidate's extensions into `folder`, which is made new."""
     if not needs_build(job):
         return BuildResult()
     started = time.monotonic()
-    shutil.rmtree(folder, ignore_errors=True)
+    folders.remove(folder)
     folder.mkdir(parents=True)
     environment = {"TORCH_EXTENSIONS_DIR": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
     if device.capability:
@@ -75,11 +79,25 @@ def build(job: Job, nursery: Nursery, device: Device, folder: Path, log: Path, t
         message = f"the build process broke the protocol: {error}"
         result = BuildResult(fault=Outcome(status=Status.REJECTED, reason="protocol", message=message))
     except PeerGone:
-        died = faults.death(child.wait(2.0), "its build", child.cause)
+        exit_code = child.wait(2.0)
+        if child.orphaned:
+            raise ZygoteLost("the forking parent died during a build") from None
+        died = faults.death(exit_code, "its build", child.cause)
         result = BuildResult(fault=msgspec.structs.replace(died, evidence={"log_tail": child.log_tail()}))
     finally:
         child.kill()
     return msgspec.structs.replace(result, compile_s=round(time.monotonic() - started, 3))
+
+
+def built_again(attempt: Callable[[], BuildResult]) -> BuildResult:
+    """`attempt()`, and once more where the build was killed from outside, or the forking parent was lost."""
+    try:
+        result = attempt()
+        if result.fault is None or result.fault.reason != KILLED:
+            return result
+    except ZygoteLost:
+        pass
+    return attempt()
 
 
 def _result(answer: Built | BuildFailed, folder: Path) -> BuildResult:

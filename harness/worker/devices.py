@@ -76,7 +76,7 @@ def described(tensor: torch.Tensor, block: int = -1, offset: int = 0) -> TensorR
         shape=tuple(tensor.shape),
         stride=tuple(tensor.stride()) if strided else (0,) * tensor.dim(),
         device=tensor.device.type,
-        kind=kind if strided else str(tensor.layout).removeprefix("torch."),
+        kind=kind[:200] if strided else str(tensor.layout).removeprefix("torch."),
     )
 
 

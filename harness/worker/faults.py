@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.catalog.modules import LoadFault
+from harness.compile import hints
 from harness.records import Outcome, Status
 from harness.worker.sandbox import EXIT_WITHOUT
 
@@ -26,6 +28,7 @@ RESOURCE_LIMITS = {
     "[Errno 27] File too large": "file_size",
     "[Errno 28] No space left on device": "disk_full",
 }
+LIMIT_SIGNALS = {"SIGXFSZ": ("file_size", "a file grew over its limit"), "SIGXCPU": ("cpu_time", "its CPU time was up")}
 DEVICE_FAULTS = (
     ("illegal memory access", "illegal_address"),
     ("CUDA_ERROR_ILLEGAL_ADDRESS", "illegal_address"),
@@ -41,6 +44,10 @@ DEVICE_FAULTS = (
     ("no kernel image", "wrong_architecture"),
     ("illegal instruction", "illegal_instruction"),
 )
+DEVICE_WORDS = frozenset(word for _, word in DEVICE_FAULTS)
+
+# Characters of an exception that are kept at either end.
+PRINTED = 50_000
 
 
 def candidate_line(error: BaseException, path: Path) -> int:
@@ -53,7 +60,25 @@ def candidate_line(error: BaseException, path: Path) -> int:
 
 def exception_name(error: BaseException) -> str:
     """The class, or for a LoadFault its reason, by which the judge tells them apart."""
-    return f"LoadFault:{error.reason}" if isinstance(error, LoadFault) else type(error).__name__
+    name = f"LoadFault:{error.reason}" if isinstance(error, LoadFault) else type(error).__name__
+    return printed(lambda: name[:80])
+
+
+def printed(text: Callable[[], str]) -> str:
+    """`text()` as it can be sent and shown: valid Unicode, without control characters; a stand-in where it raises.
+
+    An exception's own code makes its text, and a terminal obeys an escape sequence.
+    """
+    try:
+        raw = str(text())
+    except BaseException as error:
+        return f"[printing the exception raised {type(error).__name__[:200]}]"
+    if len(raw) > 2 * PRINTED:
+        raw = raw[:PRINTED] + raw[-PRINTED:]
+    whole = raw.encode(errors="replace").decode()
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in whole
+    )
 
 
 def classify(phase: str, exception: str, text: str, file: str, line: int, why_no_cuda: str) -> Outcome:
@@ -80,7 +105,8 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
             message = f"{where} met a limit of the sandbox: {first}"
             return Outcome(status=Status.RESOURCE_LIMIT, reason=reason, message=message, evidence=evidence)
     if exception == "NotImplementedError":
-        message = f"{where} says that it does not take this case: {first}"
+        mend = hints.hint(first)
+        message = f"{where} says that it does not take this case: {first}" + (f" ({mend})" if mend else "")
         return Outcome(status=Status.UNSUPPORTED, reason="not_implemented", message=message, evidence=evidence)
     if exception == "LateCompile":
         return Outcome(status=Status.LOAD_ERROR, reason="late_compile", message=f"{where}: {first}", evidence=evidence)
@@ -117,10 +143,9 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
         if name == "SIGKILL":
             message = f"the process was killed (SIGKILL) in {phase}, as the kernel does when memory runs out"
             return Outcome(status=Status.CRASHED, reason="signal:SIGKILL", message=message)
-        if name == "SIGXFSZ":
-            return Outcome(
-                status=Status.RESOURCE_LIMIT, reason="file_size", message=f"a file grew over its limit in {phase}"
-            )
+        if name in LIMIT_SIGNALS:
+            reason, what = LIMIT_SIGNALS[name]
+            return Outcome(status=Status.RESOURCE_LIMIT, reason=reason, message=f"{what} in {phase}")
         return Outcome(status=Status.CRASHED, reason=f"signal:{name}", message=f"the process died of {name} in {phase}")
     if exit_code == EXIT_WITHOUT:
         message = "a layer of the sandbox could not be put in force, and so the process did nothing; its log says why"

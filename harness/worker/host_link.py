@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import torch
+
 from harness.worker import host_memory, values
 from harness.worker.layout import BadReference, view
 from harness.worker.link import OUTPUT_BLOCK, POISON, Draw, Link, Reading
@@ -21,11 +23,13 @@ class HostLink(Link):
         self._blocks[OUTPUT_BLOCK].fill_(POISON)
         request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent)
         judge_us, enqueued, finished = self._timed(request, deadline_s or self.limits.call_s)
+        late = self._blocks[OUTPUT_BLOCK] != self._snapshot
         return Reading(
             judge_us=judge_us,
             claimed_us=finished.claimed_us,
             outputs=self._outputs(enqueued, len(draws)),
             gated=False,
+            late_share=late.count_nonzero().item() / max(late.numel(), 1),
             aliased=tuple(enqueued.aliased),
         )
 
@@ -41,6 +45,8 @@ class HostLink(Link):
         self._send(request)
         enqueued = self._receive_burst(Enqueued, deadline)
         judge_us = (time.perf_counter() - started) * 1e6
+        # The message is the runner's word only: what counts is what lies there now, whatever is written later.
+        self._snapshot.copy_(self._blocks[OUTPUT_BLOCK])
         return judge_us, enqueued, self._receive_burst(Finished, deadline)
 
     def _decode(self, node: Node, call: int) -> Any:
@@ -52,12 +58,13 @@ class HostLink(Link):
             # Only this call's own places count: an output cannot be an input or another call's output.
             if ref not in allowed:
                 raise BadReference("outside the places given to this call")
-            return view(self._blocks[OUTPUT_BLOCK], ref)
+            return view(self._snapshot, ref)
 
         return values.decode(node, tensor)
 
     def _reserve_outputs(self, nbytes: int) -> None:
         self._add_block(OUTPUT_BLOCK, nbytes)
+        self._snapshot = torch.empty_like(self._blocks[OUTPUT_BLOCK])
 
     def _add_block(self, number: int, nbytes: int) -> None:
         fd, block = host_memory.create(nbytes)

@@ -24,7 +24,7 @@ from harness.timing.card import Card, Watch
 from harness.timing.host_card import HostCard
 from harness.timing.nvml_card import NvmlCard
 from harness.timing.sampling import Side
-from harness.worker import faults, measurement
+from harness.worker import deadlines, faults, measurement
 from harness.worker.checking import Examiner, InvalidReference
 from harness.worker.host_link import HostLink
 from harness.worker.link import Link, RunnerFailed
@@ -38,6 +38,8 @@ from harness.worker.messages import (
     Opened,
     PeerGone,
     Phase,
+    Probe,
+    Probed,
     ProtocolError,
     ToJudge,
     Verdict,
@@ -46,17 +48,30 @@ from harness.worker.reference import Reference
 
 
 def main(channel_fd: int) -> None:
-    """Serve the supervisor until it hangs up: one Open, then any number of Evaluate."""
+    """Serve the supervisor until it hangs up: one Open, then any number of Evaluate; a Probe at any time."""
     channel = Channel.from_fd(channel_fd, ToJudge)
     try:
-        request, fds = channel.receive(None)
-        judge = Judge(request, channel)
-        channel.send(judge.open(fds[0]))
+        judge: Judge | None = None
         while True:
             request, fds = channel.receive(None)
-            channel.send(judge.evaluate(request, fds[0]))
+            if isinstance(request, Probe):
+                channel.send(probe(request))
+            elif isinstance(request, Open):
+                judge = Judge(request, channel)
+                channel.send(judge.open(fds[0]))
+            elif judge is not None:
+                channel.send(judge.evaluate(request, fds[0]))
     except PeerGone:
         pass
+
+
+def probe(request: Probe) -> Probed:
+    """A trivial computation on the device, which takes its time or fails where something is wrong with it."""
+    try:
+        total = torch.ones(1 << 10, device=request.device).sum().item()
+    except RuntimeError as error:
+        return Probed(fault=str(error).partition("\n")[0])
+    return Probed(fault="" if total == 1 << 10 else f"the sum of {1 << 10} ones is {total}")
 
 
 class Judge:
@@ -82,6 +97,8 @@ class Judge:
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
             self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
             self._plan = measurement.plan(self._reference, self._timing)
+            call_s = deadlines.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
+            self._limits = msgspec.structs.replace(self._limits, call_s=call_s)
             self._examiner(request.baseline)
         except InvalidReference as error:
             fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))

@@ -47,7 +47,7 @@ HOST_MEMORY_BYTES = 2 << 30
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reference call needs, found by trying: example inputs and output, and the longest burst."""
+    """What one reference call needs, found by trying: example inputs and output, its time, and the longest burst."""
 
     example: Draw
     expected: Any
@@ -55,6 +55,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     call_bytes: int
     memory_bytes: int
     most_calls: int
+    call_s: float
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ def plan(reference: Reference, timing: TimingConfig) -> Plan:
         call_bytes=call_bytes,
         memory_bytes=memory_bytes,
         most_calls=longest.calls,
+        call_s=trial.seconds,
     )
 
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from harness.compile.resources import Kernel
+from harness.compile.toolkit import Toolkit
 from harness.records import Outcome, Timing
 from harness.worker.nodes import Node, TensorRef
 
@@ -173,6 +175,12 @@ class Evaluate(Message, frozen=True, kw_only=True, tag=True):
     candidate: CandidateSource
 
 
+class Probe(Message, frozen=True, kw_only=True, tag=True):
+    """Is the device still of use: compute something trivial on it."""
+
+    device: str
+
+
 # Judge to supervisor.
 
 
@@ -205,6 +213,12 @@ class Verdict(Message, frozen=True, kw_only=True, tag=True):
     phases_s: dict[str, float] = {}
 
 
+class Probed(Message, frozen=True, kw_only=True, tag=True):
+    """The answer to a Probe; `fault` is empty where all is well."""
+
+    fault: str
+
+
 # Supervisor to builder.
 
 
@@ -234,6 +248,29 @@ class Built(Message, frozen=True, kw_only=True, tag=True):
 
 class BuildFailed(Message, frozen=True, kw_only=True, tag=True):
     outcome: Outcome
+
+
+# Check to checker, and back.
+
+
+class Check(Message, frozen=True, kw_only=True, tag=True):
+    """Build, with `toolkit` in place of the one that torch would look for, and tell what the kernels use.
+
+    `why_no_device` says why nothing can run on a card here; empty where it can.
+    """
+
+    build: Build
+    toolkit: Toolkit | None
+    why_no_device: str = ""
+
+
+class Checked(Message, frozen=True, kw_only=True, tag=True):
+    """What became of the build. `absent` counts the functions that were only stood in for, by the library they are in,
+    which this machine lacks."""
+
+    built: Built | BuildFailed
+    kernels: list[Kernel] = []
+    absent: dict[str, int] = {}
 
 
 # Supervisor to auditor, and back.
@@ -278,8 +315,8 @@ class Audited(Message, frozen=True, kw_only=True, tag=True):
 
 ToRunner = Prepare | Burst | CopyOnly
 FromRunner = Ready | Enqueued | Finished | Failed
-ToJudge = Open | Evaluate
-FromJudge = Phase | Opened | Verdict
+ToJudge = Open | Evaluate | Probe
+FromJudge = Phase | Opened | Verdict | Probed
 FromBuilder = Built | BuildFailed
 
 

@@ -33,7 +33,7 @@ KEPT_VARIABLES = (
 # What our own ones also know: where the measured rates of this machine are kept.
 TRUSTED_VARIABLES = ("HOME", "XDG_CACHE_HOME", "TMPDIR")
 START_TIMEOUT_S = 120.0
-UNTRUSTED = ("builder", "runner")
+UNTRUSTED = ("builder", "checker", "runner")
 # The user of a sandboxed process has no name of its own, and some libraries ask.
 UNTRUSTED_ENVIRONMENT = {"USER": "candidate", "LOGNAME": "candidate"}
 
@@ -57,6 +57,11 @@ class Child:
         self._drained = threading.Event()
         # Why the zygote killed it, if it did: "host_memory".
         self.cause = ""
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether it went with the zygote, and not by itself."""
+        return self._nursery._lost
 
     def take_channel(self) -> socket.socket:
         """Our end of the channel, for handing on to another process."""

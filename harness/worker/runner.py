@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +58,18 @@ def _serve(channel: Channel) -> None:
             runner.burst(message, fds, channel)
     except PeerGone:
         raise
+    except SystemExit:
+        raise
     except BaseException as error:
-        if isinstance(error, SystemExit | KeyboardInterrupt):
-            raise
-        traceback.print_exc()
-        sys.stderr.flush()
+        trace = faults.printed(traceback.format_exc)
+        print(trace, file=sys.stderr, flush=True)
         channel.send(
             Failed(
                 phase=phase,
                 exception=faults.exception_name(error),
-                text=str(error)[:4000],
+                text=faults.printed(partial(str, error))[:4000],
                 line=faults.candidate_line(error, path),
-                traceback=traceback.format_exc()[-8000:],
+                traceback=trace[-8000:],
             )
         )
 

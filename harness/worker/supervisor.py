@@ -5,15 +5,16 @@ No torch here: this is the session's side of the boundary.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
+import signal
 import socket
 import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,8 +23,8 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, why_no_cuda
 from harness.records import Outcome, Record, Status
-from harness.worker import faults, sandbox_view
-from harness.worker.builds import BuildResult
+from harness.worker import faults, folders, sandbox_view
+from harness.worker.builds import KILLED, BuildResult
 from harness.worker.messages import (
     CandidateSource,
     DeadlineExceeded,
@@ -34,18 +35,31 @@ from harness.worker.messages import (
     Opened,
     PeerGone,
     Phase,
+    Probe,
+    Probed,
     ProtocolError,
     Verdict,
 )
-from harness.worker.processes import Child, Nursery
+from harness.worker.processes import Child
+from harness.worker.renewal import Starter
 
-Answer = TypeVar("Answer", Opened, Verdict)
+Answer = TypeVar("Answer", Opened, Verdict, Probed)
 
+# Until a death is heard of by way of the forking parent.
+REAP_S = 0.2
+# A fresh process with a context of its own on a busy card.
+PROBE_S = 60.0
 ENTRIES = ("ModelNew", "Model")
 
 
-class JudgeLost(Exception):
-    """The judge itself died or fell silent: our failure, not the candidate's."""
+class ProcessLost(Exception):
+    """A process of ours died: `reason` says which. `opening`: before any candidate was there."""
+
+    def __init__(self, reason: str, message: str, *, opening: bool = False, evidence: dict[str, Any] | None = None):
+        super().__init__(message)
+        self.reason = reason
+        self.opening = opening
+        self.evidence = evidence or {}
 
 
 class Group:
@@ -57,13 +71,19 @@ class Group:
         self.baseline = baseline
         self.fault = fault
 
+    def wake(self) -> None:
+        """Continue what a candidate may have stopped, where nothing keeps it from sending signals."""
+        for child in (self.judge, self.baseline):
+            with contextlib.suppress(OSError):
+                os.kill(child.pid, signal.SIGCONT)
+
 
 class Supervisor:
     """Evaluates one job after the other on one device."""
 
     def __init__(
         self,
-        nursery: Nursery,
+        nursery: Starter,
         device: Device,
         config: Config,
         logs: Path,
@@ -83,7 +103,7 @@ class Supervisor:
 
     def close(self) -> None:
         self._end_group()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        folders.remove(self._scratch)
 
     def evaluate(self, job: Job, build: BuildResult) -> Record:
         """Carry out one job; every failure becomes a record."""
@@ -95,12 +115,52 @@ class Supervisor:
         elif build.fault is not None:
             verdict = Verdict(outcome=build.fault)
         else:
+            verdict = self._judged_again_if_lost(job, build)
+        return self._record(job, build, verdict, time.monotonic() - started)
+
+    def unserved(self, job: Job, why: str) -> Record:
+        """The record of a job that no device is left for; the next run tries again."""
+        verdict = Verdict(outcome=Outcome(status=Status.HARNESS_ERROR, reason="device_lost", message=why))
+        return self._record(job, BuildResult(), verdict, 0.0)
+
+    def device_fault(self) -> str:
+        """What is wrong with the device; empty where it still computes, in the judge at hand or else in a fresh one."""
+        if self._device.kind == "cpu":
+            return ""
+        if self._group is not None and not self._probe(self._group.judge):
+            return ""
+        self._end_group()
+        fresh = self._nursery.start("judge", FromJudge, self._logs / f"{self._device.spec.replace(':', '')}.probe.log")
+        try:
+            return self._probe(fresh)
+        finally:
+            fresh.kill()
+
+    def _probe(self, judge: Child) -> str:
+        try:
+            judge.channel.send(Probe(device=self._device.spec))
+            return self._await(None, judge, Probed, PROBE_S).fault
+        except (PeerGone, ProtocolError, DeadlineExceeded) as error:
+            return f"no answer from {self._device.spec}: {error}"
+
+    def _judged_again_if_lost(self, job: Job, build: BuildResult) -> Verdict:
+        """What was lost or killed in an evaluation is replaced, and the evaluation repeated once.
+
+        Then it is the candidate's doing: it alone was there both times.
+        """
+        losses: list[ProcessLost] = []
+        while True:
             try:
                 verdict = self._judged(job, build)
-            except JudgeLost as error:
+                if verdict.outcome.reason != KILLED or losses:
+                    again = [f"evaluated_again: {loss}" for loss in losses]
+                    return msgspec.structs.replace(verdict, warnings=[*again, *verdict.warnings])
+                losses.append(ProcessLost("runner_killed", "the candidate's process was killed"))
+            except ProcessLost as error:
                 self._end_group()
-                verdict = Verdict(outcome=Outcome(status=Status.HARNESS_ERROR, reason="judge_lost", message=str(error)))
-        return self._record(job, build, verdict, time.monotonic() - started)
+                if any(loss.opening == error.opening for loss in losses):
+                    return Verdict(outcome=_of_second_loss(job, losses[0], error))
+                losses.append(error)
 
     def _judged(self, job: Job, build: BuildResult) -> Verdict:
         group = self._group_for(job)
@@ -124,7 +184,7 @@ class Supervisor:
             its_end.close()
             verdict = self._await(job, group.judge, Verdict, self._config.limits.total_s)
         except (PeerGone, ProtocolError) as error:
-            raise JudgeLost(f"the judge went away: {error}; see {self._judge_log(job).name}") from error
+            raise self._judge_lost(job, f"the judge went away: {error}", group.judge) from error
         except DeadlineExceeded:
             # Which of the two hangs cannot be told from outside; neither is kept.
             self._end_group()
@@ -135,6 +195,11 @@ class Supervisor:
             # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen.
             exit_code = runner.wait(2.0 if "verdict" in locals() and verdict.runner == "gone" else 0.0)
             runner.kill()
+        if runner.orphaned:
+            raise ProcessLost("zygote_lost", "the forking parent died")
+        if verdict.runner == "gone" and group.baseline.wait(REAP_S) is not None:
+            # The judge cannot tell whose silence it was, and has hung up on the candidate, too.
+            raise ProcessLost("baseline_lost", "the baseline's process died")
         if verdict.runner == "gone":
             verdict = msgspec.structs.replace(verdict, outcome=_cause_of_death(exit_code, verdict.outcome, runner))
         if not verdict.baseline_ok or group.baseline.wait(0.0) is not None:
@@ -144,6 +209,7 @@ class Supervisor:
     def _group_for(self, job: Job) -> Group:
         """The group's judge, ready to evaluate; started where another group's was in its place."""
         if self._group is not None and self._group.name == job.group and self._group.judge.wait(0.0) is None:
+            self._group.wake()
             return self._group
         self._end_group()
         self._report_phase(job, "starting judge")
@@ -168,14 +234,15 @@ class Supervisor:
             judge.channel.send(request, (its_end.fileno(),))
             opened = self._await(job, judge, Opened, limits.load_s + limits.first_call_s + limits.total_s)
         except (PeerGone, ProtocolError, DeadlineExceeded) as error:
-            self._end_group()
-            log = self._judge_log(job).name
-            raise JudgeLost(f"the judge could not open {job.problem.id}: {error}; see {log}") from error
+            what = f"the judge could not open {job.problem.id}: {error}"
+            raise self._judge_lost(job, what, judge, opening=True) from error
         finally:
             its_end.close()
         fault = opened.fault
         if opened.runner == "gone" and fault is not None:
             died = faults.death(baseline.wait(2.0), "the baseline's first call", baseline.cause)
+            if baseline.orphaned or died.reason == KILLED:
+                raise ProcessLost("baseline_lost", f"the baseline could not start: {died.message}", opening=True)
             fault = Outcome(status=Status.INVALID_REFERENCE, reason="baseline", message=died.message)
         self._group.fault = fault
         return self._group
@@ -189,14 +256,23 @@ class Supervisor:
         child = self._nursery.start("runner", FromRunner, log, environment, folder, readable=readable, gpu=gpu)
         return child, child.take_channel()
 
-    def _await(self, job: Job, judge: Child, kind: type[Answer], timeout_s: float) -> Answer:
+    def _judge_lost(self, job: Job, what: str, judge: Child, *, opening: bool = False) -> ProcessLost:
+        exit_code = judge.wait(2.0)
+        if judge.orphaned:
+            return ProcessLost("zygote_lost", "the forking parent died", opening=opening)
+        evidence = {"judge_exit_code": exit_code, "judge_log_tail": judge.log_tail()}
+        message = f"{what}; see {self._judge_log(job).name}"
+        return ProcessLost("judge_lost", message, opening=opening, evidence=evidence)
+
+    def _await(self, job: Job | None, judge: Child, kind: type[Answer], timeout_s: float) -> Answer:
         deadline = time.monotonic() + timeout_s
         while True:
             message, fds = judge.channel.receive(max(deadline - time.monotonic(), 0.001))
             for fd in fds:
                 os.close(fd)
             if isinstance(message, Phase):
-                self._report_phase(job, message.name)
+                if job is not None:
+                    self._report_phase(job, message.name)
             elif isinstance(message, kind):
                 return message
             else:
@@ -241,6 +317,14 @@ class Supervisor:
             log=f"logs/{_file_name(job)}.log",
             finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
+
+
+def _of_second_loss(job: Job, first: ProcessLost, second: ProcessLost) -> Outcome:
+    evidence = {"first": str(first), "second": str(second), **second.evidence}
+    if second.opening or job.candidate.baseline:
+        return Outcome(status=Status.HARNESS_ERROR, reason=second.reason, message=str(second), evidence=evidence)
+    message = f"lost in both of two evaluations of this candidate, and in no other's: {second}"
+    return Outcome(status=Status.REJECTED, reason=second.reason, message=message, evidence=evidence)
 
 
 def _reference(job: Job, baseline: str) -> CandidateSource:

@@ -22,6 +22,8 @@ from harness.worker.nodes import (
 )
 
 MAX_DEPTH = 16
+# What a message has room for, with some to spare.
+MAX_ITEMS = 1 << 15
 SCALARS = (type(None), bool, int, float, str)
 
 
@@ -38,12 +40,14 @@ def encode(value: Any, tensor: Callable[[torch.Tensor], TensorRef], depth: int =
         return Scalar(value=value) if type(value) is not int or value.bit_length() < 64 else Opaque(python_type="int")
     if isinstance(value, torch.dtype):
         return DType(name=dtype_name(value))
+    if isinstance(value, list | tuple | dict) and len(value) > MAX_ITEMS:
+        return Opaque(python_type=f"{type(value).__name__} of more than {MAX_ITEMS} values")
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
         return Sequence(kind=kind, items=tuple(encode(item, tensor, depth + 1) for item in value))
     if isinstance(value, dict) and all(type(key) in (str, int) for key in value):
         return Mapping(items=tuple((key, encode(item, tensor, depth + 1)) for key, item in value.items()))
-    return Opaque(python_type=f"{type(value).__module__}.{type(value).__qualname__}")
+    return Opaque(python_type=f"{type(value).__module__}.{type(value).__qualname__}"[:200])
 
 
 def decode(node: Node, tensor: Callable[[TensorRef], Any]) -> Any:

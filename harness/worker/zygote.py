@@ -199,8 +199,9 @@ def main() -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     control = socket.socket(fileno=int(sys.argv[1]))
     with _no_device_touched():
-        from harness.worker import auditor, builder, judge, runner
-    serve(control, {"auditor": auditor.main, "builder": builder.main, "judge": judge.main, "runner": runner.main})
+        from harness.worker import auditor, builder, checker, judge, runner
+    roles = {"auditor": auditor, "builder": builder, "checker": checker, "judge": judge, "runner": runner}
+    serve(control, {name: role.main for name, role in roles.items()})
 
 
 if __name__ == "__main__":

@@ -68,3 +68,43 @@ def test_the_same_line_twice_is_told_apart_by_its_block(tmp_path: Path):
     generated = tmp_path / "main.cpp"
     generated.write_text("#include <torch/extension.h>\n\nint x = y;\n\n\nint x = y;\n")
     assert diagnostics.trace_back(generated, 6, candidate)[0] == 6
+
+
+def test_the_first_errors_come_once_each_with_their_lines_and_hints(built):
+    folder = built.parent
+    output = (
+        f'{folder}/cuda.cu(6): error: identifier "wrong" is undefined\n    x[0] = wrong;\n           ^\n\n'
+        f'{folder}/cuda.cu(6): error: identifier "wrong" is undefined\n    x[0] = wrong;\n           ^\n\n'
+        f'{folder}/cuda.cu(8): error: no suitable user-defined conversion from "std::tuple<at::Tensor, at::Tensor>" to '
+        f'"at::Tensor" exists\n\n{folder}/main.cpp:2:1: error: third\n{folder}/main.cpp:2:1: error: fourth\n'
+    )
+    found = diagnostics.errors(output, built)
+    assert [error.line for error in found] == [7, 9, 4]
+    assert found[0].hint == ""
+    assert "several tensors" in found[1].hint
+
+
+def test_an_error_inside_a_header_is_traced_to_who_asked_for_it(built):
+    header = "/usr/include/c++/12/bits/stl.h"
+    output = (
+        f"In file included from {built.parent}/main.cpp:1:\n{header}: In instantiation of 'f':\n"
+        f"{built.parent}/main.cpp:2:7:   required from here\n{header}:33:5: error: no matching function\n"
+    )
+    (found,) = diagnostics.errors(output, built)
+    assert (found.line, found.source_line) == (4, "torch::Tensor f(torch::Tensor x);")
+    nvcc = f"{header}(33): error: no matching function\n"
+    nvcc += f'          detected during instantiation of "f" at line 6 of {built.parent}/cuda.cu\n'
+    assert diagnostics.errors(nvcc, built)[0].line == 7
+
+
+def test_a_line_of_an_f_string_is_found_with_its_braces_doubled(tmp_path):
+    candidate = tmp_path / "candidate.py"
+    candidate.write_text('N = 4\nA = f"""\nvoid f() {{ int x[{N}]; }}\nvoid g() {{ return y; }}\n"""\n')
+    generated = tmp_path / "main.cpp"
+    generated.write_text("#include <a>\n\nvoid f() { int x[4]; }\nvoid g() { return y; }\n")
+    assert diagnostics.trace_back(generated, 4, candidate)[0] == 4
+
+
+def test_names_are_demangled(built):
+    output = "ImportError: /b/tail.so: undefined symbol: _Z4tailN2at6TensorE"
+    assert diagnostics.errors(output, built)[0].text == "undefined symbol: tail(at::Tensor)"

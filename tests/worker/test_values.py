@@ -75,3 +75,9 @@ def test_unknown_dtypes_are_refused():
         values.dtype_named("float17")
     with pytest.raises(ValueError, match="no dtype"):
         values.dtype_named("save")
+
+
+def test_what_a_message_has_no_room_for_is_named():
+    assert values.encode([0.0] * (values.MAX_ITEMS + 1), no_tensor) == Opaque(
+        python_type=f"list of more than {values.MAX_ITEMS} values"
+    )

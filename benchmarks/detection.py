@@ -1,0 +1,100 @@
+"""How much the harness catches, and whom it wrongs: the whole corpus (tests/corpus) through the harness itself.
+
+    python benchmarks/detection.py [--device cpu|cuda|cuda:N] [--only GLOB]... [--without-builds] [--out DIR]
+
+A cheat is caught if its record has the expected status, reason and warning, and shows no better speedup than its honest
+twin's (the whole interval above); a fault is named if its record has the expected status and reason; an honest one has
+to pass. Specimens that need a card count only on one, and those that nothing but the sandbox stops only where one is in
+force: both are listed as set aside. Whatever is not as expected is in the table of misses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rich.console import Console
+
+from harness import environment
+from harness.errors import UsageError
+from tests import specimens
+from tests.specimens import Specimen
+
+LAST_LINE = """\
+last line: cheats_caught=A/A faults_named=B/B honest_passed=C/C
+The exit status is 0 where nothing was missed, 1 where something was, 2 for wrong arguments.
+"""
+COUNTS = {"cheat": "cheats_caught", "fault": "faults_named", "honest": "honest_passed"}
+
+
+def main() -> int:
+    arguments = parse()
+    started = time.monotonic()
+    try:
+        kind = environment.choose_devices(arguments.device)[0].kind
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="assay-detection-", ignore_cleanup_errors=True) as temporary:
+        folder = arguments.out or Path(temporary)
+        confined = trial(folder / "trial", arguments.device)
+        chosen, aside = choose(arguments, kind, confined)
+        records = specimens.run(chosen, folder, Console(stderr=True), arguments.device)
+    verdicts = [(one, specimens.miss(one.on(kind), records)) for one in chosen]
+    missed = [(one, text) for one, text in verdicts if text]
+    for one in aside:
+        print(f"set aside: {one.problem} {one.name}: {'needs a card' if one.needs_card else 'needs a sandbox'}")
+    for one, text in missed:
+        print(f"missed: {one.kind} {one.problem} {one.name} ({one.row}): {text}")
+    rows = {one.row for one in chosen}
+    print(f"{len(chosen)} specimens of {len(rows)} rows on {kind} in {time.monotonic() - started:.0f} s")
+    print(summary(chosen, [one for one, _ in missed]))
+    return 1 if missed else 0
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=LAST_LINE, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
+    parser.add_argument("--only", action="append", default=[], help="specimens by name, with * and ?; honest twins too")
+    parser.add_argument("--without-builds", action="store_true", help="leave out what a compiler has to be run for")
+    parser.add_argument("--out", type=Path, help="where to keep the run's records (default: nowhere)")
+    return parser.parse_args()
+
+
+def trial(folder: Path, device: str) -> bool:
+    """One honest specimen, to see whether runs here are behind a sandbox."""
+    known = specimens.load()
+    specimens.run([known["honest"]], folder, Console(quiet=True), device)
+    return specimens.sandboxed(folder / "run")
+
+
+def choose(arguments: argparse.Namespace, kind: str, confined: bool) -> tuple[list[Specimen], list[Specimen]]:
+    """The specimens to run, with the twins of those chosen, and those set aside."""
+    known = specimens.load()
+    named = {name for name in known if any(fnmatch.fnmatch(name, glob) for glob in arguments.only or ["*"])}
+    named |= {known[name].twin for name in named if known[name].twin}
+    wanted = [one for one in known.values() if one.name in named and not (arguments.without_builds and one.compiled)]
+    aside = [one for one in wanted if (one.needs_card and kind == "cpu") or (one.sandbox and not confined)]
+    return [one for one in wanted if one not in aside], aside
+
+
+def summary(chosen: Sequence[Specimen], missed: Sequence[Specimen]) -> str:
+    """The last line."""
+    parts = []
+    for kind, word in COUNTS.items():
+        total = sum(one.kind == kind for one in chosen)
+        parts.append(f"{word}={total - sum(one.kind == kind for one in missed)}/{total}")
+    return " ".join(parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

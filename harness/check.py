@@ -1,0 +1,127 @@
+"""The plot of a check: find candidates, read each, compile each in an untrusted process, say what a run would meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from harness import environment
+from harness.catalog import contract, solutions
+from harness.catalog import problems as catalog
+from harness.catalog.problems import Problem
+from harness.catalog.solutions import Candidate
+from harness.compile import hints, toolkit
+from harness.compile.diagnostics import Diagnostic
+from harness.integrity.screen import screen
+from harness.records import Outcome, Status
+from harness.reports.check_table import CheckRow
+from harness.worker import memory_watch, sandbox_probe
+from harness.worker.checks import CheckResult, check
+from harness.worker.messages import BuildFailed, Built
+from harness.worker.processes import Nursery, ZygoteLost
+
+DEFAULT_ARCHITECTURE = "90a"
+
+
+def run(
+    patterns: list[str],
+    *,
+    problems: list[str],
+    architecture: str | None,
+    logs: Path,
+    timeout_s: float,
+    at_once: int,
+    started: Callable[[str], None],
+) -> Iterator[CheckRow]:
+    """Check each candidate under `patterns`, `at_once` at a time, in their order; `logs` takes the compilers' words.
+
+    `started` hears of each as it begins. Raises UsageError for a pattern that matches nothing.
+    """
+    found = solutions.discover(patterns)
+    known = {problem.id: problem for problem in catalog.discover(problems)} if problems else {}
+    target = toolkit.architecture(architecture or _of_the_card())
+    tools = toolkit.find()
+    logs.mkdir(parents=True, exist_ok=True)
+    sources = {candidate.path for candidate in found}
+    layers = sandbox_probe.chosen("auto", sources).layers
+    nursery = Nursery(layers, {logs, *(source.parent for source in sources)}, memory_watch.share())
+
+    def carry_out(candidate: Candidate) -> CheckRow:
+        started(f"{candidate.problem} {candidate.name}")
+        problem = known.get(candidate.problem) or _beside(candidate)
+        log = logs / f"{candidate.problem.replace('/', '.')}.{candidate.name}.log"
+        try:
+            result = check(
+                candidate, problem, nursery, toolkit=tools, architecture=target, log=log, timeout_s=timeout_s
+            )
+        except ZygoteLost as error:
+            return _row(candidate, problem, None, log, str(error))
+        return _row(candidate, problem, result, log)
+
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        yield from pool.map(carry_out, found)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        nursery.close()
+
+
+def _of_the_card() -> str:
+    devices = environment.gpus()[0]
+    if not devices:
+        return DEFAULT_ARCHITECTURE
+    capability = devices[0].capability
+    # Hopper's own instructions (wgmma, setmaxnreg) exist only in the architecture-specific target.
+    return capability + "a" if capability.startswith("9.") else capability
+
+
+def _beside(candidate: Candidate) -> Problem | None:
+    """The problem that a candidate's path names: problems/<set>/<name>.py of the nearest folder above that has it."""
+    for folder in candidate.path.resolve().parents:
+        path = folder / "problems" / f"{candidate.problem}.py"
+        if path.is_file():
+            return catalog.read(path)
+    return None
+
+
+def _row(
+    candidate: Candidate, problem: Problem | None, result: CheckResult | None, log: Path, lost: str = ""
+) -> CheckRow:
+    remarks = contract.remarks(candidate, problem)
+    built = result.answer.built if result else None
+    fault = Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=lost) if lost else None
+    if isinstance(built, BuildFailed):
+        fault = built.outcome
+    return CheckRow(
+        candidate=f"{candidate.problem}/{candidate.name}",
+        file=candidate.path.name,
+        problem=problem.id if problem else "",
+        fault=fault,
+        errors=_errors(fault) if fault else [],
+        remarks=remarks,
+        findings=screen(candidate.source.decode(errors="replace")),
+        extensions=len(built.libraries) if isinstance(built, Built) else 0,
+        failures=[text.strip().partition("\n")[0] for text in built.failures.values()]
+        if isinstance(built, Built)
+        else [],
+        kernels=result.answer.kernels if result else [],
+        absent=result.answer.absent if result else {},
+        wall_s=result.wall_s if result else 0.0,
+        log=str(log),
+    )
+
+
+def _errors(fault: Outcome) -> list[Diagnostic]:
+    """What to show of a fault: the compiler's first errors, or the one sentence that there is."""
+    evidence = fault.evidence
+    try:
+        # An untrusted process wrote them.
+        found = msgspec.convert(evidence.get("errors", []), list[Diagnostic])
+    except msgspec.ValidationError:
+        found = []
+    if fault.status is not Status.COMPILE_ERROR or not found:
+        return [Diagnostic(text=fault.message, hint=hints.hint(fault.message[:2000]))]
+    return found

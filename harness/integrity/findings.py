@@ -1,0 +1,30 @@
+"""What a look at a source found. A finding explains; it never rejects."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """One remark on a line of the candidate's file.
+
+    `kind` is one of KINDS. A `warning` is for a reader to look at; anything else is for information: honest candidates
+    do it every day.
+    """
+
+    line: int
+    kind: str
+    text: str
+    warning: bool = False
+
+
+KINDS = {
+    "patch": "replaces something of PyTorch's or Python's own",
+    "reach": "reaches out of its own module: interpreter, processes, files, network",
+    "fallback": "goes on with PyTorch where its own code fails",
+    "switch": "sets something for the whole process",
+    "library": "leaves work to a library",
+    "thread": "starts threads or processes",
+    "stream": "uses streams or graphs of its own, or waits for the device",
+    "cache": "touches the L2 cache's set-aside, or tensors' addresses",
+}

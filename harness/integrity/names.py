@@ -1,0 +1,58 @@
+"""Names in a syntax tree as the modules that own them would spell them: `F.relu` -> `torch.nn.functional.relu`."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+
+class Names:
+    """Follows imports, plain aliases (`mm = torch.mm`), `getattr` with a literal, and `self.x = nn.Linear(...)`."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._known: dict[str, str] = {}
+        self._held: dict[str, str] = {}
+        self._own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    # `import a.b` binds a; `import a.b as c` binds c to a.b.
+                    self._known[alias.asname or alias.name.partition(".")[0]] = (
+                        alias.name if alias.asname else alias.name.partition(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    self._known[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                self._learn(node.targets[0], node.value)
+
+    def of(self, node: ast.AST) -> str:
+        """The dotted name that an expression stands for; empty where reading does not tell."""
+        if isinstance(node, ast.Name):
+            if node.id in self._known:
+                return self._known[node.id]
+            return f"builtins.{node.id}" if hasattr(builtins, node.id) and node.id not in self._own else ""
+        if isinstance(node, ast.Attribute):
+            owner = self.of(node.value)
+            return f"{owner}.{node.attr}" if owner else ""
+        if isinstance(node, ast.Call) and self.of(node.func) == "builtins.getattr" and len(node.args) > 1:
+            owner, name = self.of(node.args[0]), node.args[1]
+            if owner and isinstance(name, ast.Constant) and isinstance(name.value, str):
+                return f"{owner}.{name.value}"
+        return ""
+
+    def held(self, node: ast.AST) -> str:
+        """What `self.x` was made from in this file: `torch.nn.Linear`; empty for anything else."""
+        own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+        return self._held.get(node.attr, "") if own else ""  # type: ignore[attr-defined]
+
+    def _learn(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name) and isinstance(value, ast.Attribute) and target.id not in self._known:
+            dotted = self.of(value)
+            if dotted and not dotted.startswith("builtins."):
+                self._known[target.id] = dotted
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+            called = self.of(value.func) if isinstance(value, ast.Call) else self.of(value)
+            if called.startswith("torch."):
+                self._held[target.attr] = called

@@ -1,0 +1,261 @@
+"""A look at a candidate's source before anything runs: what a reader should know of it, line by line. No torch.
+
+It reads the syntax tree, so that a word in a comment or a docstring means nothing, and it follows import aliases. It
+explains and never rejects: whoever wants to hide from it can, and the judge does not rely on it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from harness.integrity import cxx
+from harness.integrity.findings import Finding
+from harness.integrity.names import Names
+
+# Dotted name, or its beginning -> kind, whether it warns, sentence.
+MODULES = {
+    "ctypes": ("reach", True, "imports ctypes: reads and writes any memory of its process"),
+    "gc": ("reach", True, "imports gc: finds objects that nobody handed to it"),
+    "inspect": ("reach", True, "imports inspect: looks at its callers"),
+    "socket": ("reach", True, "imports socket: reaches for the network"),
+    "urllib": ("reach", True, "imports urllib: reaches for the network"),
+    "requests": ("reach", True, "imports requests: reaches for the network"),
+    "subprocess": ("thread", True, "imports subprocess: starts processes"),
+    "multiprocessing": ("thread", True, "imports multiprocessing: starts processes"),
+    "threading": ("thread", True, "imports threading: works outside the calling thread"),
+    "concurrent.futures": ("thread", True, "imports concurrent.futures: works outside the calling thread"),
+    "asyncio": ("thread", True, "imports asyncio: works after it has returned"),
+    "signal": ("reach", True, "imports signal: may be called at any moment"),
+    "atexit": ("reach", True, "imports atexit: works after its process was told to end"),
+    "mmap": ("reach", True, "imports mmap: reaches for files or shared memory"),
+    "unittest.mock": ("patch", True, "imports unittest.mock: replaces what other modules define"),
+    "harness": ("reach", True, "imports the harness itself"),
+}
+USES = {
+    "sys._getframe": ("reach", True, "sys._getframe: looks at its callers' variables"),
+    "sys.modules": ("reach", True, "sys.modules: reaches for modules that it did not import"),
+    "sys.settrace": ("reach", True, "sys.settrace: watches or changes other code as it runs"),
+    "sys.setprofile": ("reach", True, "sys.setprofile: watches other code as it runs"),
+    "sys.exit": ("reach", True, "sys.exit: ends its process"),
+    "os.environ": ("switch", True, "os.environ: reads or changes the process's environment"),
+    "os.putenv": ("switch", True, "os.putenv: changes the process's environment"),
+    "os.system": ("thread", True, "os.system: starts a process"),
+    "os.popen": ("thread", True, "os.popen: starts a process"),
+    "os.fork": ("thread", True, "os.fork: starts a process"),
+    "os.kill": ("reach", True, "os.kill: signals a process"),
+    "os._exit": ("reach", True, "os._exit: ends its process without a word"),
+    "os.remove": ("reach", True, "os.remove: deletes files"),
+    "builtins.exec": ("reach", True, "exec: runs text as code, which this screen cannot see into"),
+    "builtins.eval": ("reach", True, "eval: runs text as code, which this screen cannot see into"),
+    "builtins.globals": ("reach", True, "globals(): changes names where nobody looks for it"),
+    "time.sleep": ("stream", True, "time.sleep: waits, for whatever reason"),
+    "torch.set_default_dtype": ("switch", True, "torch.set_default_dtype: every later tensor has another type"),
+    "torch.set_default_device": ("switch", True, "torch.set_default_device: every later tensor is elsewhere"),
+    "torch.set_float32_matmul_precision": ("switch", True, "allows lower precision in PyTorch's matrix products"),
+    "torch.manual_seed": ("switch", True, "torch.manual_seed: sets the generator that random operations draw from"),
+    "torch.cuda.manual_seed": ("switch", True, "torch.cuda.manual_seed: sets the card's generator"),
+    "torch.cuda.manual_seed_all": ("switch", True, "torch.cuda.manual_seed_all: sets the cards' generators"),
+    "torch.set_num_threads": ("switch", True, "torch.set_num_threads: changes how many cores PyTorch uses"),
+    "torch.set_grad_enabled": ("switch", True, "torch.set_grad_enabled: changes whether PyTorch records gradients"),
+    "torch.use_deterministic_algorithms": ("switch", True, "changes which algorithms PyTorch may choose"),
+    "torch.cuda.Stream": ("stream", False, "torch.cuda.Stream: work on a stream of its own"),
+    "torch.cuda.stream": ("stream", False, "torch.cuda.stream: work on a stream of its own"),
+    "torch.cuda.ExternalStream": ("stream", False, "torch.cuda.ExternalStream: work on a stream of its own"),
+    "torch.cuda.CUDAGraph": ("stream", False, "torch.cuda.CUDAGraph: replays captured work"),
+    "torch.cuda.graph": ("stream", False, "torch.cuda.graph: replays captured work"),
+    "torch.cuda.make_graphed_callables": ("stream", False, "make_graphed_callables: replays captured work"),
+    "torch.cuda.synchronize": (
+        "stream",
+        False,
+        "torch.cuda.synchronize: waits for the device, so its calls cannot be "
+        "enqueued ahead and are timed with launch latency",
+    ),
+    "torch.compile": ("library", False, "torch.compile: PyTorch's own compiler does the work"),
+}
+# Roots that nobody but their owners should change.
+FOREIGN = ("torch", "time", "sys", "os", "builtins", "numpy", "gc", "math", "random", "functools")
+COMPILERS = ("torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load")
+# Functions of torch that compute nothing.
+PLUMBING = frozenset(
+    (
+        *("empty", "empty_like", "empty_strided", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like"),
+        *("tensor", "as_tensor", "from_numpy", "arange", "device", "dtype", "as_strided", "numel", "is_tensor"),
+        *("no_grad", "inference_mode", "enable_grad", "set_grad_enabled", "finfo", "iinfo", "typename", "compile"),
+    )
+)
+# Methods that are tensors' own and do the work of a kernel; anything called `forward` may have others of that name.
+METHODS = frozenset(
+    ("matmul", "mm", "bmm", "addmm", "baddbmm", "softmax", "log_softmax", "einsum", "conv1d", "conv2d", "layer_norm")
+)
+
+
+def screen(source: str) -> list[Finding]:
+    """Everything worth a look in a candidate's source, by line; a source that cannot be parsed gives none.
+
+    Of the same finding only the first line is kept.
+    """
+    try:
+        found = _everything(ast.parse(source))
+    except (SyntaxError, ValueError):
+        return []
+    except (RecursionError, MemoryError):
+        return [Finding(line=1, kind="reach", text="nested too deeply to be read", warning=True)]
+    first: dict[tuple[str, str], Finding] = {}
+    for finding in sorted(found):
+        first.setdefault((finding.kind, finding.text), finding)
+    return sorted(first.values())
+
+
+def _everything(tree: ast.Module) -> list[Finding]:
+    names = Names(tree)
+    found = [*_imports(tree), *_uses(tree, names), *_assignments(tree, names), *_calls(tree, names)]
+    return [*found, *_fallbacks(tree, names), *_library_ops(tree, names), *_strings(tree)]
+
+
+def _imports(tree: ast.Module) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        modules = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            modules = [node.module or "", *(f"{node.module}.{name}" for name in modules)]
+        for module in modules:
+            for name, (kind, warning, text) in MODULES.items():
+                if module == name or module.startswith(f"{name}."):
+                    yield Finding(line=node.lineno, kind=kind, text=text, warning=warning)
+
+
+def _uses(tree: ast.Module, names: Names) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name | ast.Call):
+            dotted = names.of(node)
+            if dotted in USES:
+                kind, warning, text = USES[dotted]
+                yield Finding(line=node.lineno, kind=kind, text=text, warning=warning)
+
+
+def _assignments(tree: ast.Module, names: Names) -> Iterator[Finding]:
+    """Attributes of foreign modules that are set, deleted or handed to setattr."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            yield from _set(names.of(node), node.lineno)
+        elif (
+            isinstance(node, ast.Call) and names.of(node.func) in ("builtins.setattr", "builtins.delattr") and node.args
+        ):
+            owner = names.of(node.args[0])
+            if owner.partition(".")[0] in FOREIGN:
+                yield from _set(f"{owner}.{_literal(node.args[1:]) or '...'}", node.lineno)
+
+
+def _set(dotted: str, line: int) -> Iterator[Finding]:
+    if dotted.startswith("torch.backends."):
+        yield Finding(line=line, kind="switch", text=f"sets {dotted} for the whole process", warning=True)
+    elif dotted.partition(".")[0] in FOREIGN:
+        yield Finding(line=line, kind="patch", text=f"replaces {dotted}", warning=True)
+
+
+def _calls(tree: ast.Module, names: Names) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called = names.of(node.func)
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if called in ("builtins.open", "io.open") and set(_mode(node)) & set("wax+"):
+            yield Finding(line=node.lineno, kind="reach", text="opens a file for writing", warning=True)
+        elif method in ("write_text", "write_bytes"):
+            yield Finding(line=node.lineno, kind="reach", text=f"{method}: writes a file", warning=True)
+        elif called in ("builtins.__import__", "importlib.import_module"):
+            text = f"imports {_literal(node.args) or 'a module that it computes'} by name"
+            yield Finding(line=node.lineno, kind="reach", text=text, warning=True)
+        elif method == "data_ptr":
+            text = "data_ptr in Python: tells tensors apart by their address"
+            yield Finding(line=node.lineno, kind="cache", text=text, warning=True)
+
+
+def _literal(arguments: list[ast.expr]) -> str:
+    """The first argument where it is a string as written."""
+    first = arguments[0] if arguments else None
+    return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+
+
+def _mode(call: ast.Call) -> str:
+    mode: ast.expr | None = call.args[1] if len(call.args) > 1 else None
+    mode = next((keyword.value for keyword in call.keywords if keyword.arg == "mode"), mode)
+    return _literal([mode]) if mode else ""
+
+
+def _fallbacks(tree: ast.Module, names: Names) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Try):
+            continue
+        compiles = any(names.of(call.func) in COMPILERS for call in _called(node.body))
+        for handler in node.handlers:
+            raises = any(isinstance(inner, ast.Raise) for statement in handler.body for inner in ast.walk(statement))
+            operation = next((name for call in _called(handler.body) if (name := _operation(call, names))), "")
+            if operation and _called(node.body):
+                text = f"except: falls back to {operation}, so a fault of its own code would go unseen"
+                yield Finding(line=handler.lineno, kind="fallback", text=text, warning=True)
+            elif compiles and not raises:
+                text = "except: goes on without its extension where that does not compile"
+                yield Finding(line=handler.lineno, kind="fallback", text=text, warning=True)
+
+
+def _library_ops(tree: ast.Module, names: Names) -> Iterator[Finding]:
+    """Operations of PyTorch's that `forward` calls: for information, most candidates have some."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef) or function.name != "forward":
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Call):
+                operation = _operation(node, names)
+                if operation:
+                    yield Finding(line=node.lineno, kind="library", text=f"forward calls {operation}")
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                yield Finding(line=node.lineno, kind="library", text="forward multiplies matrices with @")
+
+
+def _operation(call: ast.Call, names: Names) -> str:
+    """PyTorch's name of what is called, if it computes anything; a module that `__init__` keeps counts by its class."""
+    held = names.held(call.func)
+    if held:
+        return "" if held.startswith(COMPILERS) else held
+    dotted = names.of(call.func)
+    parts = dotted.split(".")
+    if parts[0] == "torch":
+        deep_enough = len(parts) == 2 or parts[1] in ("nn", "special", "linalg", "fft", "ops", "Tensor")
+        return dotted if deep_enough and parts[-1] not in PLUMBING and parts[-1][:1].islower() else ""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) and not dotted else ""
+    return f"Tensor.{method}" if method in METHODS and not _on_self(call.func) else ""
+
+
+def _on_self(function: ast.expr) -> bool:
+    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self"
+
+
+def _called(body: list[ast.stmt]) -> list[ast.Call]:
+    return [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
+
+
+def _strings(tree: ast.Module) -> Iterator[Finding]:
+    """What C++ and CUDA texts do. Docstrings are prose."""
+    prose = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            # One text, with a word for each value: what stands between two of them makes no sense alone.
+            pieces = [piece.value if isinstance(piece, ast.Constant) else "value" for piece in node.values]
+            prose |= {id(piece) for piece in node.values}
+            code = "".join(str(piece) for piece in pieces)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            code = node.value
+        else:
+            continue
+        if cxx.looks_like_code(code):
+            for line, kind, text, warning in cxx.remarks(code):
+                yield Finding(line=node.lineno + line, kind=kind, text=text, warning=warning)

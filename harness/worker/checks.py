@@ -1,0 +1,87 @@
+"""The session's side of a check: one untrusted build process a candidate, a deadline, a log. No torch."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from harness.catalog.problems import Problem
+from harness.catalog.solutions import Candidate
+from harness.compile.toolkit import INSTALL, Toolkit
+from harness.environment import why_no_cuda
+from harness.records import Outcome, Status
+from harness.worker import faults, sandbox_view
+from harness.worker.messages import Build, BuildFailed, Check, Checked, DeadlineExceeded, PeerGone, ProtocolError
+from harness.worker.processes import Nursery
+
+
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a candidate's build, and how long it took."""
+
+    answer: Checked
+    wall_s: float
+
+
+def check(
+    candidate: Candidate,
+    problem: Problem | None,
+    nursery: Nursery,
+    *,
+    toolkit: Toolkit | None,
+    architecture: str,
+    log: Path,
+    timeout_s: float,
+) -> CheckResult:
+    """Compile and load one candidate for `architecture` (9.0a); every failure is an answer with its outcome."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="assay-check-") as folder:
+        answer = _ask(candidate, problem, nursery, toolkit, architecture, log, timeout_s, Path(folder))
+    return CheckResult(answer=answer, wall_s=round(time.monotonic() - started, 3))
+
+
+def _ask(
+    candidate: Candidate,
+    problem: Problem | None,
+    nursery: Nursery,
+    toolkit: Toolkit | None,
+    architecture: str,
+    log: Path,
+    timeout_s: float,
+    folder: Path,
+) -> Checked:
+    environment = dict.fromkeys(("TORCH_EXTENSIONS_DIR", "HOME", "TMPDIR"), str(folder))
+    environment["TORCH_CUDA_ARCH_LIST"] = architecture
+    sources = [candidate.path, *([problem.path] if problem else [])]
+    readable = [file for source in sources for file in sandbox_view.own_files(source.resolve())]
+    child = nursery.start("checker", Checked, log, environment, folder, readable=readable)
+    try:
+        request = Check(
+            build=Build(
+                candidate=str(candidate.path.resolve()),
+                folder=str(folder),
+                problem=str(problem.path.resolve()) if problem and not problem.fault else "",
+                why_no_cuda="" if toolkit else f"no nvcc was found: {INSTALL}",
+            ),
+            toolkit=toolkit,
+            why_no_device=why_no_cuda(),
+        )
+        child.channel.send(request)
+        answer: Checked = child.channel.receive(timeout_s)[0]
+        return answer
+    except DeadlineExceeded:
+        message = f"compiling took longer than --timeout {timeout_s:g} s"
+        return _failed(Outcome(status=Status.TIMEOUT, reason="compile", message=message))
+    except ProtocolError as error:
+        message = f"the build process broke the protocol: {error}"
+        return _failed(Outcome(status=Status.REJECTED, reason="protocol", message=message))
+    except PeerGone:
+        return _failed(faults.death(child.wait(2.0), "its build", child.cause))
+    finally:
+        child.kill()
+
+
+def _failed(outcome: Outcome) -> Checked:
+    return Checked(built=BuildFailed(outcome=outcome))

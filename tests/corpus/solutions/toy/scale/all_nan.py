@@ -1,0 +1,13 @@
+"""Row: output never written. Nothing but NaN, which is also what outputs are poisoned with."""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.full_like(x, float("nan"))

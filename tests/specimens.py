@@ -1,0 +1,144 @@
+"""The corpus as data: what is expected of each specimen, how to run them, and whether a record says what it should.
+
+Used by the tests and by benchmarks/detection.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+from rich.console import Console
+
+from harness import session
+from harness.config import Build, Config, Limits, Pattern, TimingConfig
+from harness.records import Record, Status
+
+CORPUS = Path(__file__).resolve().parent / "corpus"
+# Enough pairs for an interval, not for a precise one.
+TIMING = TimingConfig(budget_s=2.0, min_pairs=4, max_pairs=4, burst_ms=1.0)
+LIMITS = Limits(call_s=5.0, first_call_s=6.0, load_s=8.0, total_s=60.0)
+
+
+class Specimen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry of manifest.yaml; its head explains the fields."""
+
+    kind: str
+    row: str
+    status: Status
+    reason: str = ""
+    warning: str = ""
+    twin: str = ""
+    sandbox: bool = False
+    hole: str = ""
+    variant: str = "default"
+    cuda: dict[str, str] = {}
+    set: dict[str, dict[str, Any]] = {}
+    problem: str = ""
+    name: str = ""
+
+    def on(self, device: str) -> Specimen:
+        """What is expected on a kind of device, `cpu` or `cuda`."""
+        if device == "cuda":
+            return msgspec.convert(msgspec.to_builtins(self) | self.cuda, Specimen)
+        if self.needs_card:
+            return msgspec.structs.replace(self, status=Status.UNSUPPORTED, reason="needs_cuda", warning="")
+        return self
+
+    @property
+    def needs_card(self) -> bool:
+        """Whether it is about a card, and says nothing on the CPU."""
+        return self.name.startswith("cuda_")
+
+    @property
+    def compiled(self) -> bool:
+        """Whether a compiler is run for it, which takes most of a minute."""
+        return "load_inline" in (CORPUS / "solutions" / self.problem / f"{self.name}.py").read_text()
+
+
+def load() -> dict[str, Specimen]:
+    """Every specimen by its name, which is unique in the corpus."""
+    data = msgspec.convert(
+        yaml.safe_load((CORPUS / "manifest.yaml").read_text()), dict[str, dict[str, Specimen]], strict=False
+    )
+    found: dict[str, Specimen] = {}
+    for problem, entries in data.items():
+        first = next((name for name, entry in entries.items() if entry.kind == "honest"), "")
+        for name, entry in entries.items():
+            if name in found:
+                raise ValueError(f"two specimens are called {name}")
+            twin = entry.twin or (first if entry.kind != "honest" else "")
+            found[name] = msgspec.structs.replace(entry, problem=problem, name=name, twin=twin)
+    return found
+
+
+def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: str = "cpu") -> dict[str, Record]:
+    """Run specimens from a copy of the corpus below `folder`, in `folder`/run, run1, ...; the records by name."""
+    root = folder / "corpus"
+    if not root.exists():
+        shutil.copytree(CORPUS, root)
+    records: dict[str, Record] = {}
+    for number, group in enumerate(_alike(specimens)):
+        config = Config(
+            problems=[str(root / "problems")],
+            solutions=[str(root / "solutions")],
+            variants=[group[0].variant],
+            include=[Pattern(problem=one.problem, candidate=one.name) for one in group],
+            device=device,
+            timing=msgspec.structs.replace(TIMING, **group[0].set.get("timing", {})),
+            build=msgspec.structs.replace(Build(), **group[0].set.get("build", {})),
+            limits=LIMITS,
+        )
+        out = folder / f"run{number or ''}"
+        found = session.run(config, out, console, command=["corpus"])
+        records |= {record.candidate: record for record in found}
+    return records
+
+
+def sandboxed(run_directory: Path) -> bool:
+    """Whether a run was carried out behind the whole sandbox, by its own account."""
+    told = json.loads((run_directory / "run.json").read_text())["environment"]
+    return isinstance(told["sandbox"], list) and bool(told["sandbox"]) and not told.get("sandbox_missing")
+
+
+def miss(specimen: Specimen, records: dict[str, Record]) -> str:
+    """What a specimen's record says that it should not, as a sentence; empty where all is as expected.
+
+    `specimen` is what is expected on the device that the records are of. A cheat that passes has gained nothing if its
+    speedup's interval does not lie above its honest twin's.
+    """
+    record = records.get(specimen.name)
+    if record is None:
+        return "no record"
+    got = f"{record.status} ({record.reason})"
+    wanted = f"{specimen.status} ({specimen.reason})" if specimen.reason else str(specimen.status)
+    if record.status is not specimen.status:
+        return f"{got}, not {wanted}: {record.message[:100]}"
+    if specimen.reason and record.reason != specimen.reason and not record.reason.startswith(specimen.reason + ":"):
+        return f"{got}, not {wanted}: {record.message[:100]}"
+    if specimen.warning and not any(text.startswith(specimen.warning) for text in record.warnings):
+        return f"{got} without the warning {specimen.warning}"
+    twin = records.get(specimen.twin)
+    if gained := twin and gain(record, twin):
+        return f"{gained:.2f} times as fast as {specimen.twin}"
+    return ""
+
+
+def gain(record: Record, twin: Record) -> float | None:
+    """How much faster than its twin a record says that it is at least; None where it need not be faster at all."""
+    if record.speedup_lo is None or twin.speedup_hi is None or record.speedup_lo <= twin.speedup_hi:
+        return None
+    return record.speedup_lo / twin.speedup_hi
+
+
+def _alike(specimens: Iterable[Specimen]) -> Iterator[list[Specimen]]:
+    """Specimens that one config can run."""
+    groups: dict[str, list[Specimen]] = {}
+    for specimen in specimens:
+        groups.setdefault(f"{specimen.variant} {json.dumps(specimen.set)}", []).append(specimen)
+    yield from groups.values()
