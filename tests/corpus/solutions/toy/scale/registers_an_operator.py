@@ -3,7 +3,6 @@
 import torch
 from torch import nn
 
-
 library = torch.library.Library("corpus", "DEF")
 library.define("tail(Tensor x) -> Tensor")
 library.impl("tail", torch.tanh, "CompositeExplicitAutograd")
