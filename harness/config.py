@@ -67,7 +67,8 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     load_s: Positive = 120.0
     first_call_s: Positive = 120.0
-    call_s: Positive = 30.0
+    # A burst gets 10 s, or 100 times what the reference needs for it if that is more, but never more than this.
+    call_s: Positive = 120.0
     # The whole evaluation of one candidate, compile excluded.
     total_s: Positive = 600.0
     # Host memory of one build or candidate, in units of 10^9 bytes; 0 means four fifths of what is free at the start.

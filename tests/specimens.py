@@ -22,7 +22,7 @@ from harness.records import Record, Status
 CORPUS = Path(__file__).resolve().parent / "corpus"
 # Enough pairs for an interval, not for a precise one.
 TIMING = TimingConfig(budget_s=2.0, min_pairs=4, max_pairs=4, burst_ms=1.0)
-LIMITS = Limits(call_s=5.0, first_call_s=6.0, load_s=8.0, total_s=60.0)
+LIMITS = Limits(call_s=5.0, first_call_s=10.0, load_s=12.0, total_s=60.0)
 
 
 class Specimen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,6 +112,8 @@ def miss(specimen: Specimen, records: dict[str, Record]) -> str:
     `specimen` is what is expected on the device that the records are of. A cheat that passes has gained nothing if its
     speedup's interval does not lie above its honest twin's.
     """
+    if specimen.hole:
+        return f"a known hole: {specimen.hole}"
     record = records.get(specimen.name)
     if record is None:
         return "no record"

@@ -19,10 +19,9 @@ class HostLink(Link):
 
     def burst(self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None) -> Reading:
         self._number += 1
-        self._write_inputs(draws)
         self._blocks[OUTPUT_BLOCK].fill_(POISON)
         request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent)
-        judge_us, enqueued, finished = self._timed(request, deadline_s or self.limits.call_s)
+        judge_us, enqueued, finished = self._timed(request, draws, deadline_s or self.limits.call_s)
         late = self._blocks[OUTPUT_BLOCK] != self._snapshot
         return Reading(
             judge_us=judge_us,
@@ -37,11 +36,15 @@ class HostLink(Link):
         self._number += 1
         self._blocks[OUTPUT_BLOCK].fill_(POISON)
         request = CopyOnly(number=self._number, calls=self._calls(draws), blocks=self._unsent)
-        return self._timed(request, self.limits.call_s)[0]
+        return self._timed(request, draws, self.limits.call_s)[0]
 
-    def _timed(self, request: Burst | CopyOnly, deadline_s: float) -> tuple[float, Enqueued, Finished]:
+    def _timed(
+        self, request: Burst | CopyOnly, draws: list[Draw], deadline_s: float
+    ) -> tuple[float, Enqueued, Finished]:
         deadline = time.monotonic() + deadline_s
         started = time.perf_counter()
+        # With the clock running: a thread of the runner's may be watching this memory, and begin at once.
+        self._write_inputs(draws)
         self._send(request)
         enqueued = self._receive_burst(Enqueued, deadline)
         judge_us = (time.perf_counter() - started) * 1e6
