@@ -17,9 +17,7 @@ features = 4096
 class Model(nn.Module):
     """(X Wᵀ) * x_scale[row] * w_scale[column], the product exact in int32."""
 
-    def forward(
-        self, x: torch.Tensor, w: torch.Tensor, x_scale: torch.Tensor, w_scale: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, w: torch.Tensor, x_scale: torch.Tensor, w_scale: torch.Tensor) -> torch.Tensor:
         """x: (tokens, inner), w: (features, inner), int8; x_scale: (tokens, 1); w_scale: (features,).
 
         Returns (tokens, features) in the scales' dtype.
