@@ -29,7 +29,7 @@ struct Tiles {
   __half a[kTile][kDepth + kPad];
   __half b[kDepth][kTile + kPad];
 };
-union Shared {
+union alignas(32) Shared {
   Tiles tiles;
   float result[kTile][kTile + kPad];
 };
@@ -37,7 +37,7 @@ union Shared {
 __global__ void __launch_bounds__(kThreads)
     bmm_kernel(const __half* __restrict__ a, const __half* __restrict__ b, __half* __restrict__ c, int m, int n,
                int k) {
-  __shared__ alignas(32) Shared shared;
+  __shared__ Shared shared;
   Tiles& tiles = shared.tiles;
   const int64_t entry = blockIdx.z;
   a += entry * m * k;

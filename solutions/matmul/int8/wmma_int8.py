@@ -25,7 +25,7 @@ namespace wmma = nvcuda::wmma;
 
 constexpr int kTile = 64, kDepth = 64, kStep = 16, kThreads = 128, kPitch = 2 * kStep;
 
-union Shared {
+union alignas(32) Shared {
   struct {
     int8_t x[kDepth / kStep][kTile][kPitch], w[kDepth / kStep][kTile][kPitch];
   } tiles;
@@ -52,7 +52,7 @@ __device__ void stage(const int8_t* matrix, int top, int rows, int first, int in
 __global__ void __launch_bounds__(kThreads)
     linear_kernel(const int8_t* __restrict__ x, const int8_t* __restrict__ w, const float* __restrict__ x_scale,
                   const float* __restrict__ w_scale, float* __restrict__ out, int tokens, int features, int inner) {
-  __shared__ alignas(32) Shared shared;
+  __shared__ Shared shared;
   const int top = blockIdx.y * kTile, left = blockIdx.x * kTile;
   const int warp = threadIdx.x / 32, down = warp / 2 * 32, across = warp % 2 * 32;
   wmma::fragment<wmma::accumulator, kStep, kStep, kStep, int> sum[2][2];

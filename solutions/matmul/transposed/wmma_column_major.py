@@ -30,7 +30,7 @@ constexpr int kLoads = kTokens * kTile / kVector / kThreads;  // of A and of B, 
 struct Tiles {
   Element a[kTokens][kTile + kPad], b[kTokens][kTile + kPad];
 };
-union Shared {
+union alignas(32) Shared {
   Tiles tiles;
   float result[kTile][kTile + kPad];
 };
@@ -44,7 +44,7 @@ __device__ uint4 fetch(const Element* matrix, int64_t token, int tokens, int col
 __global__ void __launch_bounds__(kThreads)
     product_kernel(const Element* __restrict__ a, const Element* __restrict__ b, Element* __restrict__ c, int tokens,
                    int m, int n) {
-  __shared__ alignas(32) Shared shared;
+  __shared__ Shared shared;
   Tiles& tiles = shared.tiles;
   const int top = blockIdx.y * kTile, left = blockIdx.x * kTile;
   const int warp = threadIdx.x / 32, down = warp / 2 * 32, across = warp % 2 * 32;
