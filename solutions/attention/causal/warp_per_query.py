@@ -1,8 +1,9 @@
 """One warp for each query, key after key with a running softmax.
 
-The lanes share the head dimension; five shuffles make a score, and the running sum is rescaled where the maximum moves.
-Nothing of the size of the scores is stored. 2·B·H·S²·D FLOP (6.9e10 at full size; half of them fall away with the mask),
-but each query reads all its keys and values: 2·B·H·S²·D bytes from L2. Limit: those reads, and the shuffles.
+The lanes share the head dimension; five shuffles make a score, and the running sum is rescaled where the maximum
+moves. Nothing of the size of the scores is stored. 2·B·H·S²·D FLOP (6.9e10 at full size; half of them fall away with
+the mask), but each query reads all its keys and values: 2·B·H·S²·D bytes from L2. Limit: those reads, and the
+shuffles.
 """
 
 import torch

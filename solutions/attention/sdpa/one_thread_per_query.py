@@ -1,9 +1,9 @@
 """A block for each head, a thread for each query: the honest lower bound.
 
-A thread makes its scores eight keys at a time, so that each load of its query serves eight of them, and stores them; then
-it takes their maximum and sum, and makes its output 32 columns at a time. Neighbouring threads read rows of Q that lie
-2·D bytes apart, while keys and values are the same for all. 4·B·H·S²·D FLOP (1.1e12 at full size), one thread for each
-B·H·S. Limit: loads; every one of Q's is a line of its own.
+A thread makes its scores eight keys at a time, so that each load of its query serves eight of them, and stores them;
+then it takes their maximum and sum, and makes its output 32 columns at a time. Neighbouring threads read rows of Q
+that lie 2·D bytes apart, while keys and values are the same for all. 4·B·H·S²·D FLOP (1.1e12 at full size), one
+thread for each B·H·S. Limit: loads; every one of Q's is a line of its own.
 """
 
 import torch

@@ -22,9 +22,10 @@ CUDA_SOURCE = r"""
 
 #include <cmath>
 
-constexpr int kWarp = 32, kTile = 64, kDepth = 16, kOwn = 4, kSide = kTile / kOwn, kThreads = kSide * kSide;
+constexpr int kWarp = 32, kTile = 64, kDepth = 16, kOwn = 4;
+constexpr int kSide = kTile / kOwn, kThreads = kSide * kSide;
 
-// c = scale * a b for each of gridDim.z matrices: a is (m, k), c is (m, n), and b is (n, k) if kTransposed, else (k, n).
+// c = scale * a b for each of gridDim.z matrices: a is (m, k), c (m, n), and b (n, k) if kTransposed, else (k, n).
 template <bool kTransposed, typename A, typename C>
 __global__ void __launch_bounds__(kThreads)
     product(const A* __restrict__ a, const at::Half* __restrict__ b, C* __restrict__ c, int m, int n, int k,

@@ -1,9 +1,9 @@
 """The convolution as a product on tensor cores, its left operand gathered on the way into shared memory.
 
 Output channels by pixels is filters (out, 9 * in) times patches (9 * in, pixels); the patches are never stored, only
-64 pixels by 32 patch elements at a time, with zeros where they lie outside the image. Four warps make 64 channels by 64
-pixels, float32 sums. 2 * 9 * batch * in * out * pixels FLOP (1.5e10 at full size). Limit: the gather, with its divisions
-and loads of two bytes.
+64 pixels by 32 patch elements at a time, with zeros where they lie outside the image. Four warps make 64 channels by
+64 pixels, float32 sums. 2 * 9 * batch * in * out * pixels FLOP (1.5e10 at full size). Limit: the gather, with its
+divisions and loads of two bytes.
 """
 
 import torch

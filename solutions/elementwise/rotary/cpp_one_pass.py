@@ -1,7 +1,8 @@
 """One pass over the heads in C++, for the CPU, widening to float32 on the way.
 
 Eager rounds and stores four products and two sums as tensors of their own; here a row is read and written once. The
-inner loop is plain enough for the compiler to vectorise. 8 bytes for each pair, 6 FLOP. Limit: conversions, then memory.
+inner loop is plain enough for the compiler to vectorise. 8 bytes for each pair, 6 FLOP. Limit: conversions, then
+memory.
 """
 
 import torch

@@ -1,9 +1,9 @@
 """A float32 product of one's own that gathers the BatchNorm statistics before it writes, then one kernel for each row.
 
-Tiles of 128x64 with 8x4 outputs a thread; a block ends with the mean and the squared differences of its 128 rows in each
-of its columns, taken from registers, so no kernel reads the product for them. A warp a feature merges the blocks' parts
-(Chan, Golub and LeVeque, 1979). 2·N·I·O FLOP (1.4e11 at full size); the tail moves N·O floats twice. Limit: the product,
-which the library does faster.
+Tiles of 128x64 with 8x4 outputs a thread; a block ends with the mean and the squared differences of its 128 rows in
+each of its columns, taken from registers, so no kernel reads the product for them. A warp a feature merges the
+blocks' parts (Chan, Golub and LeVeque, 1979). 2·N·I·O FLOP (1.4e11 at full size); the tail moves N·O floats twice.
+Limit: the product, which the library does faster.
 """
 
 import torch
@@ -149,7 +149,8 @@ __device__ float block_reduce(float value, Op op) {
 }
 
 // A block a row, in place; the second and third sweep find the row in cache.
-__global__ void __launch_bounds__(kThreads) affine_softmax(float* __restrict__ y, const float* __restrict__ folded, int features) {
+__global__ void __launch_bounds__(kThreads)
+    affine_softmax(float* __restrict__ y, const float* __restrict__ folded, int features) {
   float* row = y + int64_t{blockIdx.x} * features;
   const float *mean = folded, *factor = folded + features, *shift = factor + features;
   float top = -INFINITY, sum = 0;

@@ -1,11 +1,11 @@
 """Three fp16 products in place of the float32 one, at float32's accuracy, and a fused tail.
 
 Each row of x and W is scaled by a power of two and split into a high half and a low one of the remaining eleven bits:
-x wᵀ = high highᵀ + (high lowᵀ + low highᵀ) / 2048. Tensor cores truncate as they add up, so the large product is taken
-in slices of 1024 along K whose sums meet in float32 outside of them (Ootomo and Yokota, 2022): in a simulation of such
-an accumulator at K = 8192 the error falls from 1.3-2.5e-5 to 1.6-3.1e-6; cuBLAS in float32 has 3.2e-6 on an H200. 6·N·I·O
-FLOP on tensor cores (4.1e11 at full size); the split reads and writes 0.3 GiB each, every slice N·O floats. Limit: the
-products, then splitting W, which is done in every call.
+x wᵀ = high highᵀ + (high lowᵀ + low highᵀ) / 2048. Tensor cores truncate as they add up, so the large product is
+taken in slices of 1024 along K whose sums meet in float32 outside of them (Ootomo and Yokota, 2022): in a simulation
+of such an accumulator at K = 8192 the error falls from 1.3-2.5e-5 to 1.6-3.1e-6; cuBLAS in float32 has 3.2e-6 on an
+H200. 6·N·I·O FLOP on tensor cores (4.1e11 at full size); the split reads and writes 0.3 GiB each, every slice N·O
+floats. Limit: the products, then splitting W, which is done in every call.
 """
 
 import torch
@@ -69,7 +69,8 @@ __global__ void split(const float* __restrict__ matrix, at::Half* __restrict__ h
 
 // Columns `first` to `first + depth` of both: y = factor * x wᵀ, added to what y holds where `add`. In column-major
 // terms, in which cuBLAS thinks, yᵀ = w xᵀ.
-void product(const at::Tensor& w, const at::Tensor& x, const at::Tensor& y, int first, int depth, float factor, bool add) {
+void product(const at::Tensor& w, const at::Tensor& x, const at::Tensor& y, int first, int depth, float factor,
+             bool add) {
   const float kept = add ? 1.0f : 0.0f;
   const int rows = x.size(0), features = w.size(0), inner = x.size(1);
   TORCH_CUDABLAS_CHECK(cublasGemmEx(

@@ -1,8 +1,8 @@
 """Library product, then bias and GELU in one kernel, in place.
 
-Eager's product adds the bias itself but needs a second pass for GELU, as here; what is saved is the second tensor. The
-product is 2 * tokens * in * out FLOP (6.9e10 at full size), the kernel reads and writes 2 bytes for each output (67 MB).
-Limit: the product; the extra pass is what an epilogue would save.
+Eager's product adds the bias itself but needs a second pass for GELU, as here; what is saved is the second tensor.
+The product is 2 * tokens * in * out FLOP (6.9e10 at full size), the kernel reads and writes 2 bytes for each output
+(67 MB). Limit: the product; the extra pass is what an epilogue would save.
 """
 
 import torch

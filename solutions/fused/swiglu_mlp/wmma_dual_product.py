@@ -1,9 +1,9 @@
 """Gate and up products in one tensor-core kernel that writes only silu(gate) * up; the last product by the library.
 
-A block makes the same 64x64 tile of both products: each tile of x is staged once and serves two, and the gate is applied
-to float32 sums in shared memory. Neither product is ever stored. 6 * tokens * hidden * intermediate FLOP (7.1e10 at
-full size), 2 bytes written for each intermediate element instead of 6 moved by a kernel between. Limit: staging, which
-waits for memory at every step.
+A block makes the same 64x64 tile of both products: each tile of x is staged once and serves two, and the gate is
+applied to float32 sums in shared memory. Neither product is ever stored. 6 * tokens * hidden * intermediate FLOP
+(7.1e10 at full size), 2 bytes written for each intermediate element instead of 6 moved by a kernel between. Limit:
+staging, which waits for memory at every step.
 """
 
 import torch

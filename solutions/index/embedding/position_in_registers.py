@@ -1,7 +1,8 @@
 """Eight elements of a position a thread, over several batch entries: the position stays in registers.
 
-A thread keeps eight elements of one position's embedding and adds them to the tokens that stand there in each sequence, by
-16-byte loads and stores. 2 bytes gathered and 2 written for each element (0.27 GB at full size). Limit: memory.
+A thread keeps eight elements of one position's embedding and adds them to the tokens that stand there in each
+sequence, by 16-byte loads and stores. 2 bytes gathered and 2 written for each element (0.27 GB at full size). Limit:
+memory.
 """
 
 import torch

@@ -1,7 +1,8 @@
 """One thread for each element of the output.
 
-Each looks up its token and adds its position's element. 2 bytes gathered and 2 written for each element (0.27 GB at full
-size), the positions from cache; the ids are read once for each element, also from cache. Limit: the number of loads.
+Each looks up its token and adds its position's element. 2 bytes gathered and 2 written for each element (0.27 GB at
+full size), the positions from cache; the ids are read once for each element, also from cache. Limit: the number of
+loads.
 """
 
 import torch

@@ -1,9 +1,9 @@
 """Tensor cores through the portable `wmma` interface: tiles of 64x64, four warps of 32x32.
 
-A warp holds two fragments of A and two of B for each step of 16 and gets four products out of them, summed in float32.
-Tiles are staged in shared memory with padded rows, so that fragment loads do not collide in its banks; results go back
-through shared memory to be rounded. 2 * batch * rows * inner * columns FLOP (6.9e10 at full size). Limit: staging, which
-here waits for memory at every step; pipelined copies would overlap it.
+A warp holds two fragments of A and two of B for each step of 16 and gets four products out of them, summed in
+float32. Tiles are staged in shared memory with padded rows, so that fragment loads do not collide in its banks;
+results go back through shared memory to be rounded. 2 * batch * rows * inner * columns FLOP (6.9e10 at full size).
+Limit: staging, which here waits for memory at every step; pipelined copies would overlap it.
 """
 
 import torch

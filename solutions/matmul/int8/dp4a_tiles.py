@@ -66,7 +66,5 @@ extension = load_inline("assay_int8_dp4a", CPP_SOURCE, CUDA_SOURCE, functions=["
 
 
 class ModelNew(nn.Module):
-    def forward(
-        self, x: torch.Tensor, w: torch.Tensor, x_scale: torch.Tensor, w_scale: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, w: torch.Tensor, x_scale: torch.Tensor, w_scale: torch.Tensor) -> torch.Tensor:
         return extension.int8_linear(x, w, x_scale, w_scale)

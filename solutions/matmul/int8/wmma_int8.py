@@ -1,8 +1,9 @@
 """Integer tensor cores through `wmma`: tiles of 64x64, scaled as they are written.
 
-Bytes are staged by 16-byte loads, one for each row of a fragment, since `wmma` wants every fragment to start on 32 bytes;
-W, stored along the inner dimension, is the column-major right operand as it lies. Sums are exact int32, and the scales are applied to them on the way out. 2 *
-tokens * inner * features operations (6.9e10 at full size). Limit: staging, which waits for memory at every step.
+Bytes are staged by 16-byte loads, one for each row of a fragment, since `wmma` wants every fragment to start on 32
+bytes; W, stored along the inner dimension, is the column-major right operand as it lies. Sums are exact int32, and
+the scales are applied to them on the way out. 2 * tokens * inner * features operations (6.9e10 at full size). Limit:
+staging, which waits for memory at every step.
 """
 
 import torch
@@ -116,7 +117,5 @@ extension = load_inline("assay_int8_wmma", CPP_SOURCE, CUDA_SOURCE, functions=["
 
 
 class ModelNew(nn.Module):
-    def forward(
-        self, x: torch.Tensor, w: torch.Tensor, x_scale: torch.Tensor, w_scale: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, w: torch.Tensor, x_scale: torch.Tensor, w_scale: torch.Tensor) -> torch.Tensor:
         return extension.int8_linear(x, w, x_scale, w_scale)

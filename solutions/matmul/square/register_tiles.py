@@ -1,8 +1,8 @@
 """Tiles of 128x128, of which each thread keeps 8x8 in registers.
 
 A thread loads 16 numbers from shared memory for 64 multiply-adds, so the arithmetic units wait no more for shared
-memory. The next tile is loaded into registers while the present one is multiplied, and goes to the other of two buffers:
-one barrier a step. 2 n³ FLOP (1.7e10 at full size). Limit: float32 multiply-adds outside the tensor cores.
+memory. The next tile is loaded into registers while the present one is multiplied, and goes to the other of two
+buffers: one barrier a step. 2 n³ FLOP (1.7e10 at full size). Limit: float32 multiply-adds outside the tensor cores.
 """
 
 import torch

@@ -1,9 +1,9 @@
 """Tensor cores with A's fragments read column by column, so that the transposition costs nothing.
 
-A tile of A lies in shared memory as it does in memory, tokens by rows; telling `wmma` that it is column-major makes it
-the transpose. Tiles of 64x64 and 32 tokens, 16-byte loads, float32 sums; the next tiles are fetched into registers while
-the present ones are multiplied. 2 * tokens * rows * columns FLOP (6.9e10 at full size). Limit: shared memory's rate,
-which fragments of 16x16 use twice over.
+A tile of A lies in shared memory as it does in memory, tokens by rows; telling `wmma` that it is column-major makes
+it the transpose. Tiles of 64x64 and 32 tokens, 16-byte loads, float32 sums; the next tiles are fetched into registers
+while the present ones are multiplied. 2 * tokens * rows * columns FLOP (6.9e10 at full size). Limit: shared memory's
+rate, which fragments of 16x16 use twice over.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """Tiles of 64x64 with 4x4 outputs a thread, the longest rows started first.
 
-Blocks start in the order of their numbers, so the bottom rows, which have the most to do, get the lowest: the short ones
-fill the gaps at the end. The test against the diagonal is made only in the last tile of a row. size² * columns FLOP
-(8.6e9 at full size). Limit: eight loads from shared memory for sixteen multiply-adds.
+Blocks start in the order of their numbers, so the bottom rows, which have the most to do, get the lowest: the short
+ones fill the gaps at the end. The test against the diagonal is made only in the last tile of a row. size² * columns
+FLOP (8.6e9 at full size). Limit: eight loads from shared memory for sixteen multiply-adds.
 """
 
 import torch

@@ -9,9 +9,7 @@ import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
-CPP_SOURCE = (
-    "at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps);"
-)
+CPP_SOURCE = "at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps);"
 
 CUDA_SOURCE = r"""
 #include <ATen/core/Tensor.h>

@@ -1,8 +1,9 @@
 """Maxima down the columns first, then along the rows, through shared memory.
 
-A window's maximum is the maximum of its columns' maxima, and two neighbouring windows share a column. A block takes a few
-output rows: threads walk along the width, so every load is in whole lines, put three rows' maximum into shared memory,
-and pool that. 4 bytes for each input and each output (0.26 GB at full size), 1.5 loads an input. Limit: memory.
+A window's maximum is the maximum of its columns' maxima, and two neighbouring windows share a column. A block takes a
+few output rows: threads walk along the width, so every load is in whole lines, put three rows' maximum into shared
+memory, and pool that. 4 bytes for each input and each output (0.26 GB at full size), 1.5 loads an input. Limit:
+memory.
 """
 
 import torch

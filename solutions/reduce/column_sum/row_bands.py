@@ -1,8 +1,8 @@
 """Bands of rows summed side by side, then a second kernel over the bands.
 
-A block takes 32 columns of a band; its 8 warps take every eighth row and meet in shared memory. The second pass does the
-same to the bands' sums. Sums stay short, which keeps them exact, and enough loads are in flight. 4 * rows * columns
-bytes (0.54 GB at full size), little more for the bands. Limit: memory.
+A block takes 32 columns of a band; its 8 warps take every eighth row and meet in shared memory. The second pass does
+the same to the bands' sums. Sums stay short, which keeps them exact, and enough loads are in flight. 4 * rows *
+columns bytes (0.54 GB at full size), little more for the bands. Limit: memory.
 """
 
 import torch

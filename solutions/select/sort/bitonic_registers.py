@@ -1,8 +1,8 @@
 """The bitonic network with eight neighbours a thread: most exchanges happen in registers or by shuffles.
 
-Pairs up to 4 apart lie in one thread, up to 128 apart in one warp; only farther ones go through shared memory. Of the 66
-steps of a row of 2048, 56 need no barrier. Floats are compared as integers of the same order, so a step is a minimum and
-a maximum. 8 bytes for each element (0.27 GB at full size). Limit: the instructions of the network.
+Pairs up to 4 apart lie in one thread, up to 128 apart in one warp; only farther ones go through shared memory. Of the
+66 steps of a row of 2048, 56 need no barrier. Floats are compared as integers of the same order, so a step is a
+minimum and a maximum. 8 bytes for each element (0.27 GB at full size). Limit: the instructions of the network.
 """
 
 import torch
@@ -26,7 +26,8 @@ __device__ int key(float value) { return isnan(value) ? 0x7fffffff : turn(__floa
 __device__ float value(int key) { return key == 0x7fffffff ? nanf("") : __int_as_float(turn(key)); }
 
 template <int kThreads>  // sorts kThreads * kOwn elements
-__global__ void __launch_bounds__(kThreads) sort_kernel(const float* __restrict__ x, float* __restrict__ out, int columns) {
+__global__ void __launch_bounds__(kThreads)
+    sort_kernel(const float* __restrict__ x, float* __restrict__ out, int columns) {
   __shared__ int row[kThreads * kOwn];
   const int64_t first = int64_t{blockIdx.x} * columns;
   const int t = threadIdx.x;
@@ -81,17 +82,13 @@ at::Tensor sort_rows(const at::Tensor& x) {
   TORCH_CHECK_NOT_IMPLEMENTED(columns <= 4096, "sorts rows of up to 4096, got ", columns);
   at::Tensor out = at::empty_like(x);
   const c10::cuda::CUDAGuard guard(x.device());
-  const auto stream = c10::cuda::getCurrentCUDAStream();
-  const float* from = x.const_data_ptr<float>();
-  float* to = out.mutable_data_ptr<float>();
-  if (columns <= 256)
-    sort_kernel<32><<<rows, 32, 0, stream>>>(from, to, columns);
-  else if (columns <= 1024)
-    sort_kernel<128><<<rows, 128, 0, stream>>>(from, to, columns);
-  else if (columns <= 2048)
-    sort_kernel<256><<<rows, 256, 0, stream>>>(from, to, columns);
-  else
-    sort_kernel<512><<<rows, 512, 0, stream>>>(from, to, columns);
+  const int threads = columns <= 256 ? 32 : columns <= 1024 ? 128 : columns <= 2048 ? 256 : 512;
+  const auto kernel = threads == 32    ? sort_kernel<32>
+                      : threads == 128 ? sort_kernel<128>
+                      : threads == 256 ? sort_kernel<256>
+                                       : sort_kernel<512>;
+  kernel<<<rows, threads, 0, c10::cuda::getCurrentCUDAStream()>>>(x.const_data_ptr<float>(),
+                                                                  out.mutable_data_ptr<float>(), columns);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return out;
 }

@@ -14,6 +14,7 @@ CPP_SOURCE = r"""
 
 #include <array>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 constexpr int kBits = 11, kBins = 1 << kBits, kPasses = 3;

@@ -1,8 +1,8 @@
 """A warp for each row keeps the best 32 so far in order, one a lane.
 
 Lanes look at 32 numbers at a time; a ballot finds those above the k-th best, and each of these is put into place by
-moving the lanes below it down by one. After the first few hundred numbers that happens rarely: about k * ln(n / k) times
-a row. 4 bytes for each element, read once (0.27 GB at full size). Limit: memory and the insertions.
+moving the lanes below it down by one. After the first few hundred numbers that happens rarely: about k * ln(n / k)
+times a row. 4 bytes for each element, read once (0.27 GB at full size). Limit: memory and the insertions.
 """
 
 import torch

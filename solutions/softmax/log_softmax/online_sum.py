@@ -37,7 +37,8 @@ __device__ Running merge(Running a, Running b) {
 
 __device__ Running warp_merge(Running mine) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
-    mine = merge(mine, {__shfl_xor_sync(0xffffffffu, mine.top, offset), __shfl_xor_sync(0xffffffffu, mine.sum, offset)});
+    mine = merge(mine, {__shfl_xor_sync(0xffffffffu, mine.top, offset),
+                        __shfl_xor_sync(0xffffffffu, mine.sum, offset)});
   return mine;
 }
 

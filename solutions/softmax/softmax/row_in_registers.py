@@ -77,17 +77,13 @@ at::Tensor softmax(const at::Tensor& x) {
                               "takes rows of a multiple of 4 and up to 8192 columns, got ", x.size(1));
   at::Tensor out = at::empty_like(x);
   const c10::cuda::CUDAGuard guard(x.device());
-  const auto stream = c10::cuda::getCurrentCUDAStream();
-  const auto* from = reinterpret_cast<const float4*>(x.const_data_ptr<float>());
-  auto* to = reinterpret_cast<float4*>(out.mutable_data_ptr<float>());
-  if (vectors <= kThreads)
-    softmax_kernel<1><<<rows, kThreads, 0, stream>>>(from, to, vectors);
-  else if (vectors <= 2 * kThreads)
-    softmax_kernel<2><<<rows, kThreads, 0, stream>>>(from, to, vectors);
-  else if (vectors <= 4 * kThreads)
-    softmax_kernel<4><<<rows, kThreads, 0, stream>>>(from, to, vectors);
-  else
-    softmax_kernel<8><<<rows, kThreads, 0, stream>>>(from, to, vectors);
+  const auto kernel = vectors <= kThreads       ? softmax_kernel<1>
+                      : vectors <= 2 * kThreads ? softmax_kernel<2>
+                      : vectors <= 4 * kThreads ? softmax_kernel<4>
+                                                : softmax_kernel<8>;
+  kernel<<<rows, kThreads, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      reinterpret_cast<const float4*>(x.const_data_ptr<float>()),
+      reinterpret_cast<float4*>(out.mutable_data_ptr<float>()), vectors);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return out;
 }
