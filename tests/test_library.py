@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from harness import audit
 from harness.catalog import modules, problems, solutions
 from harness.config import load
 
@@ -14,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PROBLEMS = problems.discover([str(ROOT / "problems")])
 CANDIDATES = solutions.discover([str(ROOT / "solutions")])
 IDS = [problem.id for problem in PROBLEMS]
+# One of each kind of output: `run_eval.py audit problems/ --variant small` goes through all of them.
+AUDITED = ["index/embedding", "loss/cross_entropy", "matmul/int8", "norm/rms_norm_residual", "select/top_k"]
 
 
 def candidates_of(problem: problems.Problem) -> list[solutions.Candidate]:
@@ -86,6 +89,22 @@ def test_every_launch_is_checked_and_on_the_current_stream(candidate: solutions.
     source = constants(candidate).get("CUDA_SOURCE", "")
     assert source.count("<<<") == source.count("C10_CUDA_KERNEL_LAUNCH_CHECK();")
     assert not source or "getCurrentCUDAStream()" in source
+
+
+@pytest.mark.slow
+def test_problems_of_each_kind_tell_right_from_wrong() -> None:
+    rows = audit.run(
+        [str(ROOT / "problems" / f"{name}.py") for name in AUDITED],
+        variants=["small"],
+        constants={},
+        device="cpu",
+        compiled=False,
+        timeout_s=120.0,
+        seed=1,
+        at_once=2,
+        started=lambda job: None,
+    )
+    assert {row.problem: row.verdict for row in rows} == dict.fromkeys(AUDITED, "sound")
 
 
 def test_names_of_extensions_are_told_apart() -> None:
