@@ -159,7 +159,7 @@ def _cgroup() -> Finding:
 
 
 def _sandbox() -> list[Finding]:
-    found = sandbox_probe.probe()
+    found = sandbox_probe.chosen("auto", gpu=bool(environment.gpus()[0]))
     return [
         Finding(f"sandbox: {layer}", layer in found.layers, found.missing.get(layer, about), sandbox_probe.MENDS[layer])
         for layer, about in LAYERS.items()

@@ -45,7 +45,7 @@ def run(
     """
     devices = environment.choose_devices(config.device)
     todo = plan(config, devices)
-    found = sandbox_probe.chosen(config.sandbox, jobs.sources(todo.jobs))
+    found = sandbox_probe.chosen(config.sandbox, jobs.sources(todo.jobs), devices[0].kind == "cuda")
     with Journal(out / run_directory.JOURNAL) as book:
         if fresh:
             book.clear()

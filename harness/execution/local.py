@@ -79,11 +79,13 @@ class LocalExecutor:
 
     def _nursery(self, jobs: list[Job]) -> Nursery:
         """The forking parent, whose untrusted children find neither results nor other candidates' sources."""
-        if self._devices[0].kind == "cuda":
+        on_a_card = self._devices[0].kind == "cuda"
+        if on_a_card:
             make_device_nodes()
         private = {self._logs.parent, *(source.parent for source in sources(jobs))}
         limit = self._config.limits.host_memory_gb * 1e9 or memory_watch.share()
-        return Nursery(sandbox_probe.chosen(self._config.sandbox, sources(jobs)).layers, private, int(limit))
+        found = sandbox_probe.chosen(self._config.sandbox, sources(jobs), on_a_card)
+        return Nursery(found.layers, private, int(limit))
 
     def _build_slots(self) -> int:
         return self._config.build.slots or max(1, cores() // 2)

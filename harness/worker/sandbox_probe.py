@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from harness.errors import UsageError
-from harness.worker import sandbox, sandbox_view
+from harness.worker import sandbox, sandbox_cuda, sandbox_view
 from harness.worker.sandbox import LAYERS, Confinement
 from harness.worker.sandbox_calls import unshare
 from harness.worker.sandbox_identity import CLONE_NEWUSER
@@ -44,17 +44,7 @@ def probe(sources: tuple[str, ...] = ()) -> Found:
         (Path(place) / "own").mkdir()
         (Path(place) / "other").write_text("not for the probe")
         (Path(place) / "other").chmod(0o644)
-        command = [sys.executable, "-P", "-m", "harness.worker.sandbox_probe", place]
-        path = os.pathsep.join([str(sandbox_view.REPOSITORY), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        result = subprocess.run(
-            command,
-            env=os.environ | {"PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            input=msgspec.json.encode(sources).decode(),
-            timeout=60.0,
-            check=False,
-        )
+        result = _in_a_process("harness.worker.sandbox_probe", place, msgspec.json.encode(sources))
     if result.returncode:
         why = f"the probe ended with {result.returncode}: {result.stderr.strip().rpartition(chr(10))[2][:300]}"
         return Found(layers=(), missing=dict.fromkeys(LAYERS, why))
@@ -62,14 +52,33 @@ def probe(sources: tuple[str, ...] = ()) -> Found:
     return Found(layers=tuple(name for name in LAYERS if name not in missing), missing=missing)
 
 
-def chosen(mode: str, sources: Iterable[Path] = ()) -> Found:
-    """The layers of a run of these sources under `sandbox: auto`, `require` or `off`.
+@cache
+def harmful_on_a_card(layers: tuple[str, ...], sources: tuple[str, ...]) -> dict[str, str]:
+    """Which of `layers` CUDA does not work under on this machine, and what goes wrong: layer -> why."""
+
+    def rehearse(some: tuple[str, ...]) -> str:
+        with tempfile.TemporaryDirectory(prefix="assay-probe-") as place:
+            rehearsal = msgspec.json.encode(sandbox_cuda.Rehearsal(layers=some, sources=sources))
+            result = _in_a_process("harness.worker.sandbox_cuda", place, rehearsal)
+        last = result.stderr.strip().rpartition("\n")[2]
+        return result.stdout or (f"the rehearsal ended with {result.returncode}: {last}" if result.returncode else "")
+
+    return sandbox_cuda.kept_working(layers, rehearse)
+
+
+def chosen(mode: str, sources: Iterable[Path] = (), gpu: bool = False) -> Found:
+    """The layers of a run of these sources, on a card if `gpu`, under `sandbox: auto`, `require` or `off`.
 
     Raises UsageError where all are required and one is missing.
     """
     if mode == "off":
         return Found(layers=(), missing=dict.fromkeys(LAYERS, "switched off"))
-    found = probe(tuple(sorted({str(path.resolve()) for path in sources})))
+    files = tuple(sorted({str(path.resolve()) for path in sources}))
+    found = probe(files)
+    if gpu:
+        harmful = {layer: f"CUDA: {why}" for layer, why in harmful_on_a_card(found.layers, files).items()}
+        left = tuple(layer for layer in found.layers if layer not in harmful)
+        found = Found(layers=left, missing=found.missing | harmful)
     if mode == "require" and found.missing:
         layer, why = next(iter(found.missing.items()))
         raise UsageError(f"sandbox: require: the layer '{layer}' is missing ({why}); {MENDS[layer]}")
@@ -88,6 +97,20 @@ def main(place: Path, sources: tuple[str, ...]) -> None:
         if layer not in failures and succeeds():
             failures[layer] = "the kernel accepts the rules but does not enforce them"
     sys.stdout.buffer.write(msgspec.json.encode(failures))
+
+
+def _in_a_process(module: str, place: str, given: bytes) -> subprocess.CompletedProcess[str]:
+    """`python -m MODULE FOLDER` with `given` on its standard input."""
+    path = os.pathsep.join([str(sandbox_view.REPOSITORY), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    return subprocess.run(
+        [sys.executable, "-P", "-m", module, place],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        input=given.decode(),
+        timeout=90.0,
+        check=False,
+    )
 
 
 def escapes(other: Path) -> dict[str, Callable[[], bool]]:

@@ -194,6 +194,6 @@ def test_cuda_works_inside_all_layers(attempt, capsys):
 def test_cuda_works_inside_each_layer(layer, attempt, monkeypatch):
     """Which layer it is, where all of them together fail."""
     layers = {"user": ("user", "namespaces"), "signals": ("landlock", "signals")}.get(layer, (layer,))
-    monkeypatch.setattr(sandbox_probe, "chosen", lambda mode, sources: sandbox_probe.Found(layers=layers))
+    monkeypatch.setattr(sandbox_probe, "chosen", lambda mode, sources, gpu: sandbox_probe.Found(layers=layers))
     record = attempt({"plain": candidate()}, device="cuda:0")["plain"]
     assert record.status is Status.PASSED, record.message

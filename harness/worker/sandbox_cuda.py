@@ -1,0 +1,146 @@
+"""Does CUDA still work inside? A confined process opens memory that an unconfined one exports, as runners do. No torch.
+
+`python -m harness.worker.sandbox_cuda FOLDER` with layers and sources as JSON on its standard input prints what went
+wrong, or nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+import msgspec
+
+from harness import environment
+from harness.worker import sandbox, sandbox_view
+from harness.worker.sandbox import Confinement
+
+NBYTES = 1 << 21
+FILL = 0x5A
+HANDLE_BYTES = 64
+# Tried in this order: what CUDA is least likely to need comes last.
+SUSPECTS = ("namespaces", "seccomp", "landlock", "user", "limits", "signals")
+
+
+class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a confined process of a run would be held to."""
+
+    layers: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+def kept_working(layers: tuple[str, ...], rehearse: Callable[[tuple[str, ...]], str]) -> dict[str, str]:
+    """Which of `layers` have to go for CUDA to work, and why: layer -> what went wrong under it.
+
+    `rehearse` tries a set of layers and says what went wrong, if anything. As few go as it takes; none where CUDA works
+    without a sandbox no better.
+    """
+    dropped: dict[str, str] = {}
+
+    def without(*others: str) -> str:
+        return rehearse(tuple(layer for layer in layers if layer not in others))
+
+    fault = without()
+    if not fault or without(*layers):
+        return {}
+    for suspect in (layer for layer in SUSPECTS if layer in layers):
+        dropped[suspect] = fault
+        fault = without(*dropped)
+        if not fault:
+            break
+    # The last one to go was needed; of those before it, some may have gone for nothing.
+    for layer in list(dropped)[:-1]:
+        if not without(*(other for other in dropped if other != layer)):
+            del dropped[layer]
+    return dropped
+
+
+class Handle(ctypes.Structure):
+    """CUipcMemHandle: passed by value."""
+
+    _fields_ = [("reserved", ctypes.c_char * HANDLE_BYTES)]
+
+
+class Driver:
+    """The few functions of libcuda that a rehearsal needs. Raises OSError for whatever goes wrong."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL("libcuda.so.1")
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self._call("cuInit", 0)
+        self._call("cuDeviceGet", ctypes.byref(device), 0)
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self._call("cuCtxSetCurrent", context)
+
+    def export(self) -> bytes:
+        """Fresh memory of NBYTES bytes of FILL, for another process to open."""
+        pointer, handle = ctypes.c_uint64(), Handle()
+        self._call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(NBYTES))
+        self._call("cuMemsetD8_v2", pointer, ctypes.c_ubyte(FILL), ctypes.c_size_t(NBYTES))
+        self._call("cuCtxSynchronize")
+        self._call("cuIpcGetMemHandle", ctypes.byref(handle), pointer)
+        return bytes(memoryview(handle))
+
+    def opened(self, handle: bytes) -> bytes:
+        """What lies in memory that another process exported."""
+        pointer, content = ctypes.c_uint64(), ctypes.create_string_buffer(NBYTES)
+        self._call("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), Handle.from_buffer_copy(handle), ctypes.c_uint(1))
+        self._call("cuMemcpyDtoH_v2", content, pointer, ctypes.c_size_t(NBYTES))
+        return content.raw
+
+    def _call(self, name: str, *arguments: object) -> None:
+        code = getattr(self._library, name)(*arguments)
+        if code:
+            raise OSError(code, f"{name} fails with CUDA error {code}")
+
+
+def main(folder: str, rehearsal: Rehearsal) -> str:
+    """What went wrong, or nothing. The child is forked before either process touches CUDA."""
+    environment.make_device_nodes()
+    handles, words = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        _confined(folder, rehearsal, handles[0], words[1])
+    os.close(words[1])
+    try:
+        # Alive until the child has read what it holds.
+        driver = Driver()
+        os.write(handles[1], driver.export())
+    except (OSError, AttributeError) as error:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return f"outside the sandbox: {error}"
+    with os.fdopen(words[0]) as file:
+        said = file.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return said or (f"a confined process ended with {status}" if status else "")
+
+
+def _confined(folder: str, rehearsal: Rehearsal, handles: int, words: int) -> NoReturn:
+    fault, code = "", 1
+    try:
+        confinement = Confinement(
+            layers=rehearsal.layers,
+            folder=folder,
+            readable=tuple(sandbox_view.common([])),
+            essential=(*sandbox_view.essential(), *rehearsal.sources),
+            gpu=True,
+        )
+        sandbox.enter(confinement)
+        handle = os.read(handles, HANDLE_BYTES)
+        if Driver().opened(handle) != bytes([FILL]) * NBYTES:
+            fault = "another process's memory reads differently inside"
+        code = 0
+    except (OSError, AttributeError, sandbox.SandboxFailed) as error:
+        fault = str(error)
+    os.write(words, fault.encode())
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    signal.alarm(60)
+    print(main(sys.argv[1], msgspec.json.decode(sys.stdin.buffer.read(), type=Rehearsal)), end="")
