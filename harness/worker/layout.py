@@ -59,7 +59,11 @@ def view(block: torch.Tensor, ref: TensorRef) -> torch.Tensor:
     if ref.offset % dtype.itemsize or ref.offset + nbytes > block.numel():
         raise BadReference(f"bytes {ref.offset} to {ref.offset + nbytes} of a block of {block.numel()}")
     if nbytes == 0:
-        return torch.empty(ref.shape, dtype=dtype, device=block.device)
+        try:
+            return torch.empty(ref.shape, dtype=dtype, device=block.device)
+        except RuntimeError as error:
+            # Sizes that no tensor can have, beside one that is zero.
+            raise BadReference(str(error)) from error
     return block[ref.offset : ref.offset + nbytes].view(dtype).as_strided(ref.shape, ref.stride)
 
 

@@ -65,6 +65,12 @@ def test_any_claim_is_inside_or_refused(shape, stride, offset, dtype):
         assert (last + 1) * seen.element_size() <= 64
 
 
+def test_an_empty_claim_of_sizes_that_no_tensor_has_is_refused():
+    ref = TensorRef(block=0, offset=0, dtype="float32", shape=(0, 2**31, 2**62), stride=(1, 1, 1), device="cpu")
+    with pytest.raises(BadReference):
+        view(torch.zeros(64, dtype=torch.uint8), ref)
+
+
 def test_misaligned_claims_are_refused():
     ref = TensorRef(block=0, offset=2, dtype="float32", shape=(1,), stride=(1,), device="cpu")
     with pytest.raises(BadReference):
