@@ -59,6 +59,11 @@ def _far_up(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
     return tensor * (32.0 if tensor.dtype is torch.float16 else 128.0)
 
 
+def _far_below(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    """Below -128, where float32's exponential is zero. Rounds a 16-bit input to the steps that it has there."""
+    return -(tensor.abs() + 128.0)
+
+
 def _signs(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Random signs: sums of positive numbers, in which errors drown, become sums of mixed ones."""
     coin = torch.randint(0, 2, tensor.shape, generator=generator, device=tensor.device, dtype=torch.int8)
@@ -145,6 +150,8 @@ SETS = (
     Stress("negated", lambda tensor, _: -tensor, "wide"),
     # Every element on one side of zero, whatever was drawn: a maximum that starts from zero is wrong.
     Stress("negative", lambda tensor, _: -tensor.abs(), "wide"),
+    # And far from it: where a maximum of zero was subtracted, every exponential is zero.
+    Stress("far_below", _far_below, "sense", first_only=True),
     Stress("constant_rows", _constant_rows, "sense"),
     Stress("dominant", _dominant("random"), "wide"),
     Stress("dominant_first", _dominant("first"), "wide"),

@@ -251,7 +251,10 @@ class Imports:
             raise ImportRefused(f"the memory is claimed to lie on device {handle.device}, expected {self._device}")
         extent = _extent(shape, stride)
         if extent == 0:
-            return torch.empty_strided(shape, stride, dtype=dtype, device=torch.device("cuda", self._device))
+            try:
+                return torch.empty_strided(shape, stride, dtype=dtype, device=torch.device("cuda", self._device))
+            except RuntimeError as error:
+                raise ImportRefused(f"no tensor has these sizes: {error}") from error
         whole = self.allocation(handle.handle)
         start, stop = handle.offset, handle.offset + extent * dtype.itemsize
         if start < 0 or start % dtype.itemsize or stop > whole.numel():

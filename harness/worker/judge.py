@@ -116,6 +116,8 @@ class Judge:
                 status=Status.INVALID_REFERENCE, reason="baseline", message=message, evidence=outcome.evidence
             )
             return Opened(fault=fault, runner=verdict.runner)
+        self._phase("baseline alone")
+        self._alone_us = self._time_alone()
         return Opened()
 
     def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
@@ -207,7 +209,14 @@ class Judge:
         self._phase("timing")
         links: dict[Side, Link] = {"candidate": candidate, "baseline": self._baseline}
         verdict = measurement.measure(
-            self._reference, examiners, links, self._plan, self._surroundings, self._timing, self._limits
+            self._reference,
+            examiners,
+            links,
+            self._plan,
+            self._surroundings,
+            self._timing,
+            self._limits,
+            self._alone_us,
         )
         weakness = examiners["candidate"].weakness()
         if weakness:
@@ -221,6 +230,16 @@ class Judge:
             error_ratio=first.error_ratio,
             warnings=[*warnings, *verdict.warnings],
         )
+
+    def _time_alone(self) -> list[float]:
+        """Of the baseline, before any candidate is there; nothing where that fails, which the first candidate tells."""
+        examiner = self._examiner(self._request.baseline)
+        arguments = (self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing)
+        try:
+            return measurement.alone_us(*arguments)
+        except (measurement.WrongAnswer, RunnerFailed, PeerGone, DeadlineExceeded, ProtocolError) as error:
+            print(f"the baseline alone: {error}", file=sys.stderr)
+            return []
 
     def _guarded(self, source: CandidateSource, phase: str, act: Any) -> Any:
         """`act()`, or the verdict on a runner that failed, died, hung or talked nonsense meanwhile."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 
 from harness.config import Limits, TimingConfig
 from harness.records import Outcome, Status, Timing
-from harness.timing import bursts, claims, fixed_cost, light, statistics
+from harness.timing import bursts, claims, company, fixed_cost, light, statistics
 from harness.timing.card import Card, Watch
 from harness.timing.ceilings import cache_bytes
 from harness.timing.fixed_cost import FixedCost
@@ -35,6 +36,8 @@ NULL_ERROR_US = 3.0
 PROCESS_US, PROCESS_SHARE = 0.18, 0.001
 WARM_UP_BURSTS = 3
 LATENCY_CALLS = 9
+# Single calls of the baseline before any candidate is there.
+ALONE_CALLS = 9
 # A candidate this many times faster than the reference still gets bursts of the wanted duration.
 HEADROOM = 8
 # Share of the device's free memory that inputs, the judge's copies of them, and outputs may take up.
@@ -100,6 +103,20 @@ def plan(reference: Reference, timing: TimingConfig) -> Plan:
     )
 
 
+def alone_us(
+    reference: Reference,
+    examiner: Examiner,
+    baseline: Link,
+    plan: Plan,
+    surroundings: Surroundings,
+    timing: TimingConfig,
+) -> list[float]:
+    """Times of single calls of the baseline while no candidate is there. Raises WrongAnswer, and what Link raises."""
+    bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing)
+    bench.warm_up()
+    return bench.singles("baseline", ALONE_CALLS)
+
+
 def measure(
     reference: Reference,
     examiners: dict[Side, Examiner],
@@ -108,8 +125,12 @@ def measure(
     surroundings: Surroundings,
     timing: TimingConfig,
     limits: Limits,
+    alone: list[float],
 ) -> Verdict:
-    """Time a candidate that has passed its first call. Raises what the candidate's runner makes Link raise."""
+    """Time a candidate that has passed its first call; `alone` holds times of the baseline without it, in microseconds.
+
+    Raises what the candidate's runner makes Link raise.
+    """
     bench = Bench(reference, examiners, links, plan, surroundings, timing)
     rule = StoppingRule(
         precision=timing.precision,
@@ -126,9 +147,13 @@ def measure(
             # In bursts of one call there is no company to gain from, whatever the reason was.
             bench.one_call_a_burst()
             samples = bench.sample(rule)
+        slowed = bench.slow_baseline(alone, samples)
     except WrongAnswer as error:
         return Verdict(outcome=error.outcome, baseline_ok=error.outcome.status is not Status.INVALID_REFERENCE)
-    return bench.verdict(samples, batched)
+    if slowed:
+        factor = slowed.evidence["factor"]
+        samples = dataclasses.replace(samples, baseline_us=[value * factor for value in samples.baseline_us])
+    return bench.verdict(samples, [finding for finding in (batched, slowed) if finding])
 
 
 class Bench:
@@ -219,11 +244,21 @@ class Bench:
             cache_us=self._first_touch_us(),
         )
 
+    def slow_baseline(self, alone: list[float], samples: Samples) -> Suspicion | None:
+        """Evidence that the candidate's company slows the baseline down; raises WrongAnswer."""
+        fixed = self._fixed_cost(1)
+        together = self._singles("baseline", samples.baseline_single_us)
+        return company.slow_baseline(alone, together, slack_us=fixed.error_us + fixed.jitter_us)
+
+    def singles(self, side: Side, count: int) -> list[float]:
+        """Microseconds of so many single-call bursts; raises WrongAnswer."""
+        return [self._probe(side).judge_us for _ in range(count)]
+
     def _singles(self, side: Side, probed_us: list[float]) -> list[float]:
         """Single-call bursts enough to judge by, however few pairs the sampling took."""
-        return [*probed_us, *(self._probe(side).judge_us for _ in range(bursts.FEWEST_SINGLES - len(probed_us)))]
+        return [*probed_us, *self.singles(side, bursts.FEWEST_SINGLES - len(probed_us))]
 
-    def verdict(self, samples: Samples, batched: Suspicion | None) -> Verdict:
+    def verdict(self, samples: Samples, evidence_of: list[Suspicion]) -> Verdict:
         """Passed, with the speedup's interval, and what the times cannot explain as warnings."""
         fixed = self._fixed_cost(self._bursts["candidate"].calls)
         systematic = self._systematic()
@@ -240,7 +275,7 @@ class Bench:
         error_us = candidate_us * speedup.half_width + fixed.error_us / self._bursts["candidate"].shortest
         if self._faster_than_light(candidate_us, error_us):
             return Verdict(outcome=_too_fast(candidate_us, floor))
-        suspicions = [finding for finding in (batched, unaccounted) if finding]
+        suspicions = [*evidence_of, *([unaccounted] if unaccounted else [])]
         warnings = [f"{finding.word}: {finding.message}" for finding in suspicions]
         if floor is not None and light.faster_than_light(candidate_us, error_us, floor.us):
             warnings.append(

@@ -1,0 +1,30 @@
+import pytest
+
+from harness.timing.company import slow_baseline
+
+ALONE = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 100.2]
+
+
+def test_times_that_are_alike_raise_no_suspicion():
+    assert slow_baseline(ALONE, [x * 1.1 for x in ALONE], slack_us=0.0) is None
+    assert slow_baseline([x * 3 for x in ALONE], ALONE, slack_us=0.0) is None
+
+
+def test_a_baseline_that_is_slower_in_company_is_told_by_how_much():
+    found = slow_baseline(ALONE, [x * 2 for x in ALONE], slack_us=0.0)
+    assert found.word == "slow_baseline"
+    assert found.evidence["factor"] == pytest.approx(0.5)
+    assert "200.0 us beside this candidate and 100.0 us alone" in found.message
+
+
+def test_the_clock_s_own_error_is_granted():
+    assert slow_baseline(ALONE, [x * 2 for x in ALONE], slack_us=100.0) is None
+
+
+def test_noise_is_not_taken_for_it():
+    noisy = [90.0, 400.0, 100.0, 110.0, 95.0, 300.0, 105.0]
+    assert slow_baseline(ALONE, noisy, slack_us=0.0) is None
+
+
+def test_a_few_readings_prove_nothing():
+    assert slow_baseline(ALONE[:4], [500.0] * 9, slack_us=0.0) is None
