@@ -34,8 +34,21 @@ class Build(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Compiling candidates; times in seconds."""
 
     timeout_s: Positive = 600.0
-    # Compilers at a time; 0 means as many as half the cores.
+    # Candidates compiled at a time; 0 means what cores and free memory allow.
     slots: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class Compile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What extensions are built from, and where results are kept."""
+
+    # lean: torch's umbrella headers are replaced by smaller ones, with the stock build as the fallback.
+    headers: Literal["lean", "stock"] = "lean"
+    # As TORCH_CUDA_ARCH_LIST has it ("9.0a"); empty: the card's own.
+    arch: str = ""
+    # At most this much on disk, least lately used first out; 0 keeps nothing.
+    cache_gb: Annotated[float, msgspec.Meta(ge=0)] = 10.0
+    # Empty: ASSAY_CACHE of the environment, or ~/.cache/assay.
+    cache_dir: str = ""
 
 
 class TimingConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,6 +113,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # Lower precisions that candidates may use without being refused: tf32, bf16, fp16.
     allow: list[str] = msgspec.field(default_factory=list)
     build: Build = Build()
+    compile: Compile = Compile()
     check: Check = Check()
     timing: TimingConfig = TimingConfig()
     limits: Limits = Limits()
@@ -142,6 +156,8 @@ def _consistent(config: Config, path: Path) -> Config:
     for name in config.allow:
         if name not in ALLOWABLE:
             raise UsageError(f"{path}: allow: '{name}' is no precision to allow; {nearest(name, ALLOWABLE)}")
+    if config.compile.arch and not re.fullmatch(r"\d{1,2}\.\d[af]?", config.compile.arch):
+        raise UsageError(f"{path}: compile.arch: '{config.compile.arch}' is no architecture; write it like 9.0a or 8.6")
     if config.timing.max_pairs < config.timing.min_pairs:
         bounds = f"timing.max_pairs ({config.timing.max_pairs}) is below timing.min_pairs ({config.timing.min_pairs})"
         raise UsageError(f"{path}: {bounds}")

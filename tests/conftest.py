@@ -1,5 +1,6 @@
 """What several tests share: the specimens, and runs of them."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import yaml
 from rich.console import Console
 
 from harness import session
-from harness.config import Config, Limits, Pattern, TimingConfig
+from harness.config import Compile, Config, Limits, Pattern, TimingConfig
 from harness.records import Record
 
 HONEST = ("honest", "honest_after", "honest_cpp")
 CORPUS = Path(__file__).parent / "corpus"
+# Precompiled headers outlive a run of the tests; built extensions do not, so that builds are really tested.
+os.environ["ASSAY_CACHE"] = str(Path(__file__).parents[1] / ".pytest_cache" / "assay")
 
 # Enough pairs for an interval, not for a precise one.
 QUICK = TimingConfig(budget_s=2.0, min_pairs=4, max_pairs=4, burst_ms=1.0)
@@ -27,6 +30,7 @@ def corpus_config(*candidates: str, **changes) -> Config:
         include=[Pattern(problem="toy/scale", candidate=name) for name in candidates],
         device=changes.pop("device", "cpu"),
         timing=QUICK,
+        compile=changes.pop("compile", Compile(cache_gb=0.0)),
         limits=Limits(call_s=5.0, first_call_s=10.0, load_s=60.0),
         **changes,
     )

@@ -38,6 +38,8 @@ def test_an_empty_file_is_all_defaults(tmp_path):
         ("timing:\n  budget_s: -1\n", "run.yaml:2: timing.budget_s: expected `float` > 0.0"),
         ("variants: small\n", "run.yaml:1: variants: expected `array`, got `str`"),
         ("a: [1\n", "run.yaml:2: not valid YAML"),
+        ("compile: {headers: leen}\n", "run.yaml:1: compile.headers: invalid enum value 'leen'"),
+        ("compile: {arch: sm_90}\n", "compile.arch: 'sm_90' is no architecture; write it like 9.0a or 8.6"),
         ("timing: {min_pairs: 20, max_pairs: 10}\n", "timing.max_pairs (10) is below timing.min_pairs (20)"),
     ],
 )
@@ -67,7 +69,7 @@ def test_every_option_is_shown_with_its_default():
     assert config.load(path) == config.Config()
     shown = yaml.safe_load(path.read_text())
     assert shown.keys() == {field.name for field in msgspec.structs.fields(config.Config)}
-    for section in ("build", "check", "timing", "limits"):
+    for section in ("build", "compile", "check", "timing", "limits"):
         assert shown[section].keys() == {
             f.name for f in msgspec.structs.fields(type(getattr(config.Config(), section)))
         }

@@ -6,15 +6,20 @@ compile, so that the runner finds what the builder made, whatever the extension 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import os
-from collections.abc import Callable, Mapping
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils import cpp_extension
+
+from harness.compile import architectures, lean, precompiled
 
 # What does not change the result: where it is built and how much is printed meanwhile.
 IRRELEVANT = ("build_directory", "verbose", "keep_intermediates")
@@ -26,29 +31,131 @@ class NeedsCuda(BaseException):
 
 
 class Builder:
-    """Carries out each distinct call in a folder of its own below `folder`."""
+    """Carries out each distinct call in a folder of its own below `folder`.
 
-    def __init__(self, folder: Path, why_no_cuda: str) -> None:
+    `headers`: "lean" tries stand-ins for torch's headers and falls back to the stock build, "stock" does as torch does.
+    `prepared` is a folder of precompiled headers (precompiled.Precompiled), or None. `arch` is the card's architecture
+    as TORCH_CUDA_ARCH_LIST has it (`9.0a`): it is built for that, whatever the candidate's flags or environment say,
+    unless only its own flags compile. `why_no_cuda`, where not empty, turns CUDA sources down with NeedsCuda; a caller
+    that has laid out a CUDA toolkit (cpp_extension.CUDA_HOME) on a machine without a card leaves it empty.
+
+    `libraries` and `failures` are keyed by the digest of a call; `made` says of each library how it was built,
+    `warnings` are for the record. `self_contained`: no file beside the candidate's own was compiled.
+    """
+
+    def __init__(
+        self, folder: Path, why_no_cuda: str, *, headers: str = "stock", prepared: Path | None = None, arch: str = ""
+    ) -> None:
         self._folder = folder
         self._why_no_cuda = why_no_cuda
+        self._headers = headers
+        self._prepared = prepared
+        self._arch = arch
         self.libraries: dict[str, str] = {}
         self.failures: dict[str, str] = {}
+        self.made: dict[str, str] = {}
+        self.self_contained = True
+        self.warnings: list[str] = []
 
     def __call__(self, stock: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         if self._why_no_cuda and uses_cuda(arguments):
             raise NeedsCuda(f"extension '{arguments.get('name')}' has CUDA sources, and {self._why_no_cuda}")
         key = digest(arguments)
         build_folder = self._folder / f"{len(self.libraries) + len(self.failures)}_{key[:12]}"
-        build_folder.mkdir(parents=True, exist_ok=True)
+        if arguments.get("sources") or arguments.get("extra_include_paths"):
+            self.self_contained = False
         try:
-            # Stock load_inline inserts into the lists it is given; the digest in the runner must not see that.
-            result = stock(**_copied(arguments) | {"build_directory": str(build_folder), "verbose": False})
+            result = self._built(stock, arguments, key, build_folder)
         except Exception as error:
             self.failures[key] = str(error)
             raise
-        library = next(iter(sorted(build_folder.glob("*.so"), key=os.path.getmtime, reverse=True)))
+        library = next(iter(sorted(build_folder.rglob("*.so"), key=os.path.getmtime, reverse=True)))
         self.libraries[key] = str(library.relative_to(self._folder))
+        print(f"extension '{arguments.get('name')}': {self.made[key]}", file=sys.stderr)
         return result
+
+    def _built(self, stock: Callable[..., Any], arguments: dict[str, Any], key: str, folder: Path) -> Any:
+        own = self._for_this_card(arguments)
+        if self._headers == "lean":
+            versions = dict(cpp_extension.JIT_EXTENSION_VERSIONER.entries)
+            try:
+                result = self._lean(stock, own, folder / "lean")
+                self.made[key] = "lean headers" + _notes(folder / "lean")
+                return result
+            except Exception:
+                # Whatever it was: the stock build decides. It must not find the name taken by this attempt.
+                cpp_extension.JIT_EXTENSION_VERSIONER.entries = versions
+        try:
+            result = self._stock(stock, own, folder / "stock")
+        except Exception:
+            if own.get("extra_cuda_cflags") == arguments.get("extra_cuda_cflags"):
+                raise
+            result = self._stock(stock, arguments, folder / "as_written")
+            self.warnings = [text for text in self.warnings if not text.startswith("foreign_architecture")]
+            name = arguments.get("name")
+            self.warnings.append(
+                f"foreign_architecture: extension '{name}' compiles with its own architecture flags only"
+            )
+        self.made[key] = "stock headers"
+        return result
+
+    def _stock(self, stock: Callable[..., Any], arguments: dict[str, Any], folder: Path) -> Any:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Stock load_inline inserts into the lists it is given; the digest in the runner must not see that.
+        with _environment({"TORCH_CUDA_ARCH_LIST": self._arch} if self._arch else {}):
+            return stock(**_copied(arguments) | {"build_directory": str(folder), "verbose": False})
+
+    def _lean(self, stock: Callable[..., Any], arguments: dict[str, Any], folder: Path) -> Any:
+        """The stock build with other headers before torch's own, and nvcc.py in nvcc's place."""
+        generated = folder / "generated"
+        (generated / "assay").mkdir(parents=True)
+        root = Path(torch.__file__).parent
+        cpp, cuda = _texts(arguments)
+        (generated / "assay/operators.h").write_text(lean.operators_header(root, cpp, cuda))
+        changed = dict(arguments)
+        includes = [str(generated), str(lean.LEAN)]
+        changed["extra_include_paths"] = [*includes, *_listed(arguments.get("extra_include_paths"))]
+        environment = {}
+        if self._prepared is not None:
+            if "cpp_sources" in arguments and not arguments.get("no_implicit_headers"):
+                binding = ["-include", str(self._prepared / precompiled.BINDING)]
+                changed["extra_cflags"] = [*binding, *_listed(arguments.get("extra_cflags"))]
+            prefix = self._prepared / precompiled.PREFIX
+            if prefix.exists() and cpp_extension.CUDA_HOME and "PYTORCH_NVCC" not in os.environ:
+                environment = {
+                    "PYTORCH_NVCC": shlex.join([sys.executable, "-SE", str(Path(lean.__file__).with_name("nvcc.py"))]),
+                    "ASSAY_NVCC": str(Path(cpp_extension.CUDA_HOME) / "bin/nvcc"),
+                    "ASSAY_TORCH": str(root),
+                    "ASSAY_FLAGS": shlex.join(_listed(arguments.get("extra_cuda_cflags"))),
+                    "ASSAY_GENERATED": str(generated),
+                    "ASSAY_PREFIX": str(prefix),
+                    "ASSAY_NOTES": str(folder / "notes.txt"),
+                    # Dependencies are for building again; this folder is built once.
+                    "TORCH_EXTENSION_SKIP_NVCC_GEN_DEPENDENCIES": "1",
+                }
+        if "use_pch" in changed:
+            # torch would precompile its full headers into its own folder.
+            changed["use_pch"] = False
+        with _environment(environment):
+            return self._stock(stock, changed, folder)
+
+    def _for_this_card(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The call with the card's own architecture in place of those that the candidate names."""
+        asked = os.environ.get("TORCH_CUDA_ARCH_LIST", "")
+        if not self._arch or not uses_cuda(arguments):
+            return arguments
+        kept, numbers = architectures.split(_listed(arguments.get("extra_cuda_cflags")))
+        foreign = architectures.foreign(numbers, self._arch) if numbers else []
+        if asked and asked != self._arch and architectures.number(self._arch) not in asked.replace(".", ""):
+            foreign = [*foreign, asked]
+        if foreign:
+            names = ", ".join(f"sm_{name}" if name.isdigit() else name for name in foreign)
+            self.warnings.append(
+                f"foreign_architecture: extension '{arguments.get('name')}' asks for {names}; "
+                f"built for this card's sm_{self._arch.replace('.', '')}"
+            )
+        same = kept == _listed(arguments.get("extra_cuda_cflags"))
+        return arguments if same else arguments | {"extra_cuda_cflags": kept}
 
 
 class Prebuilt:
@@ -79,6 +186,8 @@ class LateCompile(RuntimeError):
 
 def intercept(handler: Callable[[Callable[..., Any], dict[str, Any]], Any]) -> None:
     """Let `handler(stock function, arguments)` carry out this process's `load_inline` and `load` calls from now on."""
+    # Stock load_inline deletes a precompiled header that other processes of this machine may be using.
+    cpp_extension.remove_extension_h_precompiler_headers = lambda: None
     for name in ("load_inline", "load"):
         stock = getattr(cpp_extension, name)
         setattr(cpp_extension, name, _replacement(stock, handler))
@@ -114,6 +223,36 @@ def uses_cuda(arguments: dict[str, Any]) -> bool:
         or arguments.get("with_cuda")
         or any(Path(path).suffix in (".cu", ".cuh") for path in files)
     )
+
+
+def _texts(arguments: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """C++ and CUDA sources of a call, as text."""
+    cpp, cuda = _listed(arguments.get("cpp_sources")), _listed(arguments.get("cuda_sources"))
+    for path in _listed(arguments.get("sources")):
+        (cuda if Path(path).suffix in (".cu", ".cuh") else cpp).append(Path(path).read_text(errors="replace"))
+    return cpp, cuda
+
+
+def _notes(folder: Path) -> str:
+    """What nvcc.py wrote of each kernel file: read with the sketch, or why not."""
+    try:
+        return ", " + "; ".join((folder / "notes.txt").read_text().splitlines())
+    except OSError:
+        return ""
+
+
+@contextlib.contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _listed(value: Any) -> list[str]:

@@ -15,17 +15,19 @@ import msgspec
 
 from harness.catalog.jobs import Job, sources
 from harness.config import Config
-from harness.environment import Device, cores, make_device_nodes
+from harness.environment import Device, available_memory_bytes, cores, make_device_nodes
 from harness.execution.executor import ReportPhase
 from harness.records import Outcome, Record, Status
 from harness.worker import faults, folders, memory_watch, sandbox_probe
-from harness.worker.builds import BuildResult, build, built_again, needs_build
+from harness.worker.builds import BuildResult, Workshop, built_again, needs_build
 from harness.worker.processes import Nursery, ZygoteLost
 from harness.worker.renewal import RenewedNursery, Starter
 from harness.worker.supervisor import Supervisor
 
 POLL_S = 0.05
 SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR)
+# nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
+BUILD_MEMORY_BYTES = 4 << 30
 
 
 class LocalExecutor:
@@ -61,7 +63,8 @@ class LocalExecutor:
         done: queue.Queue[Record | BaseException] = queue.Queue()
         stop = threading.Event()
         try:
-            builds = self._start_builds(jobs, builders, nursery, scratch, report_phase)
+            workshop = Workshop(self._devices[0], self._config)
+            builds = self._start_builds(jobs, builders, workshop, nursery, scratch, report_phase)
             work = _Work(jobs, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
             for device in self._devices:
                 arguments = (device, work, nursery, done, stop, report_phase)
@@ -88,10 +91,18 @@ class LocalExecutor:
         return Nursery(found.layers, private, int(limit))
 
     def _build_slots(self) -> int:
-        return self._config.build.slots or max(1, cores() // 2)
+        if self._config.build.slots:
+            return self._config.build.slots
+        return max(1, min(cores() // 2, available_memory_bytes() // BUILD_MEMORY_BYTES))
 
     def _start_builds(
-        self, jobs: list[Job], builders: ThreadPoolExecutor, nursery: Starter, scratch: Path, report_phase: ReportPhase
+        self,
+        jobs: list[Job],
+        builders: ThreadPoolExecutor,
+        workshop: Workshop,
+        nursery: Starter,
+        scratch: Path,
+        report_phase: ReportPhase,
     ) -> dict[tuple[Path, str], Future[BuildResult]]:
         """One build a candidate file, whatever the number of its variants and precisions."""
         slots = itertools.count(1)
@@ -104,8 +115,7 @@ class LocalExecutor:
             stem = f"{job.problem.id.replace('/', '.')}.{job.candidate.name}"
             try:
                 log = self._logs / f"{stem}.build.log"
-                timeout_s = self._config.build.timeout_s
-                return built_again(lambda: build(job, nursery, self._devices[0], folder, log, timeout_s))
+                return built_again(lambda: workshop.build(job, nursery, folder, log))
             except ZygoteLost as error:
                 return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error)))
             finally:

@@ -31,7 +31,13 @@ def build(request: Build) -> Built | BuildFailed:
     """Import the candidate, and construct its class where only that compiles everything."""
     path = Path(request.candidate)
     os.environ.setdefault("MAX_JOBS", "2")
-    builder = extensions.Builder(Path(request.folder), request.why_no_cuda)
+    builder = extensions.Builder(
+        Path(request.folder),
+        request.why_no_cuda,
+        headers=request.headers,
+        prepared=Path(request.prepared) if request.prepared else None,
+        arch=request.arch,
+    )
     extensions.intercept(builder)
     try:
         module = modules.execute(path)
@@ -43,7 +49,12 @@ def build(request: Build) -> Built | BuildFailed:
         traceback.print_exc()
         sys.stderr.flush()
         return BuildFailed(outcome=_outcome(error, path, request, builder))
-    return Built(libraries=builder.libraries, failures=builder.failures)
+    return Built(
+        libraries=builder.libraries,
+        failures=builder.failures,
+        self_contained=builder.self_contained,
+        warnings=builder.warnings,
+    )
 
 
 def _construct(module: object, request: Build) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +11,10 @@ from pathlib import Path
 import msgspec
 
 from harness.catalog.jobs import Job
-from harness.environment import Device, why_no_cuda
+from harness.compile import precompiled, toolkit
+from harness.compile.cache import Cache
+from harness.config import Config
+from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.records import Outcome, Status
 from harness.worker import faults, folders, sandbox_view
 from harness.worker.messages import (
@@ -27,6 +32,15 @@ from harness.worker.renewal import Starter
 # SIGKILL comes from outside: whoever is meant to be killed is killed again.
 KILLED = "signal:SIGKILL"
 
+# Of the user's environment, what changes a compiler's output.
+COMPILER_VARIABLES = (
+    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
+)
+# By these a candidate's file may find out where it lies.
+PLACE_WORDS = (b"__file__", b"environ", b"getcwd", b"getenv", b"gethostname", b"resolve(", b"abspath")
+MOST_WARNINGS = 8
+
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a candidate's extensions: shared objects by digest of the call, or the fault that ended it."""
@@ -43,50 +57,145 @@ def needs_build(job: Job) -> bool:
     return b"cpp_extension" in job.candidate.source and not job.candidate.baseline
 
 
-def build(job: Job, nursery: Starter, device: Device, folder: Path, log: Path, timeout_s: float) -> BuildResult:
-    """Compile one candidate's extensions into `folder`, which is made new."""
-    if not needs_build(job):
-        return BuildResult()
-    started = time.monotonic()
-    folders.remove(folder)
-    folder.mkdir(parents=True)
-    environment = {"TORCH_EXTENSIONS_DIR": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
-    if device.capability:
+class Workshop:
+    """Builds the candidates of a run for one kind of device: tools, precompiled headers and cache. Thread-safe."""
+
+    def __init__(self, device: Device, config: Config) -> None:
+        self._device = device
+        self._config = config
         # Hopper's own instructions (wgmma, setmaxnreg) exist only in the architecture-specific target.
         suffix = "a" if device.capability.startswith("9.") else ""
-        environment["TORCH_CUDA_ARCH_LIST"] = device.capability + suffix
-    # The problem, because a candidate that compiles in its constructor is given the problem's init arguments.
-    readable = [
-        *sandbox_view.own_files(job.candidate.path.resolve()),
-        *sandbox_view.own_files(job.problem.path.resolve()),
-    ]
-    child = nursery.start("builder", FromBuilder, log, environment, folder, readable=readable)
-    try:
-        request = Build(
-            candidate=str(job.candidate.path.resolve()),
-            folder=str(folder),
-            problem=str(job.problem.path.resolve()),
-            overrides=job.overrides,
-            why_no_cuda=why_no_cuda() if device.kind == "cpu" else "",
+        self._arch = config.compile.arch or (device.capability + suffix if device.capability else "")
+        cuda = toolkit.find() if self._arch and torch_build().cuda else None
+        self._tools = precompiled.find_tools(cuda, self._arch)
+        root = (
+            Path(config.compile.cache_dir or os.environ.get("ASSAY_CACHE") or "~/.cache/assay").expanduser().resolve()
         )
-        child.channel.send(request)
-        answer, _ = child.channel.receive(timeout_s)
-        result = _result(answer, folder)
-    except DeadlineExceeded:
-        message = f"compiling took longer than build.timeout_s = {timeout_s:g} s"
-        result = BuildResult(fault=Outcome(status=Status.TIMEOUT, reason="compile", message=message))
-    except ProtocolError as error:
-        message = f"the build process broke the protocol: {error}"
-        result = BuildResult(fault=Outcome(status=Status.REJECTED, reason="protocol", message=message))
-    except PeerGone:
-        exit_code = child.wait(2.0)
-        if child.orphaned:
-            raise ZygoteLost("the forking parent died during a build") from None
-        died = faults.death(exit_code, "its build", child.cause)
-        result = BuildResult(fault=msgspec.structs.replace(died, evidence={"log_tail": child.log_tail()}))
-    finally:
-        child.kill()
-    return msgspec.structs.replace(result, compile_s=round(time.monotonic() - started, 3))
+        self._headers = root / "headers"
+        limit_bytes = int(config.compile.cache_gb * 1e9)
+        self._cache = Cache(root / "builds", limit_bytes) if limit_bytes and self._tools else None
+
+    def build(self, job: Job, nursery: Starter, folder: Path, log: Path) -> BuildResult:
+        """One candidate's extensions, compiled or copied from the cache into `folder`, which is made new."""
+        if not needs_build(job):
+            return BuildResult()
+        started = time.monotonic()
+        folders.remove(folder)
+        folder.mkdir(parents=True)
+        key = self.cache_key(job)
+        kept = self._cache.fetch(key, folder) if self._cache else None
+        if kept is not None:
+            libraries, warnings = kept
+            log.write_text("the libraries are from the cache\n")
+            return BuildResult(libraries=libraries, warnings=warnings, compile_s=_since(started))
+        prepared, remark = self._prepared(job)
+        started = time.monotonic()
+        answer, fault = self._in_a_process(job, nursery, folder, log, prepared)
+        if fault is not None or answer is None:
+            return BuildResult(fault=fault, compile_s=_since(started))
+        # The build process and all it started are gone: what is checked and kept now is what will be loaded.
+        try:
+            result = _result(answer, folder)
+        except ProtocolError as error:
+            return BuildResult(fault=_broken(error), compile_s=_since(started))
+        keep = isinstance(answer, Built) and answer.self_contained and result.libraries and not result.failures
+        if self._cache and keep:
+            self._cache.store(key, result.libraries, result.warnings)
+        return msgspec.structs.replace(
+            result, compile_s=_since(started), warnings=[*result.warnings, *([remark] if remark else [])]
+        )
+
+    def cache_key(self, job: Job) -> str:
+        """Of everything that the libraries depend on, the whole candidate file among it, in 64 hex digits.
+
+        Build processes are not believed: that a library was made from these sources is known only of the candidate
+        whose build it was. With its whole file in the key, a forged library reaches no other candidate.
+        """
+        source = job.candidate.source
+        parts = [
+            source,
+            job.problem.path.read_bytes(),
+            msgspec.json.encode(job.overrides, order="sorted"),
+            (self._tools.digest if self._tools else "").encode(),
+            self._config.compile.headers.encode(),
+            *(os.environ.get(name, "").encode() for name in COMPILER_VARIABLES),
+        ]
+        if b"native" in source:
+            parts.append(cpu_name().encode())
+        if any(word in source for word in PLACE_WORDS):
+            # What it passes to the compiler may depend on where it lies.
+            parts.append(str(job.candidate.path.resolve()).encode())
+        hasher = hashlib.sha256()
+        for part in parts:
+            hasher.update(len(part).to_bytes(8, "little") + part)
+        return hasher.hexdigest()
+
+    def _prepared(self, job: Job) -> tuple[str, str]:
+        """The folder of precompiled headers for this candidate, and a warning where it could not be made."""
+        if self._config.compile.headers != "lean" or self._tools is None:
+            return "", ""
+        source = job.candidate.source
+        uses_cuda = self._tools.nvcc and (b"cuda_sources" in source or b".cu" in source)
+        try:
+            folder = precompiled.Precompiled(self._headers, self._tools).make(
+                precompiled.levels_in(source, "extra_cflags"),
+                precompiled.levels_in(source, "extra_cuda_cflags") if uses_cuda else [],
+            )
+        except (RuntimeError, OSError) as error:
+            return "", f"slow_build: the headers could not be precompiled: {str(error)[:200]}"
+        return str(folder), ""
+
+    def _in_a_process(
+        self, job: Job, nursery: Starter, folder: Path, log: Path, prepared: str
+    ) -> tuple[Built | BuildFailed | None, Outcome | None]:
+        """The answer of an untrusted process, which has ended when this returns, or the fault that it ended by."""
+        timeout_s = self._config.build.timeout_s
+        environment = {"TORCH_EXTENSIONS_DIR": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
+        if self._arch:
+            environment["TORCH_CUDA_ARCH_LIST"] = self._arch
+        # The problem, because a candidate that compiles in its constructor is given the problem's init arguments.
+        readable = [
+            *sandbox_view.own_files(job.candidate.path.resolve()),
+            *sandbox_view.own_files(job.problem.path.resolve()),
+            *([prepared] if prepared else []),
+        ]
+        child = nursery.start("builder", FromBuilder, log, environment, folder, readable=readable)
+        try:
+            request = Build(
+                candidate=str(job.candidate.path.resolve()),
+                folder=str(folder),
+                problem=str(job.problem.path.resolve()),
+                overrides=job.overrides,
+                why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
+                headers=self._config.compile.headers,
+                prepared=prepared,
+                arch=self._arch,
+            )
+            child.channel.send(request)
+            answer, _ = child.channel.receive(timeout_s)
+            return answer, None
+        except DeadlineExceeded:
+            message = f"compiling took longer than build.timeout_s = {timeout_s:g} s"
+            return None, Outcome(status=Status.TIMEOUT, reason="compile", message=message)
+        except ProtocolError as error:
+            return None, _broken(error)
+        except PeerGone:
+            exit_code = child.wait(2.0)
+            if child.orphaned:
+                raise ZygoteLost("the forking parent died during a build") from None
+            died = faults.death(exit_code, "its build", child.cause)
+            return None, msgspec.structs.replace(died, evidence={"log_tail": child.log_tail()})
+        finally:
+            child.kill()
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 3)
+
+
+def _broken(error: ProtocolError) -> Outcome:
+    message = f"the build process broke the protocol: {error}"
+    return Outcome(status=Status.REJECTED, reason="protocol", message=message)
 
 
 def built_again(attempt: Callable[[], BuildResult]) -> BuildResult:
@@ -113,4 +222,5 @@ def _result(answer: Built | BuildFailed, folder: Path) -> BuildResult:
         f"build_failure: the candidate goes on without an extension that does not compile: {text[:200]}"
         for text in answer.failures.values()
     ]
-    return BuildResult(libraries=libraries, failures=answer.failures, warnings=warnings)
+    own = [text[:300] for text in answer.warnings[:MOST_WARNINGS]]
+    return BuildResult(libraries=libraries, failures=answer.failures, warnings=[*own, *warnings])

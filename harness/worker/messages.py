@@ -223,13 +223,19 @@ class Probed(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Build(Message, frozen=True, kw_only=True, tag=True):
-    """Compile what `candidate` asks for, below `folder`. The problem is there for its init arguments."""
+    """Compile what `candidate` asks for, below `folder`. The problem is there for its init arguments.
+
+    `headers`, `prepared` (empty for none) and `arch` as compile.extensions.Builder has them.
+    """
 
     candidate: str
     folder: str
     problem: str
     overrides: dict[str, Any] = {}
     why_no_cuda: str = ""
+    headers: str = "stock"
+    prepared: str = ""
+    arch: str = ""
 
 
 # Builder to supervisor.
@@ -239,11 +245,13 @@ class Built(Message, frozen=True, kw_only=True, tag=True):
     """The candidate's extensions.
 
     `libraries`: digest of the call -> file in the build folder. `failures`: digest -> what the compiler said of an
-    extension that the candidate went on without.
+    extension that the candidate went on without. `self_contained`: the candidate's own file is all that was compiled.
     """
 
     libraries: dict[str, str]
     failures: dict[str, str] = {}
+    self_contained: bool = False
+    warnings: list[str] = []
 
 
 class BuildFailed(Message, frozen=True, kw_only=True, tag=True):

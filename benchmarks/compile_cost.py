@@ -1,0 +1,146 @@
+"""What a build costs, in CPU-seconds (user and system) of its compilers: stock load_inline, ours, and from the cache.
+
+    python benchmarks/compile_cost.py                       every source; about half an hour on two cores
+    python benchmarks/compile_cost.py --only plain cpp_only
+
+Each source is built by both in turn, in a process and an empty folder of its own. Precompiled headers, which are made
+once for a machine, are counted apart. Needs nvcc, no card.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks._sources import NEED_CUDA_TORCH, SOURCES
+from harness.compile import precompiled, toolkit
+from harness.compile.cache import Cache
+from harness.environment import gpus, torch_build
+
+ABSENT_LIBRARIES = ("c10_cuda", "torch_cuda", "cublas")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=SOURCES, default=list(SOURCES))
+    parser.add_argument("--arch", default="", help="as TORCH_CUDA_ARCH_LIST has it; default: the card's, or 9.0a")
+    parser.add_argument("--one", choices=SOURCES, help=argparse.SUPPRESS)
+    parser.add_argument("--headers", choices=("lean", "stock"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--prepared", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    arch = arguments.arch or _arch_of_the_card()
+    if arguments.one:
+        print(json.dumps(build(arguments.one, arguments.headers, arguments.folder, arguments.prepared, arch)))
+        return
+    names = [name for name in arguments.only if torch_build().cuda or name not in NEED_CUDA_TORCH]
+    for name in set(arguments.only) - set(names):
+        print(f"{name}: left out, the headers it needs come with a torch built with CUDA")
+    with tempfile.TemporaryDirectory() as scratch:
+        compare(names, Path(scratch), arch)
+
+
+def compare(names: list[str], scratch: Path, arch: str) -> None:
+    """Print a row for each source, and the geometric means of the ratios."""
+    tools = precompiled.find_tools(toolkit.find(), arch)
+    if tools is None or not tools.nvcc:
+        sys.exit("needs torch, a C++ compiler and nvcc")
+    headers = precompiled.Precompiled(scratch / "headers", tools)
+    before = _children_s()
+    sources = [repr(SOURCES[name]).encode() for name in names]
+    for argument, kind in (("extra_cflags", 0), ("extra_cuda_cflags", 1)):
+        levels = {level for source in sources for level in precompiled.levels_in(source, argument)}
+        headers.make(levels if kind == 0 else [], levels if kind == 1 else [])
+    print(f"precompiled headers, once for a machine: {_children_s() - before:.1f} CPU-s")
+    print(f"{'source':<16} {'stock':>8} {'ours':>8} {'ratio':>6} {'cached':>8}  how")
+    ratios, cached_ratios, fallbacks = [], [], 0
+    for name in names:
+        stock = _in_a_process(name, "stock", scratch / f"{name}.stock", None, arch)
+        ours = _in_a_process(name, "lean", scratch / f"{name}.lean", headers.folder, arch)
+        cached_s = cached(Path(ours["library"]), tools.digest + name, scratch)
+        fallbacks += ours["made"].startswith("stock")
+        ratios.append(stock["cpu_s"] / ours["cpu_s"])
+        cached_ratios.append(stock["cpu_s"] / cached_s)
+        row = f"{name:<16} {stock['cpu_s']:>8.1f} {ours['cpu_s']:>8.1f} {ratios[-1]:>6.2f} {cached_s:>8.4f}"
+        print(f"{row}  {ours['made']}", flush=True)
+    print(f"cached_ratio={_geometric_mean(cached_ratios):.0f}")
+    print(f"ratio={_geometric_mean(ratios):.2f} fallback={fallbacks}/{len(names)}")
+
+
+def build(name: str, headers: str, folder: Path, prepared: Path | None, arch: str) -> dict[str, object]:
+    """Build one source in this process, and say what its compilers took."""
+    from torch.utils import cpp_extension
+
+    from harness.compile import extensions
+
+    found = toolkit.find()
+    assert found is not None
+    cpp_extension.CUDA_HOME = str(Path(found.nvcc).parents[1])
+    stock = cpp_extension.load_inline
+    builder = extensions.Builder(folder, "", headers=headers, prepared=prepared, arch=arch)
+    if not torch_build().cuda:
+        _without_cuda_libraries(folder)
+        # What such a torch lacks is missing at the latest when the library is opened.
+        cpp_extension._import_module_from_library = lambda *_: None
+    before = _children_s()
+    builder(stock, {"name": f"bench_{name}", **SOURCES[name]})
+    spent = _children_s() - before
+    ((key, library),) = builder.libraries.items()
+    return {"cpu_s": spent, "made": builder.made[key], "library": str(folder / library)}
+
+
+def cached(library: Path, key: str, scratch: Path) -> float:
+    """CPU-seconds of finding a library in the cache, verifying and copying it."""
+    cache = Cache(scratch / "cache", 1 << 34)
+    cache.store(key, {"digest": str(library)}, [])
+    started = time.process_time()
+    assert cache.fetch(key, scratch / "fetched" / library.stem) is not None
+    return time.process_time() - started
+
+
+def _in_a_process(name: str, headers: str, folder: Path, prepared: Path | None, arch: str) -> dict[str, object]:
+    command = [sys.executable, __file__, "--one", name, "--headers", headers, "--folder", str(folder), "--arch", arch]
+    done = subprocess.run(
+        [*command, *(["--prepared", str(prepared)] if prepared else [])], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(f"{name} does not build with {headers} headers:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _without_cuda_libraries(folder: Path) -> None:
+    """Empty linker scripts in place of libraries that a torch built without CUDA does not have."""
+    place = folder / "absent"
+    place.mkdir(parents=True)
+    for name in ABSENT_LIBRARIES:
+        (place / f"lib{name}.so").write_text("/* not on this machine */\n")
+    os.environ["LIBRARY_PATH"] = str(place)
+
+
+def _arch_of_the_card() -> str:
+    devices = gpus()[0]
+    capability = devices[0].capability if devices else "9.0"
+    return capability + "a" if capability.startswith("9.") else capability
+
+
+def _children_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _geometric_mean(values: list[float]) -> float:
+    return math.exp(sum(math.log(value) for value in values) / len(values))
+
+
+if __name__ == "__main__":
+    main()

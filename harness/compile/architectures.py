@@ -1,0 +1,38 @@
+"""Architecture flags in a candidate's `extra_cuda_cflags`: written for another card more often than not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+# -arch=sm_80 · -arch sm_80 · -gencode=arch=compute_80,code=sm_80 · -gencode arch=... · --gpu-architecture ...
+NAMES = r"--?arch|--?gencode|--gpu-architecture|--?code|--gpu-code|--generate-code"
+ALONE = re.compile(rf"(?:{NAMES})")
+FLAG = re.compile(rf"(?:{NAMES})[= ].*")
+TARGET = re.compile(r"(?:sm|compute|lto)_(\d+)[af]?")
+
+
+def split(flags: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The flags that name no architecture, and the numbers (`80`) that the others name; `native` names none."""
+    kept: list[str] = []
+    numbers: set[str] = set()
+    words = iter(flags)
+    for flag in words:
+        text = flag.strip()
+        if ALONE.fullmatch(text):
+            numbers.update(TARGET.findall(next(words, "")))
+        elif FLAG.fullmatch(text):
+            numbers.update(TARGET.findall(text))
+        else:
+            kept.append(flag)
+    return kept, sorted(numbers, key=int)
+
+
+def number(arch: str) -> str:
+    """`90` for `9.0a`, as TORCH_CUDA_ARCH_LIST has it."""
+    return re.sub(r"\D", "", arch)
+
+
+def foreign(numbers: list[str], arch: str) -> list[str]:
+    """Of the numbers a candidate names, those of other cards; none where the card's own is among them."""
+    return [] if number(arch) in numbers else numbers

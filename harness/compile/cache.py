@@ -1,0 +1,136 @@
+"""Built extensions by content, kept between runs and shared between processes and machines. No torch.
+
+An entry is a folder that appears by one rename and never changes: `entry.json` and the libraries it names with their
+SHA-256. What is torn, truncated or altered does not verify and counts as absent; there are no locks. Only the session
+writes here, after a build process has ended.
+
+Whatever a build process returns is a claim: it could hand over a library made from other sources. So a key holds the
+whole candidate file (builds.cache_key), and an entry can only ever be found by the very file whose build made it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+ENTRY = "entry.json"
+MAX_LIBRARY_BYTES = 1 << 30
+# A run killed while it wrote leaves a folder behind; nobody writes for an hour.
+STALE_S = 3600.0
+
+
+class Library(msgspec.Struct, frozen=True, kw_only=True):
+    """`file` is relative to the entry, with the name that the module is imported by."""
+
+    file: str
+    sha256: str
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What one candidate file was built into: libraries by digest of the call. `warnings` go on the record again."""
+
+    key: str
+    libraries: dict[str, Library]
+    warnings: list[str]
+
+
+class Cache:
+    """Entries below `root`, at most about `limit_bytes` of them."""
+
+    def __init__(self, root: Path, limit_bytes: int) -> None:
+        self._root = root
+        self._limit_bytes = limit_bytes
+
+    def fetch(self, key: str, folder: Path) -> tuple[dict[str, str], list[str]] | None:
+        """Copy an entry's libraries into `folder`, verified on the way; their paths by digest, and the warnings."""
+        place = self._place(key)
+        try:
+            entry = msgspec.json.decode((place / ENTRY).read_bytes(), type=Entry)
+            if entry.key != key:
+                return None
+            paths = {}
+            for number, (digest, library) in enumerate(entry.libraries.items()):
+                target = folder / f"cached_{number}" / Path(library.file).name
+                if _copy(place / library.file, target) != library.sha256:
+                    return None
+                paths[digest] = str(target)
+            os.utime(place)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return paths, entry.warnings
+
+    def store(self, key: str, libraries: Mapping[str, str], warnings: list[str]) -> None:
+        """Keep the libraries (paths by digest) unless there is an entry; a full or read-only disk keeps nothing."""
+        place = self._place(key)
+        scratch: Path | None = None
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            # Beside the entry, so that the rename stays on one file system.
+            scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
+            kept = {}
+            for number, (digest, path) in enumerate(libraries.items()):
+                file = f"{number}/{Path(path).name}"
+                kept[digest] = Library(file=file, sha256=_copy(Path(path), scratch / file))
+            entry = Entry(key=key, libraries=kept, warnings=warnings)
+            (scratch / ENTRY).write_bytes(msgspec.json.encode(entry))
+            if place.exists() and self.fetch(key, scratch / "verify") is None:
+                # Torn or altered: it would stand in the way for ever.
+                shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(scratch / "verify", ignore_errors=True)
+            scratch.chmod(0o755)
+            os.rename(scratch, place)
+        except OSError:
+            if scratch is not None:
+                shutil.rmtree(scratch, ignore_errors=True)
+            return
+        self._shrink()
+
+    def _place(self, key: str) -> Path:
+        return self._root / key[:2] / key
+
+    def _shrink(self) -> None:
+        """Remove what was used least lately until the rest is within the limit, and what killed writers left."""
+        sizes, total = [], 0
+        for place in self._entries():
+            with contextlib.suppress(OSError):
+                used = place.stat().st_mtime
+                size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+                sizes.append((used, size, place))
+                total += size
+        for _, size, place in sorted(sizes):
+            if total <= self._limit_bytes:
+                return
+            shutil.rmtree(place, ignore_errors=True)
+            total -= size
+
+    def _entries(self) -> Iterator[Path]:
+        for place in self._root.glob("??/*"):
+            if not place.name.startswith(".new-"):
+                yield place
+            elif time.time() - place.stat().st_mtime > STALE_S:
+                shutil.rmtree(place, ignore_errors=True)
+
+
+def _copy(source: Path, target: Path) -> str:
+    """Copy a regular file and return the SHA-256 of what was written; raises OSError."""
+    hasher = hashlib.sha256()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # No links, no pipes, no endless files: the source may be a build process's.
+    handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(handle, "rb") as reader, target.open("wb") as writer:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_LIBRARY_BYTES:
+            raise OSError(f"{source.name} is no library")
+        while chunk := reader.read(1 << 20):
+            hasher.update(chunk)
+            writer.write(chunk)
+    return hasher.hexdigest()

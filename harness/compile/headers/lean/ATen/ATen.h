@@ -1,0 +1,4 @@
+#pragma once
+
+#include <assay/aten.h>
+#include <assay/operators.h>

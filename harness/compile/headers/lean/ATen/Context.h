@@ -1,0 +1,4 @@
+// Every ATen/ops header includes this one, and none needs it. The real header where the source names what it holds.
+#ifdef ASSAY_WANTS_CONTEXT
+#include_next <ATen/Context.h>
+#endif

@@ -1,0 +1,2 @@
+// Within torch/types.h the sketch is there already.
+#include <assay/sketch.h>

@@ -1,0 +1,109 @@
+"""What a source names -> the few headers of the installed torch that it needs, as one generated include file.
+
+`headers/lean` stands in for torch's umbrella headers and ends in `assay/operators.h`, which is generated for each
+build: the operators of ATen that the sources name, torch's factories (`torch::empty`) for them, and a few optional
+headers. What is missing does not compile, and then the stock build is made instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+HEADERS = Path(__file__).resolve().parent / "headers"
+LEAN = HEADERS / "lean"
+SKETCH = HEADERS / "sketch"
+
+# Operators that kernel sources call often: what the precompiled headers hold.
+POPULAR_TEXT = """
+abs add addmm arange bmm cat clamp clone div dot einsum empty empty_like empty_strided exp eye fill from_blob full
+full_like gelu linear log log_softmax matmul max maximum mean min minimum mm mul mv narrow neg ones ones_like pow rand
+rand_like randn randn_like relu rsqrt sigmoid silu softmax sqrt stack sub sum tanh tensor transpose where zeros
+zeros_like
+"""
+POPULAR = tuple(POPULAR_TEXT.split())
+
+# Words that a source has to mention -> the header that holds them. Headers that a source includes itself come anyway.
+OPTIONAL = {
+    r"TORCH_LIBRARY\w*": "torch/library.h",
+    r"Slice|Ellipsis|TensorIndex|indexing|index|index_put_": "ATen/TensorIndexing.h",
+    r"cout|cerr|clog|ostream|ostringstream|stringstream|print": "ATen/core/Formatting.h",
+    r"parallel_for|parallel_reduce|get_num_threads|set_num_threads": "ATen/Parallel.h",
+    r"NoGradGuard|AutoGradMode|GradMode": "ATen/core/grad_mode.h",
+}
+# Headers that `headers/lean` leaves empty -> the words that call for the real one.
+WANTED = {
+    "ASSAY_WANTS_CONTEXT": r"globalContext|Context|hasCUDA|manual_seed|allowTF32\w*",
+    "ASSAY_WANTS_TENSORUTILS": r"TensorArg|TensorGeometry\w*|CheckedFrom|checkSame\w*|checkAllSame\w*|checkDim\w*",
+    "ASSAY_WANTS_CUDA_CONTEXT": r"getCurrentDeviceProperties|getDeviceProperties|warp_size|getCurrentCUDA\w+Handle|"
+    r"CUDAContext_\w+|canDeviceAccessPeer|getCUDADeviceAllocator|TORCH_CU[A-Z]+_CHECK|getNumGPUs|is_available",
+    "ASSAY_BINDS_IN_CUDA": r"py|pybind11|PYBIND11_\w+|PyObject|THPVariable\w*",
+}
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+FACTORY = re.compile(r"^inline at::Tensor (\w+)\((?:.|\n)*?\n\}\n", re.MULTILINE)
+
+
+def operators_header(torch_root: Path, cpp: Iterable[str], cuda: Iterable[str]) -> str:
+    """The text of `assay/operators.h` for these sources."""
+    cuda_text = "\n".join(cuda)
+    text = COMMENT.sub(" ", "\n".join(cpp) + "\n" + cuda_text)
+    words = set(re.findall(r"\w+", text))
+    lines = ["// Generated for one build: what its sources name.", "#pragma once", ""]
+    for macro, pattern in WANTED.items():
+        seen = words if macro != "ASSAY_BINDS_IN_CUDA" else set(re.findall(r"\w+", COMMENT.sub(" ", cuda_text)))
+        if any(re.fullmatch(pattern, word) for word in seen):
+            lines.append(f"#define {macro}")
+    return "\n".join(lines) + "\n" + _operators(torch_root, called(torch_root, text)) + _optional(words)
+
+
+def popular_header(torch_root: Path) -> str:
+    """The text of `assay/operators.h` for a precompiled header."""
+    return "#pragma once\n" + _operators(torch_root, POPULAR)
+
+
+def called(torch_root: Path, text: str) -> list[str]:
+    """ATen's operators that a source names: qualified, or anything where it says `using namespace torch`."""
+    if re.search(r"using\s+namespace\s+(at|torch)\b", text):
+        names = set(re.findall(r"\w+", text))
+    else:
+        names = set(re.findall(r"\b(?:at|torch)\s*::\s*(\w+)", text))
+    return sorted(names & _available(torch_root))
+
+
+@cache
+def _available(torch_root: Path) -> frozenset[str]:
+    folder = torch_root / "include/ATen/ops"
+    return frozenset(path.name.removesuffix("_ops.h") for path in folder.glob("*_ops.h")) | {"from_blob", "tensor"}
+
+
+@cache
+def _factories(torch_root: Path) -> dict[str, str]:
+    """torch's factory functions by name, as the installed `variable_factories.h` defines them."""
+    text = (torch_root / "include/torch/csrc/autograd/generated/variable_factories.h").read_text()
+    found: dict[str, str] = {}
+    for match in FACTORY.finditer(text):
+        found[match[1]] = found.get(match[1], "") + match[0].replace("autograd::make_variable(", "assay::variable(")
+    return found
+
+
+def _operators(torch_root: Path, names: Iterable[str]) -> str:
+    available, factories = _available(torch_root), _factories(torch_root)
+    lines = []
+    for name in names:
+        if name not in available:
+            continue
+        if name == "tensor":
+            lines.append("#include <torch/csrc/api/include/torch/detail/TensorDataContainer.h>")
+        lines.append(f"#include <ATen/ops/{name}.h>")
+        if name in factories:
+            # A precompiled header may have defined it already.
+            guard = f"ASSAY_FACTORY_{name}"
+            lines.append(f"#ifndef {guard}\n#define {guard}\nnamespace torch {{\n{factories[name]}}}\n#endif")
+    return "\n".join(lines) + "\n"
+
+
+def _optional(words: set[str]) -> str:
+    wanted = [header for pattern, header in OPTIONAL.items() if any(re.fullmatch(pattern, word) for word in words)]
+    return "".join(f"#include <{header}>\n" for header in wanted)

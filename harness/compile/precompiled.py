@@ -1,0 +1,207 @@
+"""Precompiled headers, made once for a machine by the session's side; build processes only read them. No torch.
+
+`binding.h` is what `main.cpp` of every extension begins with. `prefix.hpp` is what cudafe++ makes of the lean headers
+of a kernel file: nvcc.py puts it where it had a sketch. Both are made for each optimisation level asked for: GCC
+takes a precompiled header under the same one only, and reads the text otherwise, so that nothing depends on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from harness.compile import lean, nvcc
+from harness.compile.toolkit import Toolkit
+
+BINDING, PREFIX = "binding.h", "prefix.hpp"
+KEEP_UNUSED_S = 30 * 24 * 3600
+_ONE_AT_A_TIME = threading.Lock()
+LEVELS = ("-O0", "-O1", "-O2", "-O3")
+COMMON_NVCC_FLAGS = (
+    "-D__CUDA_NO_HALF_OPERATORS__",
+    "-D__CUDA_NO_HALF_CONVERSIONS__",
+    "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
+    "-D__CUDA_NO_HALF2_OPERATORS__",
+    "--expt-relaxed-constexpr",
+)
+
+
+class Tools(msgspec.Struct, frozen=True, kw_only=True):
+    """The compilers and headers that extensions are built with. `nvcc` and `cuda_include` are empty without CUDA.
+
+    `std` is the language standard that torch's own builds use; `arch` as TORCH_CUDA_ARCH_LIST has it (`9.0a`).
+    """
+
+    cxx: str
+    nvcc: str
+    torch_root: str
+    cuda_include: str
+    std: str
+    arch: str
+    versions: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """What precompiled headers and libraries depend on beside their sources, in 64 hex digits."""
+        hasher = hashlib.sha256(msgspec.json.encode(self))
+        hasher.update(_own_digest().encode())
+        return hasher.hexdigest()
+
+
+def find_tools(cuda: Toolkit | None, arch: str) -> Tools | None:
+    """The tools, with nvcc out of `cuda`; None where torch or a C++ compiler is missing."""
+    spec = importlib.util.find_spec("torch")
+    cxx = os.environ.get("CXX", "c++")
+    if spec is None or not spec.submodule_search_locations or shutil.which(cxx) is None:
+        return None
+    root = Path(spec.submodule_search_locations[0])
+    standard = re.search(r"'-fPIC', '(-std=c\+\+\d+)'", (root / "utils/cpp_extension.py").read_text())
+    versions = (
+        (root / "version.py").read_text(),
+        sysconfig.get_config_var("SOABI") or "",
+        _said(cxx, "--version"),
+        _said(cuda.nvcc, "--version") if cuda else "",
+    )
+    return Tools(
+        cxx=cxx,
+        nvcc=cuda.nvcc if cuda else "",
+        torch_root=str(root),
+        cuda_include=cuda.include[0] if cuda else "",
+        std=standard.group(1) if standard else "-std=c++17",
+        arch=arch,
+        versions=versions,
+    )
+
+
+def levels_in(source: bytes, argument: str) -> list[str]:
+    """Optimisation levels that a file may pass in `argument` (extra_cflags); a wrong guess only costs time."""
+    levels = [level for level in LEVELS if level.encode() in source] if argument.encode() in source else []
+    return levels or [""]
+
+
+class Precompiled:
+    """A folder of precompiled headers for one set of tools, below `root`; made on demand, by atomic renames."""
+
+    def __init__(self, root: Path, tools: Tools) -> None:
+        self.folder = root / tools.digest[:32]
+        self._tools = tools
+
+    def make(self, cpp_levels: Iterable[str], cuda_levels: Iterable[str]) -> Path:
+        """The folder, with the headers there for these levels. Raises RuntimeError where a compiler refuses."""
+        with _ONE_AT_A_TIME:
+            return self._make(cpp_levels, cuda_levels)
+
+    def _make(self, cpp_levels: Iterable[str], cuda_levels: Iterable[str]) -> Path:
+        popular = self.folder / "operators/assay/operators.h"
+        if not popular.exists():
+            popular.parent.mkdir(parents=True, exist_ok=True)
+            self._keep(popular, lean.popular_header(Path(self._tools.torch_root)).encode())
+            self._keep(self.folder / BINDING, b"#include <torch/extension.h>\n")
+        for level in cpp_levels:
+            self._binding(level)
+        for level in cuda_levels:
+            self._prefix(level)
+        os.utime(self.folder)
+        self._forget_old()
+        return self.folder
+
+    def _forget_old(self) -> None:
+        """Headers of other tools go when nobody has used them for a month."""
+        for folder in self.folder.parent.iterdir():
+            if folder.is_dir() and time.time() - folder.stat().st_mtime > KEEP_UNUSED_S:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _binding(self, level: str) -> None:
+        target = self.folder / f"{BINDING}.gch" / (level or "none")
+        if not target.exists():
+            flags = ["-DTORCH_API_INCLUDE_EXTENSION_H", *self._includes(), "-fPIC", self._tools.std, *_words(level)]
+            self._run([self._tools.cxx, "-x", "c++-header", str(self.folder / BINDING), *flags], target)
+
+    def _prefix(self, level: str) -> None:
+        target, text = self.folder / f"{PREFIX}.gch" / (level or "none"), self.folder / PREFIX
+        if target.exists():
+            return
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            source = lean.LEAN / "assay/prefix.cu"
+            arguments = [*self.nvcc_flags(), *_words(level), "-c", str(source), "-o", f"{scratch}/prefix.o"]
+            steps = nvcc.Steps(self._tools.nvcc, arguments, Path(scratch) / "steps")
+            try:
+                if not text.exists():
+                    for command in steps.passes[:2]:
+                        steps.run(command)
+                    (output,) = Path(scratch).glob("steps/*.cudafe1.cpp")
+                    whole = output.read_text()
+                    begin, end = nvcc.headers_of(whole)
+                    self._keep(text, whole[begin:end].encode() + b"\n")
+            except nvcc.NotForSketch as error:
+                raise RuntimeError(str(error)) from error
+            words = nvcc.host_words(steps.passes[-1])
+            words = ["c++-header" if word == "c++" else word for word in words if word != "-c"]
+            self._run([*words, str(text)], target)
+
+    def nvcc_flags(self) -> list[str]:
+        """As torch's own builds have them."""
+        number = self._tools.arch.replace(".", "")
+        gencode = f"-gencode=arch=compute_{number},code=sm_{number}"
+        defines = ["-DTORCH_EXTENSION_NAME=prefix", "-DTORCH_API_INCLUDE_EXTENSION_H"]
+        host = ["--compiler-options", "-fPIC", self._tools.std]
+        return [*defines, *self._includes(), *COMMON_NVCC_FLAGS, gencode, *host]
+
+    def _includes(self) -> list[str]:
+        root = Path(self._tools.torch_root) / "include"
+        system = [root, root / "torch/csrc/api/include", sysconfig.get_path("include", scheme="posix_prefix")]
+        if self._tools.cuda_include:
+            system.append(self._tools.cuda_include)
+        own = [f"-I{self.folder / 'operators'}", f"-I{lean.LEAN}"]
+        return [*own, *(word for path in system for word in ("-isystem", str(path)))]
+
+    def _run(self, command: list[str], target: Path) -> None:
+        target.parent.mkdir(exist_ok=True)
+        handle, scratch = tempfile.mkstemp(dir=self.folder)
+        os.close(handle)
+        done = subprocess.run([*command, "-o", scratch], capture_output=True, text=True, check=False)
+        if done.returncode:
+            os.unlink(scratch)
+            raise RuntimeError(done.stderr[-2000:])
+        os.chmod(scratch, 0o644)
+        os.rename(scratch, target)
+
+    def _keep(self, path: Path, data: bytes) -> None:
+        handle, scratch = tempfile.mkstemp(dir=self.folder)
+        with open(handle, "wb") as file:
+            file.write(data)
+        os.chmod(scratch, 0o644)
+        os.rename(scratch, path)
+
+
+def _words(level: str) -> list[str]:
+    return [level] if level else []
+
+
+def _said(*command: str) -> str:
+    output = subprocess.STDOUT
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=output, text=True, check=False).stdout
+
+
+@cache
+def _own_digest() -> str:
+    """Of our own headers and of the code that uses them."""
+    hasher = hashlib.sha256()
+    here = Path(__file__).parent
+    for path in sorted(path for folder in (here, lean.HEADERS) for path in folder.rglob("*") if path.is_file()):
+        if path.suffix in (".py", ".h", ".cu"):
+            hasher.update(f"{path.relative_to(here)}\0".encode() + path.read_bytes())
+    return hasher.hexdigest()

@@ -1,0 +1,116 @@
+"""The builder's order of attempts, with a stock function that only pretends to compile."""
+
+import os
+from pathlib import Path
+
+import pytest
+from torch.utils import cpp_extension
+
+from harness.compile import extensions, lean
+
+CALL = {"name": "ext", "cpp_sources": "torch::Tensor f(torch::Tensor x);", "functions": ["f"]}
+
+
+class Stock:
+    """Writes a library, unless `refuses` says otherwise of its arguments; keeps what it was called with."""
+
+    def __init__(self, refuses=lambda arguments: False):
+        self.calls = []
+        self.refuses = refuses
+
+    def __call__(self, **arguments):
+        self.calls.append(arguments | {"environment": dict(os.environ)})
+        version = cpp_extension.JIT_EXTENSION_VERSIONER.bump_version_if_changed(
+            arguments["name"], [], [str(arguments)], arguments["build_directory"], False, False, True, False
+        )
+        if self.refuses(arguments):
+            raise RuntimeError("Error building extension 'ext': no")
+        name = arguments["name"] + (f"_v{version}" if version else "")
+        (Path(arguments["build_directory"]) / f"{name}.so").write_bytes(b"")
+        return name
+
+
+def is_lean(arguments):
+    return str(lean.LEAN) in (arguments.get("extra_include_paths") or [])
+
+
+@pytest.fixture(autouse=True)
+def versions():
+    cpp_extension.JIT_EXTENSION_VERSIONER.entries.clear()
+
+
+def test_lean_headers_come_first_and_the_call_is_otherwise_as_written(tmp_path):
+    stock, call = Stock(), CALL | {"extra_include_paths": ["/mine"], "extra_cflags": ["-O3"], "use_pch": True}
+    builder = extensions.Builder(tmp_path, "", headers="lean", prepared=tmp_path / "prepared")
+    assert builder(stock, call) == "ext"
+    (made,) = stock.calls
+    generated, ours, theirs = made["extra_include_paths"]
+    assert (ours, theirs) == (str(lean.LEAN), "/mine")
+    assert (Path(generated) / "assay/operators.h").is_file()
+    assert made["extra_cflags"] == ["-include", str(tmp_path / "prepared/binding.h"), "-O3"]
+    assert made["use_pch"] is False
+    # The runner must find the same call under the same digest.
+    assert call["extra_include_paths"] == ["/mine"]
+    assert builder.libraries.keys() == {extensions.digest(call)}
+    assert not builder.self_contained
+
+
+def test_the_stock_build_follows_where_lean_headers_do_not_suffice(tmp_path):
+    stock = Stock(refuses=is_lean)
+    builder = extensions.Builder(tmp_path, "", headers="lean")
+    # As if nothing had been tried before it: torch numbers a name's second build.
+    assert builder(stock, CALL) == "ext"
+    assert [is_lean(call) for call in stock.calls] == [True, False]
+    assert list(builder.made.values()) == ["stock headers"]
+    assert "extra_include_paths" not in stock.calls[1]
+
+
+def test_what_does_not_compile_fails_with_the_stock_build_s_words(tmp_path):
+    stock = Stock(refuses=lambda arguments: True)
+    builder = extensions.Builder(tmp_path, "", headers="lean")
+    with pytest.raises(RuntimeError, match="Error building extension"):
+        builder(stock, CALL)
+    assert list(builder.failures) == [extensions.digest(CALL)]
+    assert builder.libraries == {}
+
+
+def test_stock_headers_are_stock(tmp_path):
+    stock = Stock()
+    extensions.Builder(tmp_path, "", headers="stock")(stock, CALL)
+    assert [is_lean(call) for call in stock.calls] == [False]
+
+
+CUDA = CALL | {"cuda_sources": "__global__ void k() {}", "extra_cuda_cflags": ["-O3", "-arch=sm_80"]}
+
+
+def test_a_foreign_architecture_is_replaced_and_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "8.0")
+    stock = Stock()
+    builder = extensions.Builder(tmp_path, "", arch="9.0a")
+    builder(stock, CUDA)
+    (made,) = stock.calls
+    assert made["extra_cuda_cflags"] == ["-O3"]
+    assert made["environment"]["TORCH_CUDA_ARCH_LIST"] == "9.0a"
+    assert os.environ["TORCH_CUDA_ARCH_LIST"] == "8.0"
+    (warning,) = builder.warnings
+    assert warning.startswith("foreign_architecture: extension 'ext' asks for sm_80, 8.0; built for this card's sm_90a")
+
+
+def test_a_candidate_s_own_flags_are_the_last_resort(tmp_path):
+    stock = Stock(refuses=lambda arguments: "-arch=sm_80" not in arguments["extra_cuda_cflags"])
+    builder = extensions.Builder(tmp_path, "", headers="lean", arch="9.0a")
+    builder(stock, CUDA)
+    assert stock.calls[-1]["extra_cuda_cflags"] == ["-O3", "-arch=sm_80"]
+    (warning,) = builder.warnings
+    assert "with its own architecture flags only" in warning
+
+
+def test_the_card_s_own_architecture_is_no_warning(tmp_path):
+    builder = extensions.Builder(tmp_path, "", arch="9.0a")
+    builder(Stock(), CUDA | {"extra_cuda_cflags": ["-gencode=arch=compute_90,code=sm_90"]})
+    assert builder.warnings == []
+
+
+def test_cuda_sources_are_turned_down_where_there_is_no_cuda(tmp_path):
+    with pytest.raises(extensions.NeedsCuda, match="has CUDA sources, and there is no card"):
+        extensions.Builder(tmp_path, "there is no card")(Stock(), CUDA)
