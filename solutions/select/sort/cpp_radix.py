@@ -34,20 +34,20 @@ inline float value(uint32_t key) {
   return result;
 }
 
-inline uint32_t digit(uint32_t key, int pass) { return key >> (pass * kBits) & (kBins - 1); }
+inline uint32_t bin_of(uint32_t key, int pass) { return key >> (pass * kBits) & (kBins - 1); }
 
 void sort_row(const float* row, float* out, uint32_t* keys, uint32_t* moved, int64_t n) {
   std::array<std::array<uint32_t, kBins>, kPasses> begins = {};
   for (int64_t i = 0; i < n; ++i) {
     keys[i] = key(row[i]);
-    for (int pass = 0; pass < kPasses; ++pass) ++begins[pass][digit(keys[i], pass)];
+    for (int pass = 0; pass < kPasses; ++pass) ++begins[pass][bin_of(keys[i], pass)];
   }
   for (auto& counts : begins) {
     uint32_t begin = 0;
     for (uint32_t& count : counts) begin += std::exchange(count, begin);
   }
   for (int pass = 0; pass < kPasses; ++pass) {
-    for (int64_t i = 0; i < n; ++i) moved[begins[pass][digit(keys[i], pass)]++] = keys[i];
+    for (int64_t i = 0; i < n; ++i) moved[begins[pass][bin_of(keys[i], pass)]++] = keys[i];
     std::swap(keys, moved);
   }
   for (int64_t i = 0; i < n; ++i) out[i] = value(keys[i]);
