@@ -13,7 +13,7 @@ from harness.catalog import contract, solutions
 from harness.catalog import problems as catalog
 from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
-from harness.compile import hints, toolkit
+from harness.compile import cache, hints, precompiled, toolkit
 from harness.compile.diagnostics import Diagnostic
 from harness.integrity.screen import screen
 from harness.records import Outcome, Status
@@ -43,7 +43,8 @@ def run(
     found = solutions.discover(patterns)
     known = {problem.id: problem for problem in catalog.discover(problems)} if problems else {}
     target = toolkit.architecture(architecture or _of_the_card())
-    tools = toolkit.find()
+    cuda = toolkit.find()
+    tools = precompiled.find_tools(cuda, target)
     logs.mkdir(parents=True, exist_ok=True)
     sources = {candidate.path for candidate in found}
     layers = sandbox_probe.chosen("auto", sources).layers
@@ -55,7 +56,14 @@ def run(
         log = logs / f"{candidate.problem.replace('/', '.')}.{candidate.name}.log"
         try:
             result = check(
-                candidate, problem, nursery, toolkit=tools, architecture=target, log=log, timeout_s=timeout_s
+                candidate,
+                problem,
+                nursery,
+                toolkit=cuda,
+                architecture=target,
+                prepared=_prepared(candidate, tools),
+                log=log,
+                timeout_s=timeout_s,
             )
         except ZygoteLost as error:
             return _row(candidate, problem, None, log, str(error))
@@ -67,6 +75,15 @@ def run(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         nursery.close()
+
+
+def _prepared(candidate: Candidate, tools: precompiled.Tools | None) -> str:
+    """The folder of precompiled headers for a candidate; empty where none could be made, which only costs time."""
+    try:
+        folder = precompiled.for_source(candidate.source, cache.root() / "headers", tools) if tools else ""
+    except (RuntimeError, OSError):
+        return ""
+    return str(folder)
 
 
 def _of_the_card() -> str:

@@ -23,6 +23,8 @@ from harness.compile import architectures, lean, precompiled
 
 # What does not change the result: where it is built and how much is printed meanwhile.
 IRRELEVANT = ("build_directory", "verbose", "keep_intermediates")
+# Characters of a failed attempt that the build's log keeps.
+LOGGED = 4000
 ERROR_PREFIX = "Error building extension"
 
 
@@ -82,8 +84,9 @@ class Builder:
                 result = self._lean(stock, own, folder / "lean")
                 self.made[key] = "lean headers" + _notes(folder / "lean")
                 return result
-            except Exception:
+            except Exception as error:
                 # Whatever it was: the stock build decides. It must not find the name taken by this attempt.
+                print(f"with lean headers: {str(error)[-LOGGED:]}", file=sys.stderr)
                 cpp_extension.JIT_EXTENSION_VERSIONER.entries = versions
         try:
             result = self._stock(stock, own, folder / "stock")

@@ -10,12 +10,14 @@ device pass has not seen is a compile error. What does not succeed is left to nv
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 # What the sketch stands in for; a source that includes more of torch needs the real headers.
 SKETCHED_TEXT = """
@@ -24,6 +26,8 @@ c10/cuda/CUDAGuard.h c10/cuda/CUDAStream.h c10/cuda/CUDAException.h c10/util/Hal
 c10/util/Exception.h c10/core/ScalarType.h c10/util/ArrayRef.h
 """
 SKETCHED = frozenset(SKETCHED_TEXT.split())
+# Narrower headers of torch, which the sketch as a whole stands in for.
+NARROW = re.compile(r"ATen/core/Tensor(?:Body|Base)?\.h|ATen/Functions\.h|ATen/ops/(\w+)\.h")
 UMBRELLAS = ("torch/extension.h", "torch/types.h", "torch/all.h", "torch/torch.h", "ATen/ATen.h")
 # Flags that change neither what the headers mean nor how the host pass reads them.
 HARMLESS = re.compile(
@@ -112,9 +116,11 @@ def check(text: str, flags: list[str], popular: frozenset[str], called: list[str
         raise NotForSketch(f"mentions {beyond[0]}")
     included = INCLUDE.findall(code)
     first = re.search(r"\S[^\n]*", code)
-    if not included or included[0] not in UMBRELLAS or first is None or not INCLUDE.match(first[0]):
-        raise NotForSketch("does not begin with an umbrella header of torch")
-    for name in included:
+    narrow = narrow_of(text, popular)
+    begins = bool(included) and (included[0] in UMBRELLAS or included[0] in narrow)
+    if not begins or first is None or not INCLUDE.match(first[0]):
+        raise NotForSketch("does not begin with a header of torch")
+    for name in (name for name in included if name not in narrow):
         if name.startswith(("torch/", "ATen/", "c10/", "caffe2/")) and name not in SKETCHED:
             raise NotForSketch(f"includes {name}")
     unknown = [name for name in called if name not in popular]
@@ -123,6 +129,12 @@ def check(text: str, flags: list[str], popular: frozenset[str], called: list[str
     standard = {name for name in included if "/" not in name and not name.startswith("cu")}
     names = set(re.findall(r"\bstd\s*::\s*(\w+)", code))
     return bool(standard - STD_HEADERS or names - STD_NAMES or re.search(r"using\s+namespace\s+std\b", code))
+
+
+def narrow_of(text: str, popular: frozenset[str]) -> list[str]:
+    """Narrow headers that a source includes and that the sketch knows: `ATen/ops/NAME.h` for `popular` names."""
+    found = ((name, NARROW.fullmatch(name)) for name in INCLUDE.findall(COMMENT.sub(" ", text)))
+    return [name for name, match in found if match and (match[1] is None or match[1] in popular)]
 
 
 def headers_of(text: str) -> tuple[int, int]:
@@ -142,10 +154,24 @@ def host_words(command: str) -> list[str]:
 
 
 def compile_with_sketch(
-    nvcc: str, arguments: list[str], sketch: Path, replaced: list[str], prefix: Path, folder: Path, std: bool
+    nvcc: str,
+    arguments: list[str],
+    sketch: Path,
+    narrow: list[str],
+    replaced: list[str],
+    prefix: Path,
+    folder: Path,
+    std: bool,
 ) -> None:
-    """All passes, without the include folders `replaced`; raises NotForSketch where one of them fails."""
-    extra = ["-I", str(sketch), *(["-DASSAY_WANTS_STD"] if std else [])]
+    """All passes, with the sketch for the `narrow` headers too, and without the include folders `replaced`.
+
+    Raises NotForSketch where one of them fails.
+    """
+    for name in narrow:
+        place = folder / "narrow" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("#include <assay/sketch.h>\n")
+    extra = ["-I", str(folder / "narrow"), "-I", str(sketch), *(["-DASSAY_WANTS_STD"] if std else [])]
     # The sketch goes on where the lean headers would stand in its way.
     arguments = [word for word in arguments if not word.startswith("-I") or word[2:] not in replaced]
     steps = Steps(nvcc, [*extra, *arguments], folder)
@@ -163,26 +189,34 @@ def compile_with_sketch(
     steps.run(shlex.join([compiler, "-include", str(prefix), *flags, text_file, "-o", target]))
 
 
+def _beside(name: str) -> ModuleType:
+    """A module of this folder, by its file: inside the sandbox the folder that `harness` lies in cannot be listed."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    if spec is None or spec.loader is None:
+        raise NotForSketch(f"{name}.py is not to be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def main(arguments: list[str]) -> int:
     """Entry of the script: nvcc's own arguments, the rest from the environment (extensions.Builder sets it)."""
     nvcc, torch_root = os.environ["ASSAY_NVCC"], Path(os.environ["ASSAY_TORCH"])
     why = ""
     try:
-        sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-        from harness.compile import lean
-
+        lean = _beside("lean")
         source = source_of(arguments)
         text = source.read_text(errors="replace")
-        std = check(
-            text, shlex.split(os.environ["ASSAY_FLAGS"]), frozenset(lean.POPULAR), lean.called(torch_root, text)
-        )
+        popular = frozenset(lean.POPULAR)
+        std = check(text, shlex.split(os.environ["ASSAY_FLAGS"]), popular, lean.called(torch_root, text))
         folder = Path.cwd() / f"{source.stem}.steps"
         replaced = [str(lean.LEAN), os.environ["ASSAY_GENERATED"]]
         prefix = Path(os.environ["ASSAY_PREFIX"])
-        compile_with_sketch(nvcc, arguments, lean.SKETCH, replaced, prefix, folder, std)
+        narrow = narrow_of(text, popular)
+        compile_with_sketch(nvcc, arguments, lean.SKETCH, narrow, replaced, prefix, folder, std)
     except (NotForSketch, OSError, ValueError) as error:
         why = str(error)
-    note = "sketch" if not why else "no sketch: " + why.strip().partition("\n")[0][:200]
+    note = "sketch" if not why else "no sketch: " + " | ".join(why.strip().splitlines()[:6])[:900]
     with open(os.environ["ASSAY_NOTES"], "a") as notes:
         notes.write(note + "\n")
     return subprocess.run([nvcc, *arguments], check=False).returncode if why else 0

@@ -29,6 +29,8 @@ from harness.compile.toolkit import Toolkit
 BINDING, PREFIX = "binding.h", "prefix.hpp"
 KEEP_UNUSED_S = 30 * 24 * 3600
 _ONE_AT_A_TIME = threading.Lock()
+# What a file with CUDA in it is likely to hold; a wrong guess only costs time.
+CUDA_WORDS = (b"cuda_sources", b".cu", b"__global__")
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 COMMON_NVCC_FLAGS = (
     "-D__CUDA_NO_HALF_OPERATORS__",
@@ -90,6 +92,17 @@ def levels_in(source: bytes, argument: str) -> list[str]:
     """Optimisation levels that a file may pass in `argument` (extra_cflags); a wrong guess only costs time."""
     levels = [level for level in LEVELS if level.encode() in source] if argument.encode() in source else []
     return levels or [""]
+
+
+def for_source(source: bytes, root: Path, tools: Tools) -> Path:
+    """A folder below `root` with all the precompiled headers that a candidate's file can use.
+
+    Raises RuntimeError or OSError where they cannot be made; the candidate builds without them, in longer.
+    """
+    uses_cuda = tools.nvcc and any(word in source for word in CUDA_WORDS)
+    return Precompiled(root, tools).make(
+        levels_in(source, "extra_cflags"), levels_in(source, "extra_cuda_cflags") if uses_cuda else []
+    )
 
 
 class Precompiled:

@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 
 from harness.catalog.jobs import Job
-from harness.compile import precompiled, toolkit
-from harness.compile.cache import Cache
+from harness.compile import cache, precompiled, toolkit
 from harness.config import Config
 from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.records import Outcome, Status
@@ -68,12 +67,10 @@ class Workshop:
         self._arch = config.compile.arch or (device.capability + suffix if device.capability else "")
         cuda = toolkit.find() if self._arch and torch_build().cuda else None
         self._tools = precompiled.find_tools(cuda, self._arch)
-        root = (
-            Path(config.compile.cache_dir or os.environ.get("ASSAY_CACHE") or "~/.cache/assay").expanduser().resolve()
-        )
+        root = cache.root(config.compile.cache_dir)
         self._headers = root / "headers"
         limit_bytes = int(config.compile.cache_gb * 1e9)
-        self._cache = Cache(root / "builds", limit_bytes) if limit_bytes and self._tools else None
+        self._cache = cache.Cache(root / "builds", limit_bytes) if limit_bytes and self._tools else None
 
     def build(self, job: Job, nursery: Starter, folder: Path, log: Path) -> BuildResult:
         """One candidate's extensions, compiled or copied from the cache into `folder`, which is made new."""
@@ -134,13 +131,8 @@ class Workshop:
         """The folder of precompiled headers for this candidate, and a warning where it could not be made."""
         if self._config.compile.headers != "lean" or self._tools is None:
             return "", ""
-        source = job.candidate.source
-        uses_cuda = self._tools.nvcc and (b"cuda_sources" in source or b".cu" in source)
         try:
-            folder = precompiled.Precompiled(self._headers, self._tools).make(
-                precompiled.levels_in(source, "extra_cflags"),
-                precompiled.levels_in(source, "extra_cuda_cflags") if uses_cuda else [],
-            )
+            folder = precompiled.for_source(job.candidate.source, self._headers, self._tools)
         except (RuntimeError, OSError) as error:
             return "", f"slow_build: the headers could not be precompiled: {str(error)[:200]}"
         return str(folder), ""

@@ -32,13 +32,17 @@ def check(
     *,
     toolkit: Toolkit | None,
     architecture: str,
+    prepared: str,
     log: Path,
     timeout_s: float,
 ) -> CheckResult:
-    """Compile and load one candidate for `architecture` (9.0a); every failure is an answer with its outcome."""
+    """Compile and load one candidate for `architecture` (9.0a); every failure is an answer with its outcome.
+
+    `prepared` is a folder of precompiled headers, empty for none.
+    """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="assay-check-") as folder:
-        answer = _ask(candidate, problem, nursery, toolkit, architecture, log, timeout_s, Path(folder))
+        answer = _ask(candidate, problem, nursery, toolkit, architecture, prepared, log, timeout_s, Path(folder))
     return CheckResult(answer=answer, wall_s=round(time.monotonic() - started, 3))
 
 
@@ -48,6 +52,7 @@ def _ask(
     nursery: Nursery,
     toolkit: Toolkit | None,
     architecture: str,
+    prepared: str,
     log: Path,
     timeout_s: float,
     folder: Path,
@@ -56,6 +61,7 @@ def _ask(
     environment["TORCH_CUDA_ARCH_LIST"] = architecture
     sources = [candidate.path, *([problem.path] if problem else [])]
     readable = [file for source in sources for file in sandbox_view.own_files(source.resolve())]
+    readable += [prepared] if prepared else []
     child = nursery.start("checker", Checked, log, environment, folder, readable=readable)
     try:
         request = Check(
@@ -64,6 +70,9 @@ def _ask(
                 folder=str(folder),
                 problem=str(problem.path.resolve()) if problem and not problem.fault else "",
                 why_no_cuda="" if toolkit else f"no nvcc was found: {INSTALL}",
+                headers="lean",
+                prepared=prepared,
+                arch=architecture,
             ),
             toolkit=toolkit,
             why_no_device=why_no_cuda(),
