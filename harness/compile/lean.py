@@ -41,6 +41,7 @@ WANTED = {
     r"CUDAContext_\w+|canDeviceAccessPeer|getCUDADeviceAllocator|TORCH_CU[A-Z]+_CHECK|getNumGPUs|is_available",
     "ASSAY_BINDS_IN_CUDA": r"py|pybind11|PYBIND11_\w+|PyObject|THPVariable\w*",
 }
+EMPTIED = {"ASSAY_WANTS_CONTEXT": "ATen/Context.h", "ASSAY_WANTS_TENSORUTILS": "ATen/TensorUtils.h"}
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 FACTORY = re.compile(r"^inline at::Tensor (\w+)\((?:.|\n)*?\n\}\n", re.MULTILINE)
 
@@ -55,6 +56,9 @@ def operators_header(torch_root: Path, cpp: Iterable[str], cuda: Iterable[str]) 
         seen = words if macro != "ASSAY_BINDS_IN_CUDA" else set(re.findall(r"\w+", COMMENT.sub(" ", cuda_text)))
         if any(re.fullmatch(pattern, word) for word in seen):
             lines.append(f"#define {macro}")
+            if macro in EMPTIED:
+                # Left out once already where a precompiled header was read.
+                lines.append(f"#include <{EMPTIED[macro]}>")
     return "\n".join(lines) + "\n" + _operators(torch_root, called(torch_root, text)) + _optional(words)
 
 

@@ -1,7 +1,9 @@
 """From what a source names to the headers it gets, on the installed torch."""
 
+import subprocess
 from pathlib import Path
 
+import pytest
 import torch
 
 from harness.compile import lean
@@ -33,7 +35,29 @@ def test_optional_headers_come_where_a_word_calls_for_them():
     assert "#include <ATen/core/Formatting.h>" in text
     assert "#include <ATen/Parallel.h>" in text
     assert "torch/library.h" not in text
-    assert "#define ASSAY_WANTS_CONTEXT" in lean.operators_header(ROOT, ["at::globalContext();"], [])
+    assert "ASSAY_WANTS_CONTEXT\n#include <ATen/Context.h>" in lean.operators_header(ROOT, ["at::globalContext();"], [])
+
+
+@pytest.mark.parametrize("name", ["torch/extension.h", "torch/types.h", "torch/all.h", "torch/torch.h", "ATen/ATen.h"])
+def test_an_umbrella_header_reaches_a_build_s_own_operators_after_a_precompiled_one(name, tmp_path):
+    for folder, operator in (("first", "relu"), ("second", "celu")):
+        (tmp_path / folder / "assay").mkdir(parents=True)
+        text = "#pragma once\n" + f"int seen_{operator};\n"
+        (tmp_path / folder / "assay/operators.h").write_text(text)
+    (tmp_path / "pre.h").write_text(f"#include <{name}>\n")
+    stubs = tmp_path / "stubs"
+    for header in ("assay/aten.h", "torch/types.h", "torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"):
+        (stubs / header).parent.mkdir(parents=True, exist_ok=True)
+        (stubs / header).write_text("")
+    includes = [f"-I{lean.LEAN}", f"-I{stubs}"]
+    aten = tmp_path / "aten"
+    (aten / "assay").mkdir(parents=True)
+    (aten / "assay/aten.h").write_text("")
+    command = ["c++", "-I", str(aten), *includes, "-x", "c++-header", str(tmp_path / "pre.h")]
+    subprocess.run([*command, "-I", str(tmp_path / "first")], check=True)
+    command = ["c++", "-I", str(aten), "-I", str(tmp_path / "second"), *includes, "-fsyntax-only", "-Winvalid-pch"]
+    (tmp_path / "main.cpp").write_text(f"#include <{name}>\nint both = seen_relu + seen_celu;\n")
+    subprocess.run([*command, "-include", str(tmp_path / "pre.h"), str(tmp_path / "main.cpp")], check=True)
 
 
 def test_kernel_files_get_the_binding_only_if_they_bind_themselves():

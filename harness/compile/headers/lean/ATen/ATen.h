@@ -1,4 +1,3 @@
-#pragma once
-
 #include <assay/aten.h>
+
 #include <assay/operators.h>

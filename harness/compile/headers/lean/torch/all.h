@@ -1,4 +1,2 @@
 // The C++ frontend's umbrella header, less what a kernel never needs.
-#pragma once
-
 #include <torch/types.h>

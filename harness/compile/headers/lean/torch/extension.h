@@ -1,6 +1,4 @@
 // Stands in for torch's umbrella header: Tensor, operators by name and the Python binding, without autograd, nn and jit.
-#pragma once
-
 #include <torch/types.h>
 
 // A kernel file pays for pybind11 only where it binds something itself.
