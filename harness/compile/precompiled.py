@@ -24,7 +24,8 @@ from pathlib import Path
 import msgspec
 
 from harness.compile import lean, nvcc
-from harness.compile.toolkit import Toolkit
+from harness.compile.toolkit import STAND_INS, Toolkit
+from harness.environment import torch_build
 
 BINDING, PREFIX = "binding.h", "prefix.hpp"
 KEEP_UNUSED_S = 30 * 24 * 3600
@@ -45,6 +46,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     """The compilers and headers that extensions are built with. `nvcc` and `cuda_include` are empty without CUDA.
 
     `std` is the language standard that torch's own builds use; `arch` as TORCH_CUDA_ARCH_LIST has it (`9.0a`).
+    `stand_ins` are folders that a CPU build of torch needs to compile CUDA, searched last.
     """
 
     cxx: str
@@ -54,6 +56,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     std: str
     arch: str
     versions: tuple[str, ...]
+    stand_ins: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -85,6 +88,7 @@ def find_tools(cuda: Toolkit | None, arch: str) -> Tools | None:
         std=standard.group(1) if standard else "-std=c++17",
         arch=arch,
         versions=versions,
+        stand_ins=(*cuda.include[1:], str(STAND_INS)) if cuda and not torch_build().cuda else (),
     )
 
 
@@ -178,6 +182,7 @@ class Precompiled:
         system = [root, root / "torch/csrc/api/include", sysconfig.get_path("include", scheme="posix_prefix")]
         if self._tools.cuda_include:
             system.append(self._tools.cuda_include)
+        system += self._tools.stand_ins
         own = [f"-I{self.folder / 'operators'}", f"-I{lean.LEAN}"]
         return [*own, *(word for path in system for word in ("-isystem", str(path)))]
 
