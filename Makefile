@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check lint types setup clean
+.PHONY: run test check lint types candidates setup clean
 
 run: setup
 	$(BIN)/python run_eval.py
@@ -18,6 +18,10 @@ lint: setup
 
 types: setup
 	$(BIN)/mypy
+
+# Every candidate of the repository, and the specimens with CUDA sources: compiled and loaded, no card needed.
+candidates: setup
+	$(BIN)/python run_eval.py check solutions 'tests/corpus/solutions/*/*/cuda_*.py'
 
 setup: .venv/ready
 

@@ -251,16 +251,3 @@ def test_exit_codes(before, options, code, tmp_path, capsys):
 def test_mistakes_are_one_line_and_exit_code_2(arguments, sentence, capsys):
     assert cli.main(arguments) == 2
     assert sentence in capsys.readouterr().err
-
-
-@needs_nvcc
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_every_candidate_of_the_repository_compiles(tmp_path):
-    """All of solutions/, and the specimens that have CUDA sources. None needs a card for this."""
-    files = [*ROOT.glob("solutions/**/*.py"), *SPECIMENS.glob("cuda_*.py"), SPECIMENS / "honest_cpp.py"]
-    compiling = [str(path) for path in files if "load_inline" in path.read_text()]
-    rows = rows_of(compiling, tmp_path, problems=[], at_once=max(1, check.environment.cores() // 2))
-    assert {row.candidate: shown(row) for row in rows if row.verdict != "ok"} == {}
-    assert all(row.extensions for row in rows)
-    assert {row.candidate for row in rows if row.kernels} >= {"toy/scale/cuda_honest", "attention/sdpa/block_per_query"}
