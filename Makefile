@@ -21,7 +21,7 @@ types: setup
 
 # Every candidate of the repository, and the specimens with CUDA sources: compiled and loaded, no card needed.
 candidates: setup
-	$(BIN)/python run_eval.py check solutions 'tests/corpus/solutions/*/*/cuda_*.py'
+	$(BIN)/python run_eval.py check solutions 'tests/corpus/solutions/*/*/cuda_*.py' --jobs 2
 
 setup: .venv/ready
 
