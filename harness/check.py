@@ -13,7 +13,7 @@ from harness.catalog import contract, solutions
 from harness.catalog import problems as catalog
 from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
-from harness.compile import cache, hints, precompiled, toolkit
+from harness.compile import architectures, cache, hints, precompiled, toolkit
 from harness.compile.diagnostics import Diagnostic
 from harness.integrity.screen import screen
 from harness.records import Outcome, Status
@@ -90,9 +90,7 @@ def _of_the_card() -> str:
     devices = environment.gpus()[0]
     if not devices:
         return DEFAULT_ARCHITECTURE
-    capability = devices[0].capability
-    # Hopper's own instructions (wgmma, setmaxnreg) exist only in the architecture-specific target.
-    return capability + "a" if capability.startswith("9.") else capability
+    return architectures.of_card(devices[0].capability)
 
 
 def _beside(candidate: Candidate) -> Problem | None:

@@ -28,6 +28,12 @@ def split(flags: Iterable[str]) -> tuple[list[str], list[str]]:
     return kept, sorted(numbers, key=int)
 
 
+def of_card(capability: str) -> str:
+    """What to compile for on a card, as TORCH_CUDA_ARCH_LIST has it: `9.0a` for `9.0`, empty for none."""
+    # Hopper's own instructions (wgmma, setmaxnreg) exist only in the architecture-specific target.
+    return capability + "a" if capability.startswith("9.") else capability
+
+
 def number(arch: str) -> str:
     """`90` for `9.0a`, as TORCH_CUDA_ARCH_LIST has it."""
     return re.sub(r"\D", "", arch)

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from harness.catalog.jobs import Job
-from harness.compile import cache, precompiled, toolkit
+from harness.compile import architectures, cache, precompiled, toolkit
 from harness.config import Config
 from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.records import Outcome, Status
@@ -62,9 +62,7 @@ class Workshop:
     def __init__(self, device: Device, config: Config) -> None:
         self._device = device
         self._config = config
-        # Hopper's own instructions (wgmma, setmaxnreg) exist only in the architecture-specific target.
-        suffix = "a" if device.capability.startswith("9.") else ""
-        self._arch = config.compile.arch or (device.capability + suffix if device.capability else "")
+        self._arch = config.compile.arch or architectures.of_card(device.capability)
         cuda = toolkit.find() if self._arch and torch_build().cuda else None
         self._tools = precompiled.find_tools(cuda, self._arch)
         root = cache.root(config.compile.cache_dir)

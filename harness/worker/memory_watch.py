@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
+
+from harness.environment import available_memory_bytes
 
 CAUSE = "host_memory"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -48,9 +49,7 @@ def private_bytes(pid: int) -> int:
 
 def memory() -> tuple[int, int]:
     """Bytes of memory that this machine has, and that it could still give out."""
-    text = Path("/proc/meminfo").read_text()
-    found = dict(re.findall(r"^(MemTotal|MemAvailable): +(\d+) kB", text, re.MULTILINE))
-    return int(found["MemTotal"]) << 10, int(found["MemAvailable"]) << 10
+    return os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES, available_memory_bytes()
 
 
 def share() -> int:

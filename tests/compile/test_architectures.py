@@ -25,3 +25,7 @@ def test_flags_are_told_apart(flags, kept, numbers):
 def test_the_card_s_own_architecture_among_others_is_nothing_foreign():
     assert architectures.foreign(["80", "90"], "9.0a") == []
     assert architectures.foreign(["80", "86"], "9.0a") == ["80", "86"]
+
+
+def test_a_hopper_card_gets_its_own_instructions():
+    assert [architectures.of_card(name) for name in ("9.0", "8.0", "10.0", "")] == ["9.0a", "8.0", "10.0", ""]
