@@ -57,6 +57,7 @@ class CudaLink(Link):
         self._flush = torch.empty(FLUSH_FACTOR * cache_bytes, dtype=torch.uint8, device=device)
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
+        self._kernel = torch.zeros(1, device=device)
         self._add_block(GATE_BLOCK, Gate.BYTES)
         self._gate = Gate(self._blocks[GATE_BLOCK])
 
@@ -151,9 +152,12 @@ class CudaLink(Link):
             self._gate.open(self._number, self._stream.cuda_stream)
 
     def _stop(self) -> None:
-        """On the judge's stream: wait for the runner, end, a look at the outputs."""
+        """On the judge's stream: wait for the runner to be done and off the card, end, a look at the outputs."""
         with torch.cuda.stream(self._stream):
             self._gate.wait_done(self._number, self._stream.cuda_stream)
+            # A card runs one process's kernels at a time: where this one runs, none of the runner's does, on whatever
+            # stream. An event alone is recorded without that.
+            self._kernel.add_(1)
             self._end.record()
             self._snapshot.take()
 
