@@ -63,17 +63,17 @@ struct Shape {
   float scale;  // log2(e) / sqrt(D)
 };
 
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+__device__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
 // ---- barriers -----------------------------------------------------------------------------------------------------
 
-__device__ __forceinline__ void init_barrier(uint32_t barrier, int arrivals) {
+__device__ void init_barrier(uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
 }
 
-__device__ __forceinline__ bool try_wait(uint32_t barrier, uint32_t parity) {
+__device__ bool try_wait(uint32_t barrier, uint32_t parity) {
   uint32_t done;
   asm volatile(
       "{\n"
@@ -87,16 +87,16 @@ __device__ __forceinline__ bool try_wait(uint32_t barrier, uint32_t parity) {
   return done != 0;
 }
 
-__device__ __forceinline__ void wait(uint32_t barrier, uint32_t parity) {
+__device__ void wait(uint32_t barrier, uint32_t parity) {
   while (!try_wait(barrier, parity)) continue;
 }
 
-__device__ __forceinline__ void arrive_expecting(uint32_t barrier, uint32_t bytes) {
+__device__ void arrive_expecting(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
 // At the barrier of the same place in another block of the cluster.
-__device__ __forceinline__ void arrive_at(uint32_t barrier, uint32_t block) {
+__device__ void arrive_at(uint32_t barrier, uint32_t block) {
   asm volatile(
       "{\n"
       ".reg .b32 remote;\n"
@@ -107,11 +107,11 @@ __device__ __forceinline__ void arrive_at(uint32_t barrier, uint32_t block) {
       : "memory");
 }
 
-__device__ __forceinline__ void cluster_sync() {
+__device__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-__device__ __forceinline__ uint32_t rank_in_cluster() {
+__device__ uint32_t rank_in_cluster() {
   uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
@@ -119,11 +119,11 @@ __device__ __forceinline__ uint32_t rank_in_cluster() {
 
 enum NamedBarrier { kTurn = 1, kStaging = 2 };  // 2 and 3: one for each warpgroup's staging buffer; 0 is __syncthreads
 
-__device__ __forceinline__ void named_sync(int barrier, int threads) {
+__device__ void named_sync(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-__device__ __forceinline__ void named_arrive(int barrier, int threads) {
+__device__ void named_arrive(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
@@ -133,7 +133,7 @@ struct Policies {
   uint64_t normal, keep, stream;
 };
 
-__device__ __forceinline__ Policies make_policies() {
+__device__ Policies make_policies() {
   Policies made;
   asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(made.normal));
   asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(made.keep));
@@ -147,7 +147,7 @@ struct Box {  // its first column, row and head
   int column, row, head;
 };
 
-__device__ __forceinline__ void copy(uint32_t target, const Box& box, uint32_t barrier, uint64_t policy) {
+__device__ void copy(uint32_t target, const Box& box, uint32_t barrier, uint64_t policy) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
       "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(target),
@@ -156,7 +156,7 @@ __device__ __forceinline__ void copy(uint32_t target, const Box& box, uint32_t b
 }
 
 // To the same place in every block of the cluster, at whose own barrier the bytes are counted.
-__device__ __forceinline__ void copy_to_all(uint32_t target, const Box& box, uint32_t barrier, uint64_t policy) {
+__device__ void copy_to_all(uint32_t target, const Box& box, uint32_t barrier, uint64_t policy) {
   if constexpr (kCluster == 1) {
     copy(target, box, barrier, policy);
   } else {
@@ -169,13 +169,13 @@ __device__ __forceinline__ void copy_to_all(uint32_t target, const Box& box, uin
   }
 }
 
-__device__ __forceinline__ void fetch_to_l2(const Box& box) {
+__device__ void fetch_to_l2(const Box& box) {
   asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(box.map), "r"(box.column),
                "r"(box.row), "r"(box.head)
                : "memory");
 }
 
-__device__ __forceinline__ void store(const Box& box, uint32_t source, uint64_t policy) {
+__device__ void store(const Box& box, uint32_t source, uint64_t policy) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2, %3}], [%4], %5;" ::"l"(
           box.map),
@@ -185,19 +185,19 @@ __device__ __forceinline__ void store(const Box& box, uint32_t source, uint64_t 
 
 // ---- products -----------------------------------------------------------------------------------------------------
 
-// How an operand lies in shared memory: rows of 128 swizzled bytes, eight rows (1024 bytes) after one another; addresses
-// and distances in units of 16 bytes. `across` is the distance from one 64-column block to the next, for operands whose
-// sums run over rows (V); those whose sums run over columns (Q, K) have it ignored.
-__device__ __forceinline__ uint64_t describe(uint32_t address, uint32_t across) {
+// How an operand lies in shared memory: rows of 128 swizzled bytes, eight rows (1024 bytes) after one another;
+// addresses and distances in units of 16 bytes. `across` is the distance from one 64-column block to the next, for
+// operands whose sums run over rows (V); those whose sums run over columns (Q, K) have it ignored.
+__device__ uint64_t describe(uint32_t address, uint32_t across) {
   constexpr uint64_t kSwizzle128 = 1;
   return (kSwizzle128 << 62) | (uint64_t{1024 / 16} << 32) | (uint64_t{across / 16} << 16) | ((address & 0x3ffff) >> 4);
 }
 
-__device__ __forceinline__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 template <int kPending>
-__device__ __forceinline__ void products_wait() {
+__device__ void products_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
@@ -207,7 +207,7 @@ __device__ __forceinline__ void products_wait() {
 #define SUMS_32(d, i) SUMS_8(d, i), SUMS_8(d, i + 8), SUMS_8(d, i + 16), SUMS_8(d, i + 24)
 
 // d (64 x 256) += q (64 x 16) kᵀ (16 x 256)
-__device__ __forceinline__ void multiply_scores(float (&d)[128], uint64_t q, uint64_t k) {
+__device__ void multiply_scores(float (&d)[128], uint64_t q, uint64_t k) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -224,7 +224,7 @@ __device__ __forceinline__ void multiply_scores(float (&d)[128], uint64_t q, uin
 }
 
 // d (64 x 128) = p (64 x 16, four registers of each thread) v (16 x 128), added to what d holds if `add`.
-__device__ __forceinline__ void multiply_values(float (&d)[64], const uint32_t* p, uint64_t v, int add) {
+__device__ void multiply_values(float (&d)[64], const uint32_t* p, uint64_t v, int add) {
   asm volatile(
       "{\n"
       ".reg .pred p;\n"
@@ -246,14 +246,14 @@ struct Tile {  // this block's queries
   int head, row;
 };
 
-__device__ __forceinline__ Tile tile_of(const Shape& shape, int tile, uint32_t rank) {
+__device__ Tile tile_of(const Shape& shape, int tile, uint32_t rank) {
   return {tile / shape.tiles_per_head, (tile % shape.tiles_per_head * kCluster + static_cast<int>(rank)) * kBlockRows};
 }
 
-// Calls move(box, offset in the stage, shared by the cluster?, policy) for what this block loads in one stage of a tile:
-// first Q and K step by step, for each half of the keys, then V part by part, for each chunk of columns.
+// Calls move(box, offset in the stage, shared by the cluster?, policy) for what this block loads in one stage of a
+// tile: first Q and K step by step, for each half of the keys, then V part by part, for each chunk of columns.
 template <typename Move>
-__device__ __forceinline__ void boxes_of_stage(const Maps& maps, const Shape& shape, Tile tile, int stage, uint32_t rank,
+__device__ void boxes_of_stage(const Maps& maps, const Shape& shape, Tile tile, int stage, uint32_t rank,
                                const Policies& policies, Move move) {
   if (stage < 2 * shape.steps) {
     constexpr int kShare = kHalfKeys / kCluster;
@@ -271,7 +271,7 @@ __device__ __forceinline__ void boxes_of_stage(const Maps& maps, const Shape& sh
   }
 }
 
-__device__ __forceinline__ void produce(const Maps& maps, const Shape& shape, Shared& shared, uint32_t rank) {
+__device__ void produce(const Maps& maps, const Shape& shape, Shared& shared, uint32_t rank) {
   const Policies policies = make_policies();
   const int stages = 2 * shape.steps + kParts * shape.chunks, clusters = gridDim.x / kCluster;
   uint32_t count = 0;
@@ -289,9 +289,9 @@ __device__ __forceinline__ void produce(const Maps& maps, const Shape& shape, Sh
                      });
       if constexpr (kAhead > 0) {
         const bool wraps = stage + kAhead >= stages;
-        const int later = wraps ? tile + clusters : tile;
+        const int later = wraps ? tile + clusters : tile, later_stage = stage + kAhead - (wraps ? stages : 0);
         if (later < shape.tiles)
-          boxes_of_stage(maps, shape, tile_of(shape, later, rank), stage + kAhead - (wraps ? stages : 0), rank, policies,
+          boxes_of_stage(maps, shape, tile_of(shape, later, rank), later_stage, rank, policies,
                          [](const Box& box, int, bool, uint64_t) { fetch_to_l2(box); });
       }
     }
@@ -302,17 +302,17 @@ __device__ __forceinline__ void produce(const Maps& maps, const Shape& shape, Sh
 
 class Ring {  // a warpgroup's view of it
  public:
-  __device__ __forceinline__ explicit Ring(Shared& shared) : shared_(shared) {}
+  __device__ explicit Ring(Shared& shared) : shared_(shared) {}
 
   // The next stage, once its bytes are there.
-  __device__ __forceinline__ uint32_t next() {
+  __device__ uint32_t next() {
     wait(shared_address(&shared_.full[count_ % kStages]), count_ / kStages % 2);
     return shared_address(shared_.ring[count_ % kStages]);
   }
 
   // After the products of a stage were issued: gives back the stage before it, whose products are done by then. The
   // tensor cores always have the next products waiting.
-  __device__ __forceinline__ void issued() {
+  __device__ void issued() {
     products_commit();
     products_wait<1>();
     if (held_) release();
@@ -322,7 +322,7 @@ class Ring {  // a warpgroup's view of it
 
   // Waits for all products and gives back the last stage. Returns kLow, read from shared memory after that: work that
   // depends on it cannot be put before the release, as the compiler likes to do.
-  __device__ __forceinline__ float drain() {
+  __device__ float drain() {
     products_wait<0>();
     if (held_) release();
     held_ = false;
@@ -331,7 +331,7 @@ class Ring {  // a warpgroup's view of it
 
  private:
   // Every block of the cluster writes into this slot of all blocks, so all are told.
-  __device__ __forceinline__ void release() {
+  __device__ void release() {
     const uint32_t block = threadIdx.x % kWarpgroup;
     if (block < kCluster) arrive_at(shared_address(&shared_.empty[(count_ - 1) % kStages]), block);
   }
@@ -341,14 +341,15 @@ class Ring {  // a warpgroup's view of it
   bool held_ = false;
 };
 
-// A thread's 128 scores are of two rows, eight apart: scores[i] is of row i / 2 % 2 and key i / 4 * 8 + lane % 4 * 2 + i % 2.
-// The probabilities that a product takes, 16 keys at a time, are wanted in the same places, two in a register.
+// A thread's 128 scores are of two rows, eight apart: scores[i] is of row i / 2 % 2 and of key
+// i / 4 * 8 + lane % 4 * 2 + i % 2. The probabilities that a product takes, 16 keys at a time, are wanted in the same
+// places, two in a register.
 
 // Scores of 64 queries and half of the keys. Keys that do not exist start out low, and their products are zero. Returns
 // kLow, as Ring::drain.
-__device__ __forceinline__ float make_scores(float (&scores)[128], Ring& ring, const Shape& shape, int half, int warpgroup) {
-  // Starting from zeros costs less than it seems: without, the compiler keeps the registers of all scores until the last
-  // of them has become a probability, and spills.
+__device__ float make_scores(float (&scores)[128], Ring& ring, const Shape& shape, int half, int warpgroup) {
+  // Starting from zeros costs less than it seems: without, the compiler keeps the registers of all scores until the
+  // last of them has become a probability, and spills.
   const int keys = shape.keys - half * kHalfKeys;
   if (keys >= kHalfKeys) {
 #pragma unroll
@@ -357,9 +358,10 @@ __device__ __forceinline__ float make_scores(float (&scores)[128], Ring& ring, c
 #pragma unroll
     for (int i = 0; i < 128; ++i) scores[i] = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2 < keys ? 0 : kLow;
   }
-  const int turn = kTakeTurns && warpgroup == 1 ? max(shape.steps - 2, 0) : -1;
+  // Not with so few steps that one warpgroup could come by twice before the other.
+  const bool turns = kTakeTurns && shape.steps > kStages;
   for (int step = 0; step < shape.steps; ++step) {
-    if (step == turn) {
+    if (turns && warpgroup == 1 && step == shape.steps - 2) {
       ring.drain();
       named_sync(kTurn, kConsumers * kWarpgroup);
     }
@@ -371,11 +373,11 @@ __device__ __forceinline__ float make_scores(float (&scores)[128], Ring& ring, c
       multiply_scores(scores, q + i * 32 / 16, k + i * 32 / 16);
     ring.issued();
   }
-  if (kTakeTurns && warpgroup == 0) named_arrive(kTurn, kConsumers * kWarpgroup);
+  if (turns && warpgroup == 0) named_arrive(kTurn, kConsumers * kWarpgroup);
   return ring.drain();
 }
 
-__device__ __forceinline__ float exp2_fast(float x) {
+__device__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
@@ -384,10 +386,11 @@ __device__ __forceinline__ float exp2_fast(float x) {
 // Probabilities are 2^14 times too large, out of the way of fp16's subnormal numbers; the total divides that out again.
 constexpr float kHeadroom = 14;
 
-// Turns the scores of a half into probabilities relative to 2^top, the largest so far. It is rounded up to a power of two,
-// so that correcting the first half for a larger one later rounds nothing. `total` becomes this thread's share of the sum.
-__device__ __forceinline__ void make_probabilities(const float (&scores)[128], uint32_t* probabilities, float low, float (&top)[2],
-                                                   float (&total)[2], float scale) {
+// Turns the scores of a half into probabilities relative to 2^top, the largest so far. It is rounded up to a power of
+// two, so that correcting the first half for a larger one later rounds nothing. `total` becomes this thread's share of
+// the sum.
+__device__ void make_probabilities(const float (&scores)[128], uint32_t* probabilities, float low, float (&top)[2],
+                                   float (&total)[2], float scale) {
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
     float largest = low;
@@ -411,7 +414,7 @@ __device__ __forceinline__ void make_probabilities(const float (&scores)[128], u
 }
 
 // Makes the first half's probabilities and totals relative to the maximum of both.
-__device__ __forceinline__ void correct(uint32_t* probabilities, float (&total)[2], const float (&old_top)[2], const float (&top)[2]) {
+__device__ void correct(uint32_t* probabilities, float (&total)[2], const float (&old_top)[2], const float (&top)[2]) {
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
     const __half factor = __float2half(exp2_fast(old_top[row] - top[row]));
@@ -425,7 +428,7 @@ __device__ __forceinline__ void correct(uint32_t* probabilities, float (&total)[
 }
 
 // The copy engine has read the last chunk out of a warpgroup's staging buffer; for all threads of the warpgroup.
-__device__ __forceinline__ void await_staging(int warpgroup) {
+__device__ void await_staging(int warpgroup) {
   if (threadIdx.x % kWarpgroup == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
   named_sync(kStaging + warpgroup, kWarpgroup);
 }
@@ -434,9 +437,8 @@ constexpr int kParked = 8;  // vectors of four registers: half of the first half
 static_assert(kParked * kWarpgroup * sizeof(uint4) <= kStagingBytes);
 
 // Divides 64 rows and 128 columns by the rows' totals and sends them out.
-__device__ __forceinline__ void store_chunk(const float (&sums)[64], const float (&inverse)[2], Shared& shared,
-                                            const Maps& maps, const Shape& shape, int tile, uint32_t rank, int chunk,
-                                            int warpgroup) {
+__device__ void store_chunk(const float (&sums)[64], const float (&inverse)[2], Shared& shared, const Maps& maps,
+                            const Shape& shape, int tile, uint32_t rank, int chunk, int warpgroup) {
   const int thread = threadIdx.x % kWarpgroup, lane = thread % 32;
   const uint32_t staging = shared_address(shared.staging[warpgroup]);
   await_staging(warpgroup);
@@ -469,7 +471,7 @@ __device__ __forceinline__ void store_chunk(const float (&sums)[64], const float
   }
 }
 
-__device__ __forceinline__ void consume(const Maps& maps, const Shape& shape, Shared& shared, uint32_t rank, int warpgroup) {
+__device__ void consume(const Maps& maps, const Shape& shape, Shared& shared, uint32_t rank, int warpgroup) {
   Ring ring(shared);
   for (int tile = blockIdx.x / kCluster; tile < shape.tiles; tile += gridDim.x / kCluster) {
     uint32_t probabilities[128];
@@ -478,8 +480,8 @@ __device__ __forceinline__ void consume(const Maps& maps, const Shape& shape, Sh
       float scores[128];
       float low = make_scores(scores, ring, shape, 0, warpgroup);
       make_probabilities(scores, probabilities, low, top, total, shape.scale);
-      // Scores and the probabilities that they turn into take 192 registers. Some of the first half's wait in the staging
-      // buffer, each thread's for itself, or there would be none left to work with.
+      // Scores and the first half's probabilities take 192 registers. Some of the latter wait in the staging buffer,
+      // each thread's for itself, or there would be too few left to turn scores into probabilities.
       uint4* parked = reinterpret_cast<uint4*>(shared.staging[warpgroup]) + threadIdx.x % kWarpgroup;
       await_staging(warpgroup);
 #pragma unroll
@@ -565,8 +567,8 @@ inline decltype(&cuTensorMapEncodeTiled) tensor_map_encoder() {
   return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
 }
 
-// A contiguous (heads, rows, columns) tensor of halves, moved in boxes of `box_rows` x 64; what lies outside reads as zero
-// and is not written.
+// A contiguous (heads, rows, columns) tensor of halves, moved in boxes of `box_rows` x 64; what lies outside reads as
+// zero and is not written.
 inline bool make_map(CUtensorMap* map, const void* data, int64_t heads, int64_t rows, int64_t columns, int box_rows) {
   static const auto encode = tensor_map_encoder();
   const cuuint64_t sizes[3] = {cuuint64_t(columns), cuuint64_t(rows), cuuint64_t(heads)};
@@ -611,7 +613,8 @@ inline cudaError_t launch(const void* q, const void* k, const void* v, void* out
   if (error != cudaSuccess) return error;
   // As many clusters as run at a time: each goes through its tiles without new launches in between.
   static int resident = 0;
-  if (resident == 0 && (error = cudaOccupancyMaxActiveClusters(&resident, attend, &config)) != cudaSuccess) return error;
+  if (resident == 0) error = cudaOccupancyMaxActiveClusters(&resident, attend, &config);
+  if (error != cudaSuccess) return error;
   config.gridDim = kCluster * (shape.tiles < resident ? shape.tiles : resident);
   return cudaLaunchKernelEx(&config, attend, maps, shape);
 }
