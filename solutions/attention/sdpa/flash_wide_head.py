@@ -28,8 +28,6 @@ KERNEL_SOURCE = r"""
 // Blocks of a cluster work on neighbouring queries of one head; each loads its share of a tile of K or V for all.
 constexpr int kCluster = 2;
 constexpr bool kTakeTurns = true;  // the second warpgroup lets the first finish its scores before its own last steps
-constexpr bool kHints = false;     // tell L2 which tiles are read again
-constexpr int kAhead = 0;          // stages by which tiles are fetched to L2 ahead of the ring; 0: not
 
 constexpr int kWarpgroup = 128, kConsumers = 2, kThreads = (1 + kConsumers) * kWarpgroup;
 constexpr int kRows = 64;                        // queries of a warpgroup: the m of its products
@@ -129,18 +127,8 @@ __device__ void named_arrive(int barrier, int threads) {
 
 // ---- the copy engine ----------------------------------------------------------------------------------------------
 
-struct Policies {
-  uint64_t normal, keep, stream;
-};
-
-__device__ Policies make_policies() {
-  Policies made;
-  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(made.normal));
-  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(made.keep));
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(made.stream));
-  if (!kHints) made.keep = made.stream = made.normal;
-  return made;
-}
+// What L2 should do with a tile; as createpolicy.fractional.L2::evict_*.b64 makes them for all of an access.
+constexpr uint64_t kNormal = 0x1000000000000000, kStream = 0x12f0000000000000, kKeep = 0x14f0000000000000;
 
 struct Box {  // its first column, row and head
   const CUtensorMap* map;
@@ -167,12 +155,6 @@ __device__ void copy_to_all(uint32_t target, const Box& box, uint32_t barrier, u
         "h"(static_cast<uint16_t>((1 << kCluster) - 1)), "l"(policy)
         : "memory");
   }
-}
-
-__device__ void fetch_to_l2(const Box& box) {
-  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(box.map), "r"(box.column),
-               "r"(box.row), "r"(box.head)
-               : "memory");
 }
 
 __device__ void store(const Box& box, uint32_t source, uint64_t policy) {
@@ -250,50 +232,38 @@ __device__ Tile tile_of(const Shape& shape, int tile, uint32_t rank) {
   return {tile / shape.tiles_per_head, (tile % shape.tiles_per_head * kCluster + static_cast<int>(rank)) * kBlockRows};
 }
 
-// Calls move(box, offset in the stage, shared by the cluster?, policy) for what this block loads in one stage of a
-// tile: first Q and K step by step, for each half of the keys, then V part by part, for each chunk of columns.
-template <typename Move>
-__device__ void boxes_of_stage(const Maps& maps, const Shape& shape, Tile tile, int stage, uint32_t rank,
-                               const Policies& policies, Move move) {
+// What this block loads in one stage of a tile: first Q and K step by step, for each half of the keys, then V part by
+// part, for each chunk of columns.
+__device__ void load_stage(const Maps& maps, const Shape& shape, Tile tile, int stage, uint32_t rank, uint32_t target,
+                           uint32_t full) {
   if (stage < 2 * shape.steps) {
     constexpr int kShare = kHalfKeys / kCluster;
     const int half = stage / shape.steps, column = stage % shape.steps * kStep, share = rank * kShare;
-    move(Box{&maps.q, column, tile.row, tile.head}, 0, false, half == 0 ? policies.keep : policies.stream);
-    move(Box{&maps.k, column, half * kHalfKeys + share, tile.head}, kQueryBytes + share * kRowBytes, true,
-         policies.normal);
+    copy(target, Box{&maps.q, column, tile.row, tile.head}, full, half == 0 ? kKeep : kStream);
+    copy_to_all(target + kQueryBytes + share * kRowBytes, Box{&maps.k, column, half * kHalfKeys + share, tile.head},
+                full, kNormal);
   } else {
     const int chunk = (stage - 2 * shape.steps) / kParts, part = (stage - 2 * shape.steps) % kParts;
     const bool last = part == kParts - 1;
     const int share = rank * ((last ? kLastKeys : kPartKeys) / kCluster);
+    const CUtensorMap* map = last ? &maps.v_last : &maps.v;
     for (int block = 0; block < kChunk / kStep; ++block)
-      move(Box{last ? &maps.v_last : &maps.v, chunk * kChunk + block * kStep, part * kPartKeys + share, tile.head},
-           block * kColumnBytes + share * kRowBytes, true, policies.normal);
+      copy_to_all(target + block * kColumnBytes + share * kRowBytes,
+                  Box{map, chunk * kChunk + block * kStep, part * kPartKeys + share, tile.head}, full, kNormal);
   }
 }
 
 __device__ void produce(const Maps& maps, const Shape& shape, Shared& shared, uint32_t rank) {
-  const Policies policies = make_policies();
   const int stages = 2 * shape.steps + kParts * shape.chunks, clusters = gridDim.x / kCluster;
   uint32_t count = 0;
   for (int tile = blockIdx.x / kCluster; tile < shape.tiles; tile += clusters) {
     for (int stage = 0; stage < stages; ++stage, ++count) {
-      const uint32_t slot = count % kStages, ring = shared_address(shared.ring[slot]);
-      const uint32_t full = shared_address(&shared.full[slot]);
+      const uint32_t slot = count % kStages, full = shared_address(&shared.full[slot]);
       // A new barrier counts as having completed the phase before its first: the first round does not wait.
       wait(shared_address(&shared.empty[slot]), count / kStages % 2 ^ 1);
       const bool last = stage >= 2 * shape.steps && (stage - 2 * shape.steps) % kParts == kParts - 1;
       arrive_expecting(full, last ? kLastKeys * kChunk * 2 : kStageBytes);
-      boxes_of_stage(maps, shape, tile_of(shape, tile, rank), stage, rank, policies,
-                     [=](const Box& box, int offset, bool all, uint64_t policy) {
-                       all ? copy_to_all(ring + offset, box, full, policy) : copy(ring + offset, box, full, policy);
-                     });
-      if constexpr (kAhead > 0) {
-        const bool wraps = stage + kAhead >= stages;
-        const int later = wraps ? tile + clusters : tile, later_stage = stage + kAhead - (wraps ? stages : 0);
-        if (later < shape.tiles)
-          boxes_of_stage(maps, shape, tile_of(shape, later, rank), later_stage, rank, policies,
-                         [](const Box& box, int, bool, uint64_t) { fetch_to_l2(box); });
-      }
+      load_stage(maps, shape, tile_of(shape, tile, rank), stage, rank, shared_address(shared.ring[slot]), full);
     }
   }
 }
@@ -350,13 +320,13 @@ class Ring {  // a warpgroup's view of it
 __device__ float make_scores(float (&scores)[128], Ring& ring, const Shape& shape, int half, int warpgroup) {
   // Starting from zeros costs less than it seems: without, the compiler keeps the registers of all scores until the
   // last of them has become a probability, and spills.
-  const int keys = shape.keys - half * kHalfKeys;
+  const int keys = shape.keys - half * kHalfKeys, lane = threadIdx.x % 4;  // `keys` may be negative
   if (keys >= kHalfKeys) {
 #pragma unroll
     for (int i = 0; i < 128; ++i) scores[i] = 0;
   } else {
 #pragma unroll
-    for (int i = 0; i < 128; ++i) scores[i] = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2 < keys ? 0 : kLow;
+    for (int i = 0; i < 128; ++i) scores[i] = i / 4 * 8 + lane * 2 + i % 2 < keys ? 0 : kLow;
   }
   // Not with so few steps that one warpgroup could come by twice before the other.
   const bool turns = kTakeTurns && shape.steps > kStages;
@@ -466,7 +436,7 @@ __device__ void store_chunk(const float (&sums)[64], const float (&inverse)[2], 
     const Tile place = tile_of(shape, tile, rank);
     for (int block = 0; block < kChunk / kStep; ++block)
       store(Box{&maps.out, chunk * kChunk + block * kStep, place.row + warpgroup * kRows, place.head},
-            staging + block * kRows * kRowBytes, make_policies().stream);
+            staging + block * kRows * kRowBytes, kStream);
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
   }
 }
