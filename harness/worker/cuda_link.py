@@ -41,6 +41,8 @@ class CudaLink(Link):
 
     # How long a runner may take to enqueue a burst behind the closed gate. One that synchronises never does.
     ENQUEUE_S = 2.0
+    # The same, with a profiler to load before it.
+    PROFILER_S = 15.0
 
     def __init__(self, channel: Channel, device: torch.device, limits: Limits, *, warm: bool) -> None:
         super().__init__(channel, device, limits)
@@ -59,26 +61,30 @@ class CudaLink(Link):
         self._add_block(GATE_BLOCK, Gate.BYTES)
         self._gate = Gate(self._blocks[GATE_BLOCK])
 
-    def burst(self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None) -> Reading:
-        reading, repeat = self._burst(draws, gated, deadline_s or self.limits.call_s)
+    def burst(
+        self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
+    ) -> Reading:
+        deadline_s = deadline_s or self.limits.call_s
+        reading, repeat = self._burst(draws, gated, deadline_s, profiled)
         if repeat:
-            reading, repeat = self._burst(draws, gated, deadline_s or self.limits.call_s)
+            reading, repeat = self._burst(draws, gated, deadline_s, profiled)
         if repeat:
             raise ProtocolError("the runner will not keep the outputs of a burst apart")
         return reading
 
-    def _burst(self, draws: list[Draw], gated: bool, deadline_s: float) -> tuple[Reading, bool]:
+    def _burst(self, draws: list[Draw], gated: bool, deadline_s: float, profiled: bool) -> tuple[Reading, bool]:
         self._number += 1
         deadline = time.monotonic() + deadline_s
         self._poison()
-        request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent, gated=gated)
+        calls = self._calls(draws)
+        request = Burst(number=self._number, calls=calls, blocks=self._unsent, gated=gated, profiled=profiled)
         self._settle()
         snapshot = Snapshot([])
         with self._released_on_failure():
             enqueued = None
             if gated:
                 self._send(request)
-                enqueued = self._enqueued_in_time(deadline)
+                enqueued = self._enqueued_in_time(deadline, self.PROFILER_S if profiled else self.ENQUEUE_S)
                 if enqueued is not None:
                     # Before the gate opens, so that the outputs can be looked at the moment it is over.
                     outputs = self._outputs(enqueued, len(draws))
@@ -100,6 +106,7 @@ class CudaLink(Link):
             gated=was_gated,
             late_share=snapshot.changed_share(self._stream),
             aliased=tuple(enqueued.aliased),
+            profile=finished.profile,
         )
         return reading, enqueued.repeat
 
@@ -128,10 +135,10 @@ class CudaLink(Link):
         for block in self._owned.values():
             block.close()
 
-    def _enqueued_in_time(self, deadline: float) -> Enqueued | None:
+    def _enqueued_in_time(self, deadline: float, patience_s: float) -> Enqueued | None:
         """The runner's answer, or None where it did not come: the candidate waits for the device itself."""
         try:
-            answer: Enqueued = self._receive_burst(Enqueued, min(deadline, time.monotonic() + self.ENQUEUE_S))
+            answer: Enqueued = self._receive_burst(Enqueued, min(deadline, time.monotonic() + patience_s))
         except DeadlineExceeded:
             return None
         return answer

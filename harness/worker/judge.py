@@ -128,7 +128,7 @@ class Judge:
         try:
             if verdict is None:
                 begun = time.monotonic()
-                verdict = self._guarded(request.candidate, "call", lambda: self._measure(candidate, request.candidate))
+                verdict = self._guarded(request.candidate, "call", lambda: self._measure(candidate, request))
                 phases["evaluate"] = time.monotonic() - begun
         finally:
             candidate.close()
@@ -195,9 +195,9 @@ class Judge:
 
         return CudaLink(channel, self._device, self._limits, warm=self._timing.cache == "warm")
 
-    def _measure(self, candidate: Link, source: CandidateSource) -> Verdict:
-        """The verdict on a candidate whose first call was right: hard inputs, then time."""
-        first = self._first
+    def _measure(self, candidate: Link, request: Evaluate) -> Verdict:
+        """The verdict on a candidate whose first call was right: hard inputs, then time, then a profile if wanted."""
+        first, source = self._first, request.candidate
         self._phase("stress")
         examiners: dict[Side, Examiner] = {
             "candidate": self._examiner(source),
@@ -217,6 +217,7 @@ class Judge:
             self._timing,
             self._limits,
             self._alone_us,
+            profiled=request.profiled,
         )
         weakness = examiners["candidate"].weakness()
         if weakness:

@@ -10,6 +10,7 @@ import msgspec
 import torch
 
 from harness.config import Limits
+from harness.integrity.provenance import Profile
 from harness.worker import values
 from harness.worker.layout import BadReference, contiguous, place, view
 from harness.worker.messages import (
@@ -54,7 +55,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     An output leaf is a tensor in shared memory, a scalar, or what is known of a thing that could not be handed over
     (`TensorRef`, `Opaque`). `gated` tells whether the device waited for the judge with everything already enqueued.
     `late_share` is the share of a random sample of output elements that changed after the clock had stopped; `aliased`
-    the positions of inputs that the runner says the output of its first call shares memory with.
+    the positions of inputs that the runner says the output of its first call shares memory with; `profile` what it says
+    that it ran, where it was asked to be profiled.
     """
 
     judge_us: float
@@ -63,6 +65,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     gated: bool
     late_share: float = 0.0
     aliased: tuple[int, ...] = ()
+    profile: Profile | None = None
 
 
 class Link:
@@ -118,7 +121,9 @@ class Link:
         self._reserve_outputs(start)
         self.calls_reserved = calls
 
-    def burst(self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None) -> Reading:
+    def burst(
+        self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
+    ) -> Reading:
         """Time one burst on these inputs, which the runner sees only when the clock starts."""
         raise NotImplementedError
 
