@@ -37,7 +37,10 @@ CUBLAS_NAMES = re.compile(
 )
 # torch.compile's names for what it generates: pointwise, reduction, template, ...
 COMPILED_NAMES = re.compile(r"^triton_(?:poi|per|red|tem|for|spl|mm|bmm|unk)_")
-COMPILED_REGIONS = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFxGraph")
+# What torch.compile calls its own parts on the host.
+COMPILED_REGIONS = (
+    *("Torch-Compiled Region", "## Call CompiledFxGraph", "TorchDynamo", "AOTDispatcher", "Pregraph bytecode"),
+)
 OPERATORS = ("aten", "prims", "prim", "mkldnn", "mkl", "onednn", "quantized", "inductor", "c10d", "torch")
 # Operators that allocate, view, move, fill or convert, and compute nothing.
 PLUMBING_TEXT = """

@@ -29,6 +29,10 @@ SLACK_US, SLACK_PER_KERNEL_US = 50.0, 5.0
 FORBIDDEN = {"torch_fallback": ("torch", "triton"), "cublas": ("cublas",), "third_party": ("third_party", "cudnn")}
 
 
+# Up to eleven days: sums of them stay finite.
+Microseconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+
 class Launched(msgspec.Struct, frozen=True, kw_only=True):
     """What a profiler saw: a kernel or transfer, or an operator on the CPU, where `name` is empty.
 
@@ -37,8 +41,8 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Annotated[str, msgspec.Meta(max_length=LONGEST_TOLD)]
     op: Annotated[str, msgspec.Meta(max_length=LONGEST_TOLD)]
-    calls: Annotated[int, msgspec.Meta(ge=1)]
-    device_us: Annotated[float, msgspec.Meta(ge=0)]
+    calls: Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+    device_us: Microseconds
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +52,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     launched: Annotated[list[Launched], msgspec.Meta(max_length=MOST_LAUNCHED)] = []
-    wall_us: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    wall_us: Microseconds = 0.0
     fault: Annotated[str, msgspec.Meta(max_length=LONGEST_TOLD)] = ""
 
 

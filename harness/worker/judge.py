@@ -133,6 +133,7 @@ class Judge:
         finally:
             candidate.close()
         phases["judge"] = time.monotonic() - started
+        phases = verdict.phases_s | phases
         return msgspec.structs.replace(verdict, phases_s={name: round(value, 4) for name, value in phases.items()})
 
     def _admit(self, source: CandidateSource, fd: int) -> tuple[Link, float, Verdict | None]:

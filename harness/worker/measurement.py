@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,11 +162,13 @@ def measure(
     verdict = bench.verdict(samples, [finding for finding in (batched, slowed) if finding])
     if not profiled or verdict.outcome.status is not Status.PASSED:
         return verdict
+    begun = time.monotonic()
     try:
         profile, doubts = bench.profile(statistics.median(samples.candidate_us), limits.first_call_s)
     except WrongAnswer as error:
         return Verdict(outcome=error.outcome)
-    return msgspec.structs.replace(verdict, profile=profile, warnings=[*verdict.warnings, *doubts])
+    phases = {"profile": time.monotonic() - begun}
+    return msgspec.structs.replace(verdict, profile=profile, phases_s=phases, warnings=[*verdict.warnings, *doubts])
 
 
 class Bench:
