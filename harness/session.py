@@ -98,7 +98,7 @@ def _manifest(config: Config, devices: list[Device], command: list[str], found: 
 
 def _portable(record: Record) -> Record:
     """The record as it may be published: no path says where this checkout or its user's home is."""
-    clean = {name: _without_places(getattr(record, name)) for name in ("message", "evidence", "warnings")}
+    clean = {name: _without_places(getattr(record, name)) for name in ("message", "evidence", "warnings", "notes")}
     return msgspec.structs.replace(record, **clean)
 
 
