@@ -10,8 +10,9 @@ import torch
 
 from harness.oracle.formats import format_of, smallest
 
-# Elements looked at together: temporaries are three times this, and launches stay few enough.
-SLICE = 1 << 22
+# Elements looked at together: temporaries are three times this, and launches stay few enough. A card takes more, since
+# it is done with a small slice before the host has launched the next operation.
+SLICE = {"cpu": 1 << 22, "cuda": 1 << 26}
 # A row must be this long, and rows this many, for their mean to say how large an element is there.
 SHORTEST_ROW = 64
 # Size of the part of an output from which typical errors are estimated.
@@ -102,11 +103,12 @@ def matrix(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1, max(1, columns))
 
 
-def tiles(shape: torch.Size) -> Iterator[tuple[slice, slice]]:
-    """Blocks of at most `SLICE` elements that cover a matrix, row-major."""
-    rows, columns = shape
-    width = max(1, min(columns, SLICE))
-    height = max(1, SLICE // width)
+def tiles(of: torch.Tensor) -> Iterator[tuple[slice, slice]]:
+    """Blocks of at most `SLICE` elements, of that device, that cover a matrix, row-major."""
+    rows, columns = of.shape
+    most = SLICE[of.device.type]
+    width = max(1, min(columns, most))
+    height = max(1, most // width)
     for top in range(0, rows, height):
         for left in range(0, columns, width):
             yield slice(top, top + height), slice(left, left + width)
@@ -167,7 +169,7 @@ def _sums(y: torch.Tensor, center: float, factor: float, masked: bool) -> _Sums:
     row = torch.zeros(y.shape[0], dtype=torch.float64, device=y.device)
     col = torch.zeros(y.shape[1], dtype=torch.float64, device=y.device)
     both = torch.zeros(2, dtype=torch.float64, device=y.device)
-    for rows, columns in tiles(y.shape):
+    for rows, columns in tiles(y):
         away = y[rows, columns] - center
         if masked:
             away = torch.nan_to_num(away, nan=0.0, posinf=0.0, neginf=0.0)
@@ -245,7 +247,7 @@ def _measure(
     norm, worst = torch.zeros(2, dtype=torch.float64, device=device)
     factor = _factor(scale.spread * max(expected.relative, expected.own), exact.dtype)
     broken = torch.zeros((), dtype=torch.int64, device=device)
-    for rows, columns in tiles(got.shape):
+    for rows, columns in tiles(got):
         g, y = got[rows, columns], exact[rows, columns].to(device, non_blocking=True)
         difference = g - y
         if masked:
@@ -269,7 +271,7 @@ def wrong(
     given, true = matrix(got), matrix(exact)
     mask = torch.empty(given.shape, dtype=torch.bool, device=got.device)
     most, position = -1.0, 0
-    for rows, columns in tiles(given.shape):
+    for rows, columns in tiles(given):
         g, y = given[rows, columns], true[rows, columns].to(got.device)
         times = (g - y).abs_().div_(_allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
         times.masked_fill_(_same_kind(g, y.to(g.dtype), None) & ~torch.isfinite(g), 0.0)
