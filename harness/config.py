@@ -78,8 +78,8 @@ class Check(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ProvenanceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whose kernels may do the work, as one profiled call after timing shows it."""
 
-    # auto: on the CPU, where it costs milliseconds, and on a card where a rule asks for it; always; never.
-    profile: Literal["auto", "always", "never"] = "auto"
+    # One more call of each candidate, which costs some hundredths of a second. The rules below need it.
+    profile: bool = True
     # Least share of the device's time in the candidate's own kernels; 0 asks for none.
     min_own_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     # Whose kernels are refused: torch_fallback, cublas, third_party.
@@ -88,10 +88,6 @@ class ProvenanceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def has_rules(self) -> bool:
         return bool(self.min_own_share or self.forbid)
-
-    def wanted(self, device_kind: str) -> bool:
-        """Whether candidates are profiled on a `cpu` or `cuda` device."""
-        return self.profile == "always" or (self.profile == "auto" and (device_kind == "cpu" or self.has_rules))
 
 
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,8 +174,8 @@ def _consistent(config: Config, path: Path) -> Config:
             raise UsageError(f"{path}: allow: '{name}' is no precision to allow; {nearest(name, ALLOWABLE)}")
     if config.compile.arch and not re.fullmatch(r"\d{1,2}\.\d[af]?", config.compile.arch):
         raise UsageError(f"{path}: compile.arch: '{config.compile.arch}' is no architecture; write it like 9.0a or 8.6")
-    if config.provenance.profile == "never" and config.provenance.has_rules:
-        raise UsageError(f"{path}: provenance.profile: its rules need a profile, and 'never' takes none")
+    if config.provenance.has_rules and not config.provenance.profile:
+        raise UsageError(f"{path}: provenance.profile: its rules need a profile, and 'false' takes none")
     if config.timing.max_pairs < config.timing.min_pairs:
         bounds = f"timing.max_pairs ({config.timing.max_pairs}) is below timing.min_pairs ({config.timing.min_pairs})"
         raise UsageError(f"{path}: {bounds}")

@@ -146,7 +146,8 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     if downgraded is not None and _is_coarse(own, floor, downgraded, lambda: distance(runs.strict())):
         level, lower, tight = next_lower(format) or format, next_lower(level), True
         downgraded = None if lower is None else distance(runs.lowered(lower))
-    nudged = runs.lowered(nudge(runs.native.dtype))
+    # What one rounding does to attention is known from the run that rounds its scores and weights.
+    nudged = None if runs.composed is not None else runs.lowered(nudge(runs.native.dtype))
     condition = (distance(nudged) or 0.0) / NUDGE
     base = max(own, floor, condition, *(_distance(part.of(output), exact) for output in runs.jittered))
 

@@ -122,7 +122,7 @@ class Supervisor:
 
     def _profiled(self, job: Job) -> bool:
         """Whose kernels a baseline runs needs no telling."""
-        return not job.candidate.baseline and self._config.provenance.wanted(self._device.kind)
+        return not job.candidate.baseline and self._config.provenance.profile
 
     def unserved(self, job: Job, why: str) -> Record:
         """The record of a job that no device is left for; the next run tries again."""

@@ -162,14 +162,14 @@ def test_the_profiled_call_is_checked_too(run):
 
 
 def test_nothing_is_profiled_where_nobody_wants_it(run):
-    record = run({"by_torch": BY_TORCH}, profile="never")["by_torch"]
+    record = run({"by_torch": BY_TORCH}, profile=False)["by_torch"]
     assert (record.status, record.provenance) == (Status.PASSED, None)
     assert warned(record, "not_profiled") == ""
 
 
 def test_findings_of_the_source_screen_are_on_the_record(run):
     source = BY_TORCH.replace("import torch\n", "import ctypes\nimport torch\n", 1)
-    record = run({"reaches": source}, profile="never")["reaches"]
+    record = run({"reaches": source}, profile=False)["reaches"]
     assert record.status is Status.PASSED
     assert warned(record, "screen") == "screen: line 3: imports ctypes: reads and writes any memory of its process"
     assert "line 9: forward calls torch.mm" in record.notes
@@ -179,20 +179,12 @@ def test_rules_without_a_profile_are_a_wrong_config(tmp_path):
     from harness.config import load
 
     path = tmp_path / "config.yaml"
-    path.write_text("provenance: {profile: never, forbid: [cublas]}")
+    path.write_text("provenance: {profile: false, forbid: [cublas]}")
     with pytest.raises(UsageError, match="its rules need a profile"):
         load(path)
     path.write_text("provenance: {forbid: [cudnn]}")
     with pytest.raises(UsageError, match=r"provenance\.forbid"):
         load(path)
-
-
-def test_on_a_card_a_rule_or_a_word_turns_it_on():
-    assert not ProvenanceConfig().wanted("cuda")
-    assert ProvenanceConfig().wanted("cpu")
-    assert ProvenanceConfig(profile="always").wanted("cuda")
-    assert ProvenanceConfig(min_own_share=0.5).wanted("cuda")
-    assert ProvenanceConfig(forbid=["cublas"]).wanted("cuda")
 
 
 def test_operators_around_the_call_are_not_the_candidates():
@@ -263,7 +255,7 @@ class ModelNew(torch.nn.Module):
 
 @pytest.mark.gpu
 def test_kernels_in_a_sandboxed_runner(run):
-    records = run({"by_torch": BY_TORCH, "by_triton": TRITON}, "cuda:0", GPU_PROBLEM, profile="always")
+    records = run({"by_torch": BY_TORCH, "by_triton": TRITON}, "cuda:0", GPU_PROBLEM)
     for record in records.values():
         print(record.candidate, record.status, record.message, record.own_share, record.phases_s, record.warnings)
         print(*(record.provenance.kernels if record.provenance else ["no profile"]), sep="\n")
@@ -271,7 +263,7 @@ def test_kernels_in_a_sandboxed_runner(run):
     assert by_torch.status is Status.PASSED
     assert (by_torch.own_share, warned(by_torch, "doubtful_profile")) == (0.0, "")
     kinds = {use.op: use.kind for use in by_torch.provenance.kernels}
-    assert kinds == {"aten::mm": "cublas", "aten::relu_": "torch"} | kinds
+    assert kinds == {"aten::mm": "cublas", "aten::clamp_min_": "torch"}
     by_triton = records["by_triton"]
     if by_triton.reason == "missing_module:triton":
         pytest.skip("no Triton here")
