@@ -60,6 +60,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     baseline_us: list[float]
     candidate_claimed_us: list[float]
     baseline_claimed_us: list[float]
+    # Bursts of one call each, taken in between where the others hold several: what company saves.
+    candidate_single_us: list[float] = []
+    baseline_single_us: list[float] = []
     # Which side of each pair ran first; the interval takes an order effect out.
     baseline_first: list[bool] = []
     # The clock's own relative error, which the interval includes.

@@ -16,9 +16,14 @@ SHORTEST_SHARE = 0.75
 # What a first call may cost an honest kernel beyond the later ones, caches apart: launch latency that a burst hides
 # (1.4 us a launch in isolation.md), instruction fetch, and a fixed cost known to 3 us.
 FIRST_CALL_US = 7.0
-# Time saved by company, relative to the burst's own time a call, that needs no explanation.
+# Time saved by company, relative to the burst's own time a call, that is no reason for suspicion.
 UNREMARKABLE_GAIN = 1.25
-FEWEST_SINGLES = 5
+# The same two where the baseline's own singles, read through the same clock, say what a first call costs here: beyond
+# them a burst is not evidence of suspicious calls, but not to be relied on either.
+FIRST_CALL_BEYOND_BASELINE_US = 2.0
+RELIABLE_GAIN = 1.05
+FEWEST_SINGLES = 10
+FEWEST_BURSTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +58,46 @@ def batching(
     single_us: Sequence[float],
     burst_us: Sequence[float],
     *,
-    baseline_single_us: Sequence[float] = (),
-    baseline_burst_us: Sequence[float] = (),
+    baseline_single_us: Sequence[float],
+    baseline_burst_us: Sequence[float],
     cache_us: float = 0.0,
 ) -> Suspicion | None:
-    """Evidence that calls of a burst were computed together: a call alone takes far longer than a call in company.
+    """Evidence that a call gains by company: that calls of a burst may have been computed together.
 
     All times are microseconds a call by the judge's clock, fixed cost removed. `cache_us` is how long the card takes to
-    fill its last-level cache: what a call alone may wait for, because the calls before left weights there. Granted
-    beside it are FIRST_CALL_US, a quarter of the burst's time, the intervals of both medians, and whatever gain the
-    baseline shows on the same protocol. None where fewer than five single calls are known.
+    fill its last-level cache: what a call alone may wait for, because the calls before left weights there. None where
+    fewer than ten single calls or two bursts of a side are known.
 
-    The sound answer is not a rejection but to time both sides by single-call bursts, where batching gains nothing.
+    Two grades, by what a call alone takes beyond a call in company, the intervals of both medians granted:
+    `one_call_bursts`: more than the baseline's calls do, as a ratio or as a difference, and 5 % and 2 us.
+    `batched_calls`: more than that ratio and a quarter, and 7 us: no honest kernel known does.
+
+    The sound answer to both is not a rejection but to time both sides by single-call bursts, where company gains
+    nothing; a false alarm costs precision alone.
     """
-    if len(single_us) < FEWEST_SINGLES or len(burst_us) < FEWEST_SINGLES:
+    if min(len(single_us), len(baseline_single_us)) < FEWEST_SINGLES:
+        return None
+    if min(len(burst_us), len(baseline_burst_us)) < FEWEST_BURSTS:
         return None
     single, burst = statistics.time_us(single_us), statistics.time_us(burst_us)
-    allowance = FIRST_CALL_US + cache_us
-    usual = 1.0
-    if len(baseline_single_us) >= FEWEST_SINGLES and len(baseline_burst_us) >= FEWEST_SINGLES:
-        usual = max(usual, statistics.median(baseline_single_us) / statistics.median(baseline_burst_us))
-    allowed = usual * UNREMARKABLE_GAIN * burst.hi + allowance
-    if single.lo <= allowed:
+    usual_single, usual_burst = statistics.median(baseline_single_us), statistics.median(baseline_burst_us)
+    ratio = max(1.0, usual_single / usual_burst)
+    reliable = max(burst.hi * ratio, burst.hi + usual_single - usual_burst) * RELIABLE_GAIN
+    reliable += FIRST_CALL_BEYOND_BASELINE_US + cache_us
+    if single.lo <= reliable:
         return None
+    honest = max(reliable, burst.hi * ratio * UNREMARKABLE_GAIN + FIRST_CALL_US + cache_us)
     gain = single.value / burst.value
+    seen = f"a call alone takes {single.value:.1f} us, in a burst {burst.value:.1f} us: {gain:.1f} times less"
     return Suspicion(
-        "batched_calls",
-        f"a call alone takes {single.value:.1f} us, in a burst {burst.value:.1f} us: {gain:.1f} times less, "
-        f"where the baseline shows {usual:.2f}",
+        "batched_calls" if single.lo > honest else "one_call_bursts",
+        f"{seen}, where the baseline shows {ratio:.2f}; timed by single calls",
         {
             "single_us": single.value,
             "burst_us": burst.value,
             "gain": gain,
-            "baseline_gain": usual,
-            "allowed_single_us": allowed,
+            "baseline_gain": ratio,
+            "reliable_single_us": reliable,
+            "honest_single_us": honest,
         },
     )

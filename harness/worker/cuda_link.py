@@ -16,7 +16,7 @@ from harness.worker.cuda_gate import Gate
 from harness.worker.cuda_memory import CudaBlock, CudaHandle, ImportRefused, Imports
 from harness.worker.devices import GATE_BLOCK
 from harness.worker.layout import BadReference
-from harness.worker.link import POISON, Draw, Link, Reading
+from harness.worker.link import POISON, Draw, LateOutput, Link, Reading
 from harness.worker.messages import (
     Burst,
     Channel,
@@ -51,11 +51,13 @@ class CudaLink(Link):
         self._imports = Imports(device.index or 0)
         self._foreign: dict[int, SharedBlock] = {}
         self._returned: list[torch.Tensor] = []
+        self._snapshot = Snapshot([])
         self._stream = torch.cuda.Stream(device)
         cache_bytes = torch.cuda.get_device_properties(device).L2_cache_size
         self._flush = torch.empty(FLUSH_FACTOR * cache_bytes, dtype=torch.uint8, device=device)
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
+        self._kernel = torch.zeros(1, device=device)
         self._add_block(GATE_BLOCK, Gate.BYTES)
         self._gate = Gate(self._blocks[GATE_BLOCK])
 
@@ -68,61 +70,61 @@ class CudaLink(Link):
         return reading
 
     def _burst(self, draws: list[Draw], gated: bool, deadline_s: float) -> tuple[Reading, bool]:
-        self._number += 1
-        deadline = time.monotonic() + deadline_s
-        self._poison()
+        self._begin()
         request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent, gated=gated)
-        self._settle()
-        snapshot = Snapshot([])
-        with self._released_on_failure():
-            enqueued = None
-            if gated:
-                self._send(request)
-                enqueued = self._enqueued_in_time(deadline)
-                if enqueued is not None:
-                    # Before the gate opens, so that the outputs can be looked at the moment it is over.
-                    outputs = self._outputs(enqueued, len(draws))
-                    snapshot = Snapshot(outputs)
-                self._open(draws, snapshot)
-            else:
-                self._open(draws, snapshot)
-                self._send(request)
-            was_gated = enqueued is not None
-            enqueued = enqueued or self._receive_burst(Enqueued, deadline)
-            finished = self._await_end(deadline)
-        if not was_gated:
-            outputs = self._outputs(enqueued, len(draws))
-        self._returned = values.tensors(outputs)
+        enqueued, was_gated, finished = self._timed(request, draws, gated, time.monotonic() + deadline_s)
         reading = Reading(
             judge_us=self._start.elapsed_time(self._end) * 1e3,
             claimed_us=finished.claimed_us,
-            outputs=outputs,
             gated=was_gated,
-            late_share=snapshot.changed_share(self._stream),
             aliased=tuple(enqueued.aliased),
         )
         return reading, enqueued.repeat
 
+    def output(self, call: int) -> Any:
+        return self._snapshot.output(call)
+
     def null_us(self, draws: list[Draw], *, gated: bool = True) -> float:
+        self._begin()
+        request = CopyOnly(number=self._number, calls=self._calls(draws), blocks=self._unsent)
+        self._timed(request, [], gated, time.monotonic() + self.limits.call_s)
+        return self._start.elapsed_time(self._end) * 1e3
+
+    def _begin(self) -> None:
         self._number += 1
-        deadline = time.monotonic() + self.limits.call_s
-        request = CopyOnly(number=self._number, calls=[], blocks=self._unsent)
+        self._poison()
+        self._settle()
+
+    def _timed(
+        self, request: Burst | CopyOnly, draws: list[Draw], gated: bool, deadline: float
+    ) -> tuple[Enqueued, bool, Finished]:
+        """One burst with the judge's events around it; whether all of it was enqueued before the gate opened.
+
+        The outputs' places are known before the clock stops, so that a look at them is the next thing on the judge's
+        stream. Ungated they come with the runner's answer, and the way there is in the reading, as in an empty burst's.
+        """
+        enqueued = None
         with self._released_on_failure():
             if gated:
                 self._send(request)
-                self._receive_burst(Enqueued, deadline)
-                self._open([], Snapshot([]))
-            else:
-                self._open([], Snapshot([]))
-                self._send(request)
-                self._receive_burst(Enqueued, deadline)
-            self._await_end(deadline)
-        return self._start.elapsed_time(self._end) * 1e3
+                enqueued = self._enqueued_in_time(deadline)
+            was_gated = enqueued is not None
+            if enqueued is None:
+                self._open(draws)
+                if not gated:
+                    self._send(request)
+                enqueued = self._receive_burst(Enqueued, deadline)
+            self._snapshot = Snapshot(self._outputs(enqueued, len(request.calls)))
+            self._returned = self._snapshot.tensors
+            if was_gated:
+                self._open(draws)
+            self._stop()
+            return enqueued, was_gated, self._await_end(deadline)
 
     def close(self) -> None:
         torch.cuda.synchronize(self.device)
         super().close()
-        self._returned.clear()
+        self._returned, self._snapshot = [], Snapshot([])
         self._imports.close()
         self._gate.close()
         for block in self._owned.values():
@@ -136,8 +138,8 @@ class CudaLink(Link):
             return None
         return answer
 
-    def _open(self, draws: list[Draw], snapshot: Snapshot) -> None:
-        """On the judge's stream: inputs, a cold cache, start, gate, wait for the runner, end, a look at outputs."""
+    def _open(self, draws: list[Draw]) -> None:
+        """On the judge's stream: inputs, a cold cache, start, gate."""
         with torch.cuda.stream(self._stream):
             # Writing the inputs leaves them in the L2; writing several times its size of something else evicts them. It
             # also keeps the stream busy while the host enqueues the rest, whose time is then not in the reading.
@@ -148,9 +150,16 @@ class CudaLink(Link):
                 self._flush.zero_()
             self._start.record()
             self._gate.open(self._number, self._stream.cuda_stream)
+
+    def _stop(self) -> None:
+        """On the judge's stream: wait for the runner to be done and off the card, end, a look at the outputs."""
+        with torch.cuda.stream(self._stream):
             self._gate.wait_done(self._number, self._stream.cuda_stream)
+            # A card runs one process's kernels at a time: where this one runs, none of the runner's does, on whatever
+            # stream. An event alone is recorded without that.
+            self._kernel.add_(1)
             self._end.record()
-            snapshot.take()
+            self._snapshot.take()
 
     def _await_end(self, deadline: float) -> Finished:
         """Wait for the device and for the runner's last word on the burst.
@@ -186,7 +195,7 @@ class CudaLink(Link):
                 tensor.view(-1).view(torch.uint8).fill_(POISON)
             else:
                 tensor.fill_(POISON)
-        self._returned = []
+        self._returned, self._snapshot = [], Snapshot([])
         self._imports.close()
         self._imports = Imports(self.device.index or 0)
 
@@ -230,7 +239,7 @@ class CudaLink(Link):
 
 
 class Snapshot:
-    """Random elements of a burst's outputs, read right behind the end mark and again when everything is over.
+    """A burst's outputs where the candidate put them, and random elements of each as they were right behind the end.
 
     A candidate that returns before its work is done (on another stream, say) has elements that change in between.
     """
@@ -238,29 +247,53 @@ class Snapshot:
     ELEMENTS = 4096
 
     def __init__(self, outputs: list[Any]) -> None:
-        self._flat = [_flat_bytes(tensor) for tensor in values.tensors(outputs) if tensor.numel()]
-        self._places = [
-            torch.randint(flat.numel(), (self.ELEMENTS,), device=flat.device, dtype=torch.int64) for flat in self._flat
-        ]
-        # Allocated beforehand: an allocation behind the end mark could wait for the device.
-        self._seen = [torch.empty(self.ELEMENTS, dtype=flat.dtype, device=flat.device) for flat in self._flat]
-        if self._flat:
+        self.tensors = values.tensors(outputs)
+        self._outputs = outputs
+        self._seen = {id(tensor): _Sample(tensor, self.ELEMENTS) for tensor in self.tensors if tensor.numel()}
+        if self._seen:
             torch.cuda.current_stream().synchronize()
 
     def take(self) -> None:
         """Enqueue the first look on the current stream."""
         # The last call's output first: it has had the least time.
-        for flat, places, seen in reversed(list(zip(self._flat, self._places, self._seen, strict=True))):
-            torch.index_select(flat, 0, places, out=seen)
+        for sample in reversed(self._seen.values()):
+            sample.take()
 
-    def changed_share(self, stream: torch.cuda.Stream) -> float:
-        """The share of sampled elements that are not now what they were."""
-        if not self._flat:
-            return 0.0
-        with torch.cuda.stream(stream):
-            pairs = zip(self._flat, self._places, self._seen, strict=True)
-            changed = torch.stack([(flat[places] != seen).sum() for flat, places, seen in pairs])
-            return int(changed.sum()) / (len(self._flat) * self.ELEMENTS)
+    def output(self, call: int) -> Any:
+        """The output of a call as it is now, copied. Raises LateOutput where it is not what was seen."""
+        changed: list[float] = []
+
+        def copied(tensor: torch.Tensor) -> torch.Tensor:
+            if not tensor.numel():
+                return tensor
+            copy, share = self._seen[id(tensor)].copied()
+            changed.append(share)
+            return copy
+
+        output = values.mapped(self._outputs[call], copied)
+        if any(changed):
+            raise LateOutput(max(changed))
+        return output
+
+
+class _Sample:
+    """Random elements of a tensor on a card, whose other elements and strides may be anything."""
+
+    def __init__(self, tensor: torch.Tensor, elements: int) -> None:
+        self._tensor = tensor
+        self._flat = _flat_bytes(tensor)
+        self._places = torch.randint(self._flat.numel(), (elements,), device=tensor.device)
+        # Allocated beforehand: an allocation behind the end mark could wait for the device.
+        self._seen = torch.empty(elements, dtype=self._flat.dtype, device=tensor.device)
+
+    def take(self) -> None:
+        torch.index_select(self._flat, 0, self._places, out=self._seen)
+
+    def copied(self) -> tuple[torch.Tensor, float]:
+        """The tensor as it is now, in memory of its own, and the share of elements seen that are not the same there."""
+        flat = self._flat.clone()
+        share = (flat[self._places] != self._seen).float().mean().item()
+        return flat.view(self._tensor.dtype).as_strided(self._tensor.shape, self._tensor.stride()), share
 
 
 def _flat_bytes(tensor: torch.Tensor) -> torch.Tensor:

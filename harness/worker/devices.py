@@ -201,7 +201,12 @@ class CudaRunner:
         return node
 
     def copy_only(self, destinations: list[TensorRef]) -> Node:
-        return self.publish((), destinations)
+        dtypes = [values.dtype_named(ref.dtype) for ref in destinations]
+        empty = [
+            torch.empty(ref.shape, dtype=dtype, device=self.device)
+            for ref, dtype in zip(destinations, dtypes, strict=True)
+        ]
+        return self.publish(empty, [])
 
     def _hand_over(self, tensor: torch.Tensor) -> TensorRef:
         from harness.worker.cuda_memory import NotExportable, export

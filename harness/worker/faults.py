@@ -36,7 +36,7 @@ DEVICE_FAULTS = (
     ("CUDA_ERROR_ASSERT", "device_assert"),
     ("CUDA_ERROR_LAUNCH_FAILED", "launch_failure"),
     ("misaligned address", "misaligned_address"),
-    ("device-side assert", "device_assert"),
+    ("device-side assert triggered", "device_assert"),
     ("unspecified launch failure", "launch_failure"),
     ("invalid configuration argument", "invalid_launch"),
     ("too many resources requested", "invalid_launch"),

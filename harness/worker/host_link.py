@@ -9,7 +9,7 @@ import torch
 
 from harness.worker import host_memory, values
 from harness.worker.layout import BadReference, view
-from harness.worker.link import OUTPUT_BLOCK, POISON, Draw, Link, Reading
+from harness.worker.link import OUTPUT_BLOCK, POISON, Draw, LateOutput, Link, Reading
 from harness.worker.messages import Burst, CopyOnly, Enqueued, Finished, SharedBlock
 from harness.worker.nodes import Node, TensorRef
 
@@ -23,14 +23,14 @@ class HostLink(Link):
         request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent)
         judge_us, enqueued, finished = self._timed(request, draws, deadline_s or self.limits.call_s)
         late = self._blocks[OUTPUT_BLOCK] != self._snapshot
-        return Reading(
-            judge_us=judge_us,
-            claimed_us=finished.claimed_us,
-            outputs=self._outputs(enqueued, len(draws)),
-            gated=False,
-            late_share=late.count_nonzero().item() / max(late.numel(), 1),
-            aliased=tuple(enqueued.aliased),
-        )
+        self._late_share = late.count_nonzero().item() / max(late.numel(), 1)
+        self._returned = self._outputs(enqueued, len(draws))
+        return Reading(judge_us=judge_us, claimed_us=finished.claimed_us, gated=False, aliased=tuple(enqueued.aliased))
+
+    def output(self, call: int) -> Any:
+        if self._late_share:
+            raise LateOutput(self._late_share)
+        return self._returned[call]
 
     def null_us(self, draws: list[Draw], *, gated: bool = True) -> float:
         self._number += 1

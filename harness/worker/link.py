@@ -49,20 +49,24 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """One burst: microseconds by the judge's clock (fixed cost included) and by the runner's claim, outputs by call.
+    """One burst: microseconds by the judge's clock (fixed cost included) and by the runner's claim.
 
-    An output leaf is a tensor in shared memory, a scalar, or what is known of a thing that could not be handed over
-    (`TensorRef`, `Opaque`). `gated` tells whether the device waited for the judge with everything already enqueued.
-    `late_share` is the share of a random sample of output elements that changed after the clock had stopped; `aliased`
-    the positions of inputs that the runner says the output of its first call shares memory with.
+    `gated` tells whether the device waited for the judge with everything already enqueued; `aliased` the positions of
+    inputs that the runner says the output of its first call shares memory with. The outputs are `Link.output`'s.
     """
 
     judge_us: float
     claimed_us: float
-    outputs: list[Any]
     gated: bool
-    late_share: float = 0.0
     aliased: tuple[int, ...] = ()
+
+
+class LateOutput(Exception):
+    """An output is not what lay there when the clock stopped. `share`: how much of a sample of its elements."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__(f"{share:.2%} of the output's elements changed after the burst was reported done")
+        self.share = share
 
 
 class Link:
@@ -124,6 +128,14 @@ class Link:
 
     def null_us(self, draws: list[Draw], *, gated: bool = True) -> float:
         """The judge's reading of a burst that calls nothing: the fixed cost. Only a trusted runner may be asked."""
+        raise NotImplementedError
+
+    def output(self, call: int) -> Any:
+        """What call number `call` of the last burst returned, in memory that no runner can write to.
+
+        A leaf is a tensor, a scalar, or what is known of a thing that could not be handed over (`TensorRef`, `Opaque`).
+        Raises LateOutput where it is not what lay there when the clock stopped.
+        """
         raise NotImplementedError
 
     def seen_inputs(self, call: int) -> list[torch.Tensor]:

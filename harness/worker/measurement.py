@@ -215,7 +215,7 @@ class Bench:
         sides: list[Side] = ["candidate", "baseline"]
         readings: dict[Side, list[float]] = {side: [] for side in sides}
         trusted = self._links["baseline"]
-        fixed_us = statistics.median([trusted.null_us([], gated=False) for _ in range(LATENCY_CALLS)])
+        fixed_us = statistics.median([trusted.null_us([self._plan.example], gated=False) for _ in range(LATENCY_CALLS)])
         for _ in range(LATENCY_CALLS):
             self.rng.shuffle(sides)
             for side in sides:
@@ -230,16 +230,23 @@ class Bench:
         """Pairs until `rule` is content; raises WrongAnswer."""
         several = any(plan.calls > 1 for plan in self._bursts.values())
         probe = self._probe if several else None
-        return sample(self._measure, rule, self.rng, probe=probe, systematic=self._systematic())
+        samples = sample(self._measure, rule, self.rng, probe=probe, systematic=self._systematic())
+        # Enough single calls to judge by, however few pairs the sampling took.
+        missing = bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0
+        return dataclasses.replace(
+            samples,
+            candidate_single_us=samples.candidate_single_us + self.singles("candidate", missing),
+            baseline_single_us=samples.baseline_single_us + self.singles("baseline", missing),
+        )
 
     def batching(self, samples: Samples) -> Suspicion | None:
-        """Evidence that the candidate computes calls of a burst together; raises WrongAnswer."""
+        """Evidence that the candidate's calls gain by the company of others."""
         if self._bursts["candidate"].calls == 1:
             return None
         return bursts.batching(
-            self._singles("candidate", samples.candidate_single_us),
+            samples.candidate_single_us,
             samples.candidate_us,
-            baseline_single_us=self._singles("baseline", samples.baseline_single_us),
+            baseline_single_us=samples.baseline_single_us,
             baseline_burst_us=samples.baseline_us,
             cache_us=self._first_touch_us(),
         )
@@ -247,16 +254,14 @@ class Bench:
     def slow_baseline(self, alone: list[float], samples: Samples) -> Suspicion | None:
         """Evidence that the candidate's company slows the baseline down; raises WrongAnswer."""
         fixed = self._fixed_cost(1)
-        together = self._singles("baseline", samples.baseline_single_us)
+        # Bursts of one call are single calls.
+        together = samples.baseline_single_us or samples.baseline_us
+        together = together + self.singles("baseline", company.FEWEST - len(together))
         return company.slow_baseline(alone, together, slack_us=fixed.error_us + fixed.jitter_us)
 
     def singles(self, side: Side, count: int) -> list[float]:
         """Microseconds of so many single-call bursts; raises WrongAnswer."""
         return [self._probe(side).judge_us for _ in range(count)]
-
-    def _singles(self, side: Side, probed_us: list[float]) -> list[float]:
-        """Single-call bursts enough to judge by, however few pairs the sampling took."""
-        return [*probed_us, *self.singles(side, bursts.FEWEST_SINGLES - len(probed_us))]
 
     def verdict(self, samples: Samples, evidence_of: list[Suspicion]) -> Verdict:
         """Passed, with the speedup's interval, and what the times cannot explain as warnings."""
@@ -309,6 +314,8 @@ class Bench:
                 baseline_us=_rounded(samples.baseline_us),
                 candidate_claimed_us=_rounded(samples.candidate_claimed_us),
                 baseline_claimed_us=_rounded(samples.baseline_claimed_us),
+                candidate_single_us=_rounded(samples.candidate_single_us),
+                baseline_single_us=_rounded(samples.baseline_single_us),
                 baseline_first=samples.baseline_first,
                 systematic=systematic,
                 candidate_latency_us=self._latency_us.get("candidate"),
@@ -359,7 +366,7 @@ class Bench:
         """One burst on fresh inputs, every output checked."""
         draws = [self._reference.draw() for _ in range(calls)]
         reading = self._links[side].burst(draws, gated=self._gated if gated is None else gated)
-        refusal = self._examiners[side].burst(self._links[side], draws, reading)
+        refusal = self._examiners[side].burst(self._links[side], draws)
         if refusal is not None and side == "baseline":
             message = f"the baseline disagrees with the same reference in the judge: {refusal.message}"
             raise WrongAnswer(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))

@@ -250,7 +250,8 @@ class Supervisor:
     def _start_runner(self, log: Path, source: Path, build: BuildResult) -> tuple[Child, socket.socket]:
         """A fresh runner for one source and its libraries, and the end of its channel that the judge is to have."""
         folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self._scratch))
-        environment = {"HOME": str(folder), "TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
+        environment = dict.fromkeys(("HOME", "TMPDIR", "TRITON_HOME"), str(folder))
+        environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
         readable = [*sandbox_view.own_files(source.resolve()), *build.libraries.values()]
         gpu = self._device.kind == "cuda"
         child = self._nursery.start("runner", FromRunner, log, environment, folder, readable=readable, gpu=gpu)

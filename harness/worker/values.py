@@ -85,13 +85,18 @@ def dtype_named(name: str) -> torch.dtype:
 
 def cast_floating(value: Any, dtype: torch.dtype) -> Any:
     """`value` with its floating tensors cast to `dtype`; integer, bool and complex tensors and everything else kept."""
+    return mapped(value, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+
+def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """`value` with `change` of each tensor in its place, in the order of `tensors`; everything else kept."""
     if isinstance(value, torch.Tensor):
-        return value.to(dtype) if value.is_floating_point() else value
+        return change(value)
     if isinstance(value, list | tuple):
-        items = [cast_floating(item, dtype) for item in value]
+        items = [mapped(item, change) for item in value]
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, dict):
-        return {key: cast_floating(item, dtype) for key, item in value.items()}
+        return {key: mapped(item, change) for key, item in value.items()}
     return value
 
 

@@ -7,7 +7,7 @@ from torch import nn
 class ModelNew(nn.Module):
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         q = q * q.shape[-1] ** -0.5
-        top = torch.full((*q.shape[:-1], 1), float("-inf"))
+        top = torch.full((*q.shape[:-1], 1), float("-inf"), device=q.device)
         total, sums = torch.zeros_like(top), torch.zeros_like(q)
         for start in range(0, k.shape[-2], 16):
             scores = q @ k[:, start : start + 16].transpose(-1, -2)

@@ -8,7 +8,7 @@ CUDA = """
 __device__ volatile unsigned turn = 0;
 __global__ void spin(unsigned mine) {
     long long start = clock64();
-    while (turn == mine && clock64() - start < 2000000000LL) {}
+    while (turn == mine && clock64() - start < 400000000LL) {}
 }
 __global__ void advance() { turn = turn + 1; }
 
@@ -24,7 +24,7 @@ torch::Tensor tail(torch::Tensor x) {
     static unsigned calls = 0;
     advance<<<1, 1>>>();
     kernel<<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<float>(), x.numel());
-    spin<<<32, 64, 0, side>>>(++calls);
+    spin<<<260, 1024, 0, side>>>(++calls);
     return x;
 }
 """

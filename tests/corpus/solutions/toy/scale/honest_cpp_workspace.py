@@ -30,4 +30,4 @@ class ModelNew(nn.Module):
         self.linear = nn.Linear(features, features)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return ext.tail(self.linear(x).contiguous())
+        return ext.tail(self.linear(x).contiguous().cpu()).to(x.device)

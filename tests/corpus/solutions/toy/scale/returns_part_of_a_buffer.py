@@ -11,6 +11,6 @@ class ModelNew(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         rows, columns = x.shape
-        padded = torch.full((rows + 2, columns + 32), float("nan"))
+        padded = torch.full((rows + 2, columns + 32), float("nan"), device=x.device)
         padded[1:-1, :columns] = torch.tanh(self.linear(x))
         return padded[1:-1, :columns]

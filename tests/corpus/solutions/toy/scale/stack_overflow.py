@@ -1,5 +1,6 @@
 """Row: faults, segfault. C recursion without end: two lists nested 200 000 deep, compared."""
 
+import ctypes
 import sys
 
 import torch
@@ -12,9 +13,8 @@ class ModelNew(nn.Module):
         self.linear = nn.Linear(features, features)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        one: list = []
-        other: list = []
-        for _ in range(200_000):
-            one, other = [one], [other]
         sys.setrecursionlimit(10**9)
-        return one == other
+        callback = ctypes.CFUNCTYPE(ctypes.c_int)
+        # Each turn goes through C, which Python's own limit does not count.
+        deeper = callback(lambda: deeper())
+        return x * deeper()
