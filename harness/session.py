@@ -45,13 +45,15 @@ def run(
     """
     devices = environment.choose_devices(config.device)
     todo = plan(config, devices)
+    # Of what is left to do, as the executor has it; before anything is made or forgotten, because it may refuse.
+    finished = set() if fresh else journal.finished_in(out / run_directory.JOURNAL)
+    left = jobs.sources(job for job in todo.jobs if job.key not in finished)
+    found = sandbox_probe.chosen(config.sandbox, left, devices[0].kind == "cuda")
     with Journal(out / run_directory.JOURNAL) as book:
-        finished = set() if fresh else book.finished()
-        waiting = [job for job in todo.jobs if job.key not in finished]
-        # As the executor does, of what is left to do; before anything is forgotten, because it may refuse.
-        found = sandbox_probe.chosen(config.sandbox, jobs.sources(waiting), devices[0].kind == "cuda")
         if fresh:
             book.clear()
+        finished = book.finished()
+        waiting = [job for job in todo.jobs if job.key not in finished]
         parts = run_directory.parts(out) if book.records else []
         manifest = _manifest(config, devices, command, parts)
         if waiting:
