@@ -89,24 +89,42 @@ def test_the_survey_knows_torch_s_headers_and_ours(tmp_path):
     assert found.cuda == frozenset()
 
 
-LAYOUT = """
+SAME = """
 #include <cstddef>
 struct Params { c10::Scalar scalar; float behind; };
 struct Options { torch::TensorOptions options; char behind; };
 static_assert(offsetof(Params, behind) == 32 && sizeof(Params) == 48);
 static_assert(offsetof(Options, behind) == 8 && sizeof(Options) == 10);
+
+#define RETURNS(type, call) \\
+  static_assert(std::is_same_v<type, decltype(std::declval<const at::Tensor&>().call)>, #call);
+RETURNS(bool, defined()) RETURNS(bool, has_storage()) RETURNS(bool, is_cuda()) RETURNS(bool, is_contiguous())
+RETURNS(bool, is_floating_point()) RETURNS(bool, is_complex()) RETURNS(bool, is_sparse()) RETURNS(bool, requires_grad())
+RETURNS(bool, is_non_overlapping_and_dense())
+RETURNS(int64_t, dim()) RETURNS(int64_t, ndimension()) RETURNS(int64_t, numel()) RETURNS(int64_t, size(0))
+RETURNS(int64_t, stride(0)) RETURNS(int64_t, storage_offset())
+RETURNS(int64_t, element_size()) RETURNS(size_t, itemsize()) RETURNS(size_t, nbytes())
+RETURNS(c10::DeviceIndex, get_device()) RETURNS(c10::IntArrayRef, sizes()) RETURNS(c10::IntArrayRef, strides())
+RETURNS(c10::ScalarType, scalar_type()) RETURNS(caffe2::TypeMeta, dtype()) RETURNS(c10::Device, device())
+RETURNS(c10::TensorOptions, options()) RETURNS(c10::MemoryFormat, suggest_memory_format())
+RETURNS(float*, data_ptr<float>()) RETURNS(void*, data_ptr()) RETURNS(const float*, const_data_ptr<float>())
+RETURNS(const void*, const_data_ptr()) RETURNS(float*, mutable_data_ptr<float>()) RETURNS(void*, mutable_data_ptr())
+RETURNS(float, item<float>()) RETURNS(c10::Scalar, item()) RETURNS(size_t, dtype().itemsize())
+RETURNS(std::vector<at::Tensor>, unbind()) RETURNS(std::vector<at::Tensor>, split(1))
+RETURNS(std::vector<at::Tensor>, chunk(2)) RETURNS(at::Tensor, operator[](0)) RETURNS(double, item().toDouble())
+RETURNS(int64_t, item().toLong()) RETURNS(float, item().to<float>())
 """
 
 
 @pytest.mark.parametrize("folder", [lean.LEAN, lean.SKETCH], ids=["torch", "sketch"])
-def test_a_struct_with_a_sketched_class_is_laid_out_as_with_torch_s(folder, tmp_path):
+def test_the_sketch_has_torch_s_layouts_and_types(folder, tmp_path):
     cuda = toolkit.find()
     if cuda is None:
         pytest.skip("needs the headers of CUDA")
     root = Path(torch.__file__).parent / "include"
     (tmp_path / "assay").mkdir()
     (tmp_path / "assay/operators.h").write_text("")
-    text = f'#include <torch/types.h>\n#include "{lean.HEADERS}/layout.h"\n{LAYOUT}'
+    text = f'#include <torch/types.h>\n#include "{lean.HEADERS}/layout.h"\n{SAME}'
     if folder == lean.LEAN:
         guards = "#include <c10/cuda/CUDAGuard.h>\n"
         text = f"#if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)\n{guards}#endif\n{text}"

@@ -173,7 +173,7 @@ class Tensor {
   int64_t stride(int64_t) const;
   int64_t storage_offset() const;
   int64_t element_size() const;
-  int64_t itemsize() const;
+  size_t itemsize() const;
   size_t nbytes() const;
   DeviceIndex get_device() const;
   IntArrayRef sizes() const;
