@@ -75,6 +75,25 @@ class Check(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stress_budget_s: Positive = 3.0
 
 
+class ProvenanceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose kernels may do the work, as one profiled call after timing shows it."""
+
+    # auto: on the CPU, where it costs milliseconds, and on a card where a rule asks for it; always; never.
+    profile: Literal["auto", "always", "never"] = "auto"
+    # Least share of the device's time in the candidate's own kernels; 0 asks for none.
+    min_own_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    # Whose kernels are refused: torch_fallback, cublas, third_party.
+    forbid: list[Literal["torch_fallback", "cublas", "third_party"]] = msgspec.field(default_factory=list)
+
+    @property
+    def has_rules(self) -> bool:
+        return bool(self.min_own_share or self.forbid)
+
+    def wanted(self, device_kind: str) -> bool:
+        """Whether candidates are profiled on a `cpu` or `cuda` device."""
+        return self.profile == "always" or (self.profile == "auto" and (device_kind == "cpu" or self.has_rules))
+
+
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Deadlines in seconds, after which a candidate is `timeout`, and memory, above which it is `out_of_memory`."""
 
@@ -115,6 +134,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     build: Build = Build()
     compile: Compile = Compile()
     check: Check = Check()
+    provenance: ProvenanceConfig = ProvenanceConfig()
     timing: TimingConfig = TimingConfig()
     limits: Limits = Limits()
 
@@ -158,6 +178,8 @@ def _consistent(config: Config, path: Path) -> Config:
             raise UsageError(f"{path}: allow: '{name}' is no precision to allow; {nearest(name, ALLOWABLE)}")
     if config.compile.arch and not re.fullmatch(r"\d{1,2}\.\d[af]?", config.compile.arch):
         raise UsageError(f"{path}: compile.arch: '{config.compile.arch}' is no architecture; write it like 9.0a or 8.6")
+    if config.provenance.profile == "never" and config.provenance.has_rules:
+        raise UsageError(f"{path}: provenance.profile: its rules need a profile, and 'never' takes none")
     if config.timing.max_pairs < config.timing.min_pairs:
         bounds = f"timing.max_pairs ({config.timing.max_pairs}) is below timing.min_pairs ({config.timing.min_pairs})"
         raise UsageError(f"{path}: {bounds}")

@@ -82,11 +82,40 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: float = 0.0
 
 
+class KernelUse(msgspec.Struct, frozen=True, kw_only=True):
+    """One kernel of a profiled call, or one operator where the CPU was profiled.
+
+    `kind` (`class` in JSON) is one of integrity.kernel_names.KINDS. `op` is the operator that launched it, where one
+    did. `device_us` is the time of all its calls; of an operator, without those that it calls.
+    """
+
+    name: str
+    kind: str = msgspec.field(name="class")
+    op: str = ""
+    calls: int = 1
+    device_us: float = 0.0
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose kernels one profiled call ran, by the word of the candidate's own process.
+
+    `shares` divides the device's time by kind, and sums to 1; `kernels` are those with the most time, and `omitted`
+    counts the others.
+    """
+
+    own_share: float
+    device_us: float
+    shares: dict[str, float] = {}
+    kernels: list[KernelUse] = []
+    omitted: int = 0
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One finished evaluation. A speedup exists on a passed record only, and every other status has a reason.
 
     `device` is the card's (or processor's) name, `log` a path relative to the run directory, `error_ratio` the
-    candidate's error over the reference's own at this precision, both against float64.
+    candidate's error over the reference's own at this precision, both against float64. `warnings` are for whoever reads
+    the result, `notes` for whoever looks closer: things in the source that are nothing unusual.
     """
 
     key: str
@@ -103,6 +132,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     evidence: dict[str, Any] = {}
     warnings: list[str] = []
+    notes: list[str] = []
     speedup: float | None = None
     speedup_lo: float | None = None
     speedup_hi: float | None = None
@@ -114,8 +144,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float | None = None
     phases_s: dict[str, float] = {}
     timing: Timing | None = None
+    provenance: Provenance | None = None
     log: str = ""
     finished_at: str = ""
+
+    @property
+    def own_share(self) -> float | None:
+        """The share of device time in the candidate's own kernels; None where no call was profiled."""
+        return self.provenance.own_share if self.provenance else None
 
     def __post_init__(self) -> None:
         who = f"{self.problem}/{self.candidate}"

@@ -124,7 +124,7 @@ def _part(manifest: dict[str, Any], found: Found, line: int) -> dict[str, Any]:
 
 def _portable(record: Record) -> Record:
     """The record as it may be published: no path says where this checkout or its user's home is."""
-    clean = {name: _without_places(getattr(record, name)) for name in ("message", "evidence", "warnings")}
+    clean = {name: _without_places(getattr(record, name)) for name in ("message", "evidence", "warnings", "notes")}
     return msgspec.structs.replace(record, **clean)
 
 

@@ -16,7 +16,7 @@ import yaml
 from rich.console import Console
 
 from harness import session
-from harness.config import Build, Config, Limits, Pattern, TimingConfig
+from harness.config import Build, Config, Limits, Pattern, ProvenanceConfig, TimingConfig
 from harness.records import Record, Status
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
@@ -94,6 +94,7 @@ def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: s
             device=device,
             timing=msgspec.structs.replace(TIMING, **group[0].set.get("timing", {})),
             build=msgspec.structs.replace(Build(), **group[0].set.get("build", {})),
+            provenance=msgspec.convert(group[0].set.get("provenance", {}), ProvenanceConfig),
             limits=LIMITS,
         )
         out = folder / f"run{number or ''}"

@@ -115,6 +115,7 @@ def _job(
         "baseline": config.baseline,
         "timing": config.timing,
         "check": config.check,
+        "provenance": config.provenance,
         "allow": config.allow,
         "seed": config.seed,
         "surroundings": surroundings,

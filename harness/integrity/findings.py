@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 
@@ -16,6 +18,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, order=True):
     kind: str
     text: str
     warning: bool = False
+
+
+MOST_REMARKS = 20
+
+
+def remarks(findings: Sequence[Finding]) -> tuple[list[str], list[str]]:
+    """Findings as a record's warnings and notes: `screen: line 7: ...` and `line 7: ...`, the first ones of each."""
+    warnings = [f"screen: line {one.line}: {one.text}" for one in findings if one.warning]
+    notes = [f"line {one.line}: {one.text}" for one in findings if not one.warning]
+    return warnings[:MOST_REMARKS], notes[:MOST_REMARKS]
 
 
 KINDS = {

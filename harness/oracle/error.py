@@ -87,7 +87,7 @@ def _measure(
     norm, worst = torch.zeros(2, dtype=torch.float64, device=device)
     factor = in_range(scale.spread * max(expected.relative, expected.own), exact.dtype)
     broken = torch.zeros((), dtype=torch.int64, device=device)
-    for rows, columns in tiles(got.shape):
+    for rows, columns in tiles(got):
         g, y = got[rows, columns], exact[rows, columns].to(device, non_blocking=True)
         difference = g - y
         if masked:
@@ -111,7 +111,7 @@ def wrong(
     given, true = matrix(got), matrix(exact)
     mask = torch.empty(given.shape, dtype=torch.bool, device=got.device)
     most, position = -1.0, 0
-    for rows, columns in tiles(given.shape):
+    for rows, columns in tiles(given):
         g, y = given[rows, columns], true[rows, columns].to(got.device)
         times = (g - y).abs_().div_(_allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
         times.masked_fill_(_same_kind(g, y.to(g.dtype), None) & ~torch.isfinite(g), 0.0)

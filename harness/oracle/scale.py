@@ -80,7 +80,7 @@ def _sums(y: torch.Tensor, center: float, factor: float, masked: bool) -> _Sums:
     row = torch.zeros(y.shape[0], dtype=torch.float64, device=y.device)
     col = torch.zeros(y.shape[1], dtype=torch.float64, device=y.device)
     both = torch.zeros(2, dtype=torch.float64, device=y.device)
-    for rows, columns in tiles(y.shape):
+    for rows, columns in tiles(y):
         away = y[rows, columns] - center
         if masked:
             away = torch.nan_to_num(away, nan=0.0, posinf=0.0, neginf=0.0)

@@ -9,8 +9,9 @@ import torch
 
 from harness.oracle.formats import format_of
 
-# Elements looked at together: temporaries are three times this, and launches stay few enough.
-SLICE = 1 << 22
+# Elements looked at together: temporaries are three times this, and launches stay few enough. A card takes more, since
+# it is done with a small slice before the host has launched the next operation.
+SLICE = {"cpu": 1 << 22, "cuda": 1 << 26}
 # A row must be this long, and rows this many, for their mean to say how large an element is there.
 SHORTEST_ROW = 64
 
@@ -45,11 +46,12 @@ def matrix(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1, max(1, columns))
 
 
-def tiles(shape: torch.Size) -> Iterator[tuple[slice, slice]]:
-    """Blocks of at most `SLICE` elements that cover a matrix, row-major."""
-    rows, columns = shape
-    width = max(1, min(columns, SLICE))
-    height = max(1, SLICE // width)
+def tiles(of: torch.Tensor) -> Iterator[tuple[slice, slice]]:
+    """Blocks of at most `SLICE` elements, of that device, that cover a matrix, row-major."""
+    rows, columns = of.shape
+    most = SLICE[of.device.type]
+    width = max(1, min(columns, most))
+    height = max(1, most // width)
     for top in range(0, rows, height):
         for left in range(0, columns, width):
             yield slice(top, top + height), slice(left, left + width)

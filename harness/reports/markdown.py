@@ -20,6 +20,8 @@ HOW_TO_READ = """\
 - **Error** is the candidate's error over the reference's own at this precision, both against float64.
 - **geomean** and **fast_1** take the best passed candidate of each problem; a problem at another size or precision
   counts as a problem of its own. fast_1 is the share of problems with a candidate faster than the baseline.
+- **own kernels** is the share of device time in the candidate's own kernels, by one profiled call after timing. On a
+  CPU it is the share of the call outside of PyTorch's operators.
 - Every number with all its digits is in `results.csv`, raw samples and evidence in `records.jsonl`.
 """
 
@@ -56,9 +58,14 @@ def conditions(config: Mapping[str, Any]) -> list[str]:
     """What a reader must know of a run's settings before comparing its numbers with another's."""
     allowed = config.get("allow") or []
     timing, check = config.get("timing") or {}, config.get("check") or {}
+    provenance = config.get("provenance") or {}
     told = {
         f"lower precision allowed: {', '.join(map(str, allowed))}": bool(allowed),
         "warm inputs": timing.get("cache") == "warm",
+        f"at least {provenance.get('min_own_share')} of device time in own kernels": bool(
+            provenance.get("min_own_share")
+        ),
+        f"forbidden: {', '.join(map(str, provenance.get('forbid') or []))}": bool(provenance.get("forbid")),
         "no hard inputs": check.get("stress") is False,
         f"seed {config.get('seed')}": config.get("seed") is not None,
     }
@@ -104,7 +111,8 @@ def _baseline(group: Group) -> str:
 
 def _entry(entry: Entry) -> str:
     record = entry.record
-    notes = [record.caption, record.message, *(f"Warning: {warning}" for warning in record.warnings)]
+    warnings = [f"Warning: {warning}" for warning in record.warnings]
+    notes = [record.caption, record.message, text.provenance(record), *warnings]
     return _line(
         str(entry.rank or ""),
         _code(record.candidate),

@@ -29,6 +29,8 @@ COLUMNS = (
     "compile_s",
     "wall_s",
     "device",
+    # Behind the contract's columns, whose order is fixed.
+    "own_share",
 )
 
 

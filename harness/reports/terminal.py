@@ -144,6 +144,7 @@ def _speedup_style(record: Record) -> str:
 
 def _notes(record: Record) -> Text:
     lines = [Text(text.clean(record.caption), style="dim"), Text(text.clean(record.message))]
+    lines.append(Text(text.provenance(record), style="dim"))
     lines += [Text(f"warning: {text.clean(warning)}", style="yellow") for warning in record.warnings]
     if record.log and record.status is not Status.PASSED:
         lines.append(Text(f"log: {text.clean(record.log)}", style="dim"))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from harness.records import Record
+from harness.records import Provenance, Record
 from harness.reports.groups import Summary
 
 # Candidates write captions and error messages; one of them must not drown the report.
@@ -74,6 +74,24 @@ def scores(summary: Summary) -> str:
         f"Best speedup per problem: geomean {factor(summary.geomean)} over the {summary.solved} {of} with a passed "
         f"candidate. fast_1: {summary.fast_1:.0%} {of} beat the baseline."
     )
+
+
+def provenance(record: Record) -> str:
+    """`own kernels 62%, cublas 30% (aten::mm), torch 8% (aten::add)`: whose kernels it ran; empty if not profiled."""
+    found = record.provenance
+    if found is None:
+        return ""
+    others = sorted((share, kind) for kind, share in found.shares.items() if kind != "own")
+    parts = [f"{kind} {share:.0%} ({_first_kernel(found, kind)})" for share, kind in reversed(others) if share >= 0.005]
+    return ", ".join([f"own kernels {found.own_share:.0%}", *parts])
+
+
+def _first_kernel(found: Provenance, kind: str) -> str:
+    """The one of its kind with the most time: by its operator, or without template arguments and parameters."""
+    use = next((use for use in found.kernels if use.kind == kind), None)
+    if use is None:
+        return "many small ones"
+    return use.op or use.name.partition("<")[0].partition("(")[0].removeprefix("void ")[:60] or use.name[:60]
 
 
 def sandbox_note(manifest: Mapping[str, Any]) -> str:

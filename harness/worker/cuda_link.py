@@ -41,6 +41,8 @@ class CudaLink(Link):
 
     # How long a runner may take to enqueue a burst behind the closed gate. One that synchronises never does.
     ENQUEUE_S = 2.0
+    # The same, with a profiler to load before it.
+    PROFILER_S = 15.0
 
     def __init__(self, channel: Channel, device: torch.device, limits: Limits, *, warm: bool) -> None:
         super().__init__(channel, device, limits)
@@ -61,23 +63,28 @@ class CudaLink(Link):
         self._add_block(GATE_BLOCK, Gate.BYTES)
         self._gate = Gate(self._blocks[GATE_BLOCK])
 
-    def burst(self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None) -> Reading:
-        reading, repeat = self._burst(draws, gated, deadline_s or self.limits.call_s)
+    def burst(
+        self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
+    ) -> Reading:
+        deadline_s = deadline_s or self.limits.call_s
+        reading, repeat = self._burst(draws, gated, deadline_s, profiled)
         if repeat:
-            reading, repeat = self._burst(draws, gated, deadline_s or self.limits.call_s)
+            reading, repeat = self._burst(draws, gated, deadline_s, profiled)
         if repeat:
             raise ProtocolError("the runner will not keep the outputs of a burst apart")
         return reading
 
-    def _burst(self, draws: list[Draw], gated: bool, deadline_s: float) -> tuple[Reading, bool]:
+    def _burst(self, draws: list[Draw], gated: bool, deadline_s: float, profiled: bool) -> tuple[Reading, bool]:
         self._begin()
-        request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent, gated=gated)
+        calls = self._calls(draws)
+        request = Burst(number=self._number, calls=calls, blocks=self._unsent, gated=gated, profiled=profiled)
         enqueued, was_gated, finished = self._timed(request, draws, gated, time.monotonic() + deadline_s)
         reading = Reading(
             judge_us=self._start.elapsed_time(self._end) * 1e3,
             claimed_us=finished.claimed_us,
             gated=was_gated,
             aliased=tuple(enqueued.aliased),
+            profile=finished.profile,
         )
         return reading, enqueued.repeat
 
@@ -107,7 +114,8 @@ class CudaLink(Link):
         with self._released_on_failure():
             if gated:
                 self._send(request)
-                enqueued = self._enqueued_in_time(deadline)
+                profiled = isinstance(request, Burst) and request.profiled
+                enqueued = self._enqueued_in_time(deadline, self.PROFILER_S if profiled else self.ENQUEUE_S)
             was_gated = enqueued is not None
             if enqueued is None:
                 self._open(draws)
@@ -130,10 +138,10 @@ class CudaLink(Link):
         for block in self._owned.values():
             block.close()
 
-    def _enqueued_in_time(self, deadline: float) -> Enqueued | None:
+    def _enqueued_in_time(self, deadline: float, patience_s: float) -> Enqueued | None:
         """The runner's answer, or None where it did not come: the candidate waits for the device itself."""
         try:
-            answer: Enqueued = self._receive_burst(Enqueued, min(deadline, time.monotonic() + self.ENQUEUE_S))
+            answer: Enqueued = self._receive_burst(Enqueued, min(deadline, time.monotonic() + patience_s))
         except DeadlineExceeded:
             return None
         return answer

@@ -17,15 +17,23 @@ from harness.worker.nodes import Node, TensorRef
 class HostLink(Link):
     """CPU: the judge's host clock around a message there and a message back."""
 
-    def burst(self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None) -> Reading:
+    def burst(
+        self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
+    ) -> Reading:
         self._number += 1
         self._blocks[OUTPUT_BLOCK].fill_(POISON)
-        request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent)
+        request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent, profiled=profiled)
         judge_us, enqueued, finished = self._timed(request, draws, deadline_s or self.limits.call_s)
         late = self._blocks[OUTPUT_BLOCK] != self._snapshot
         self._late_share = late.count_nonzero().item() / max(late.numel(), 1)
         self._returned = self._outputs(enqueued, len(draws))
-        return Reading(judge_us=judge_us, claimed_us=finished.claimed_us, gated=False, aliased=tuple(enqueued.aliased))
+        return Reading(
+            judge_us=judge_us,
+            claimed_us=finished.claimed_us,
+            gated=False,
+            aliased=tuple(enqueued.aliased),
+            profile=finished.profile,
+        )
 
     def output(self, call: int) -> Any:
         if self._late_share:

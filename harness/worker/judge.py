@@ -128,11 +128,12 @@ class Judge:
         try:
             if verdict is None:
                 begun = time.monotonic()
-                verdict = self._guarded(request.candidate, "call", lambda: self._measure(candidate, request.candidate))
+                verdict = self._guarded(request.candidate, "call", lambda: self._measure(candidate, request))
                 phases["evaluate"] = time.monotonic() - begun
         finally:
             candidate.close()
         phases["judge"] = time.monotonic() - started
+        phases = verdict.phases_s | phases
         return msgspec.structs.replace(verdict, phases_s={name: round(value, 4) for name, value in phases.items()})
 
     def _admit(self, source: CandidateSource, fd: int) -> tuple[Link, float, Verdict | None]:
@@ -195,9 +196,9 @@ class Judge:
 
         return CudaLink(channel, self._device, self._limits, warm=self._timing.cache == "warm")
 
-    def _measure(self, candidate: Link, source: CandidateSource) -> Verdict:
-        """The verdict on a candidate whose first call was right: hard inputs, then time."""
-        first = self._first
+    def _measure(self, candidate: Link, request: Evaluate) -> Verdict:
+        """The verdict on a candidate whose first call was right: hard inputs, then time, then a profile if wanted."""
+        first, source = self._first, request.candidate
         self._phase("stress")
         examiners: dict[Side, Examiner] = {
             "candidate": self._examiner(source),
@@ -217,6 +218,7 @@ class Judge:
             self._timing,
             self._limits,
             self._alone_us,
+            profiled=request.profiled,
         )
         weakness = examiners["candidate"].weakness()
         if weakness:

@@ -10,6 +10,7 @@ import msgspec
 import torch
 
 from harness.config import Limits
+from harness.integrity.provenance import Profile
 from harness.worker import values
 from harness.worker.layout import BadReference, contiguous, place, view
 from harness.worker.messages import (
@@ -52,13 +53,15 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """One burst: microseconds by the judge's clock (fixed cost included) and by the runner's claim.
 
     `gated` tells whether the device waited for the judge with everything already enqueued; `aliased` the positions of
-    inputs that the runner says the output of its first call shares memory with. The outputs are `Link.output`'s.
+    inputs that the runner says the output of its first call shares memory with; `profile` what it says that it ran,
+    where it was asked to be profiled. The outputs are `Link.output`'s.
     """
 
     judge_us: float
     claimed_us: float
     gated: bool
     aliased: tuple[int, ...] = ()
+    profile: Profile | None = None
 
 
 class LateOutput(Exception):
@@ -122,7 +125,9 @@ class Link:
         self._reserve_outputs(start)
         self.calls_reserved = calls
 
-    def burst(self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None) -> Reading:
+    def burst(
+        self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
+    ) -> Reading:
         """Time one burst on these inputs, which the runner sees only when the clock starts."""
         raise NotImplementedError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ import msgspec
 import torch
 
 from harness.config import Limits, TimingConfig
+from harness.integrity import provenance
+from harness.integrity.provenance import Profile
 from harness.records import Outcome, Status, Timing
 from harness.timing import bursts, claims, company, fixed_cost, light, statistics
 from harness.timing.card import Card, Watch
@@ -24,8 +27,8 @@ from harness.timing.suspicion import Suspicion
 from harness.timing.work import Estimate, uncached
 from harness.worker import values
 from harness.worker.checking import Examiner
-from harness.worker.link import Draw, Link, Reading
-from harness.worker.messages import Verdict
+from harness.worker.link import Draw, Link, Reading, RunnerFailed
+from harness.worker.messages import DeadlineExceeded, PeerGone, Verdict
 from harness.worker.reference import Reference
 
 NULL_BURSTS, HOST_NULL_BURSTS = 30, 10
@@ -126,10 +129,13 @@ def measure(
     timing: TimingConfig,
     limits: Limits,
     alone: list[float],
+    *,
+    profiled: bool,
 ) -> Verdict:
     """Time a candidate that has passed its first call; `alone` holds times of the baseline without it, in microseconds.
 
-    Raises what the candidate's runner makes Link raise.
+    `profiled`: with one more call at the end, of which the verdict has the profile. Raises what the candidate's runner
+    makes Link raise.
     """
     bench = Bench(reference, examiners, links, plan, surroundings, timing)
     rule = StoppingRule(
@@ -153,7 +159,16 @@ def measure(
     if slowed:
         factor = slowed.evidence["factor"]
         samples = dataclasses.replace(samples, baseline_us=[value * factor for value in samples.baseline_us])
-    return bench.verdict(samples, [finding for finding in (batched, slowed) if finding])
+    verdict = bench.verdict(samples, [finding for finding in (batched, slowed) if finding])
+    if not profiled or verdict.outcome.status is not Status.PASSED:
+        return verdict
+    begun = time.monotonic()
+    try:
+        profile, doubts = bench.profile(statistics.median(samples.candidate_us), limits.first_call_s)
+    except WrongAnswer as error:
+        return Verdict(outcome=error.outcome)
+    phases = {"profile": time.monotonic() - begun}
+    return msgspec.structs.replace(verdict, profile=profile, phases_s=phases, warnings=[*verdict.warnings, *doubts])
 
 
 class Bench:
@@ -263,6 +278,22 @@ class Bench:
         """Microseconds of so many single-call bursts; raises WrongAnswer."""
         return [self._probe(side).judge_us for _ in range(count)]
 
+    def profile(self, timed_us: float, deadline_s: float) -> tuple[Profile, list[str]]:
+        """Of one more call of the candidate, with warnings; `timed_us` is what one takes. Raises WrongAnswer.
+
+        Under a profiler a process may fail that does not otherwise: that is a profile's fault, and nobody's reason.
+        """
+        try:
+            reading = self._burst("candidate", 1, deadline_s=deadline_s, profiled=True)
+        except (RunnerFailed, PeerGone, DeadlineExceeded) as error:
+            return Profile(fault=f"the profiled call failed: {error}"[: provenance.LONGEST_TOLD]), []
+        profile = reading.profile or Profile(fault="the candidate's process told nothing of it")
+        if profile.fault or not reading.gated:
+            # Without the gate, loading the profiler is in the judge's reading.
+            return profile, []
+        doubt = provenance.doubt(profile.launched, self._per_call(reading, 1).judge_us, timed_us)
+        return profile, [f"doubtful_profile: {doubt}"] if doubt else []
+
     def verdict(self, samples: Samples, evidence_of: list[Suspicion]) -> Verdict:
         """Passed, with the speedup's interval, and what the times cannot explain as warnings."""
         fixed = self._fixed_cost(self._bursts["candidate"].calls)
@@ -362,10 +393,19 @@ class Bench:
             return 0.0
         return self._plan.work.work.resident_bytes / self._ceilings.bytes_per_s * 1e6
 
-    def _burst(self, side: Side, calls: int, *, gated: bool | None = None) -> Reading:
+    def _burst(
+        self,
+        side: Side,
+        calls: int,
+        *,
+        gated: bool | None = None,
+        deadline_s: float | None = None,
+        profiled: bool = False,
+    ) -> Reading:
         """One burst on fresh inputs, every output checked."""
         draws = [self._reference.draw() for _ in range(calls)]
-        reading = self._links[side].burst(draws, gated=self._gated if gated is None else gated)
+        gated = self._gated if gated is None else gated
+        reading = self._links[side].burst(draws, gated=gated, deadline_s=deadline_s, profiled=profiled)
         refusal = self._examiners[side].burst(self._links[side], draws)
         if refusal is not None and side == "baseline":
             message = f"the baseline disagrees with the same reference in the judge: {refusal.message}"

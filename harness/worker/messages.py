@@ -18,6 +18,7 @@ import msgspec
 
 from harness.compile.resources import Kernel
 from harness.compile.toolkit import Toolkit
+from harness.integrity.provenance import Profile
 from harness.records import Outcome, Timing
 from harness.worker.nodes import Node, TensorRef
 
@@ -95,13 +96,14 @@ class Burst(Message, frozen=True, kw_only=True, tag=True):
     """Calls to carry out one after the other. On CUDA the runner's stream waits for gate `number` before the first.
 
     `gated`: the gate opens only when everything is enqueued. Otherwise it is open already, and the runner waits for the
-    whole device before it reports the burst done.
+    whole device before it reports the burst done. `profiled`: with PyTorch's profiler watching.
     """
 
     number: int
     calls: list[Call]
     blocks: list[SharedBlock] = []
     gated: bool = True
+    profiled: bool = False
 
 
 class CopyOnly(Message, frozen=True, kw_only=True, tag=True):
@@ -139,6 +141,7 @@ class Finished(Message, frozen=True, kw_only=True, tag=True):
 
     number: int
     claimed_us: float
+    profile: Profile | None = None
 
 
 class Failed(Message, frozen=True, kw_only=True, tag=True):
@@ -170,9 +173,10 @@ class Open(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Evaluate(Message, frozen=True, kw_only=True, tag=True):
-    """Judge one candidate; its runner's channel travels beside it."""
+    """Judge one candidate; its runner's channel travels beside it. `profiled`: with one profiled call at the end."""
 
     candidate: CandidateSource
+    profiled: bool = False
 
 
 class Probe(Message, frozen=True, kw_only=True, tag=True):
@@ -209,6 +213,8 @@ class Verdict(Message, frozen=True, kw_only=True, tag=True):
     error_ratio: float | None = None
     sol_fraction: float | None = None
     timing: Timing | None = None
+    # Still to be sorted by whose kernels they are, with what only the supervisor knows.
+    profile: Profile | None = None
     warnings: list[str] = []
     phases_s: dict[str, float] = {}
 

@@ -35,6 +35,7 @@ from harness.worker.messages import (
     ToRunner,
 )
 from harness.worker.nodes import Node, TensorRef
+from harness.worker.profiling import Profiler
 
 
 def main(channel_fd: int) -> None:
@@ -105,10 +106,12 @@ class Runner:
         inputs = [values.decode(call.inputs, self._shared) for call in message.calls]
         # A parameter handed over in place would be poisoned with the other outputs before the next burst.
         own = frozenset(tensor.untyped_storage().data_ptr() for tensor in self.model.state_dict().values())
+        # Before the gate, because it waits for the device.
+        profiler = Profiler(self.device.device) if isinstance(message, Burst) and message.profiled else None
         self.device.begin(message.number, own)
         with torch.no_grad():
             if isinstance(message, Burst):
-                outputs = [self._call(call, given) for call, given in zip(message.calls, inputs, strict=True)]
+                outputs = [self._call(call, given, profiler) for call, given in zip(message.calls, inputs, strict=True)]
             else:
                 outputs = [self.device.copy_only(call.outputs) for call in message.calls]
         self.device.end(message.number, whole_device=isinstance(message, Burst) and not message.gated)
@@ -120,11 +123,13 @@ class Runner:
             aliased=self._aliased or [],
         )
         channel.send(enqueued)
-        channel.send(Finished(number=message.number, claimed_us=self.device.claimed_us()))
+        claimed_us = self.device.claimed_us()
+        profile = profiler.stop() if profiler else None
+        channel.send(Finished(number=message.number, claimed_us=claimed_us, profile=profile))
 
-    def _call(self, call: Call, inputs: Any) -> Node:
+    def _call(self, call: Call, inputs: Any, profiler: Profiler | None) -> Node:
         self.device.seed(call.seed)
-        output = self.forward(*inputs)
+        output = profiler.forward(self.forward, inputs) if profiler else self.forward(*inputs)
         if self._aliased is None:
             self._aliased = shared_inputs(values.tensors(output), values.tensors(inputs))
         return self.device.publish(output, call.outputs)

@@ -22,8 +22,10 @@ from harness.catalog.baselines import ALLOWANCES
 from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, why_no_cuda
+from harness.integrity.findings import remarks
+from harness.integrity.screen import screen
 from harness.records import Outcome, Record, Status
-from harness.worker import faults, folders, sandbox_view
+from harness.worker import faults, folders, provenance, sandbox_view
 from harness.worker.builds import KILLED, BuildResult
 from harness.worker.messages import (
     CandidateSource,
@@ -118,6 +120,10 @@ class Supervisor:
             verdict = self._judged_again_if_lost(job, build)
         return self._record(job, build, verdict, time.monotonic() - started)
 
+    def _profiled(self, job: Job) -> bool:
+        """Whose kernels a baseline runs needs no telling."""
+        return not job.candidate.baseline and self._config.provenance.wanted(self._device.kind)
+
     def unserved(self, job: Job, why: str) -> Record:
         """The record of a job that no device is left for; the next run tries again."""
         verdict = Verdict(outcome=Outcome(status=Status.HARNESS_ERROR, reason="device_lost", message=why))
@@ -181,7 +187,7 @@ class Supervisor:
             )
         verdict: Verdict | None = None
         try:
-            group.judge.channel.send(Evaluate(candidate=source), (its_end.fileno(),))
+            group.judge.channel.send(Evaluate(candidate=source, profiled=self._profiled(job)), (its_end.fileno(),))
             its_end.close()
             verdict = self._await(job, group.judge, Verdict, self._config.limits.total_s)
         except (PeerGone, ProtocolError) as error:
@@ -290,7 +296,10 @@ class Supervisor:
         return self._logs / f"{_group_name(job)}.judge.log"
 
     def _record(self, job: Job, build: BuildResult, verdict: Verdict, wall_s: float) -> Record:
+        verdict, found = provenance.told(verdict, job.candidate, build, self._config.provenance, self._device.kind)
         outcome = verdict.outcome
+        findings = [] if job.candidate.baseline else screen(job.candidate.source.decode(errors="replace"))
+        warnings, notes = remarks(findings)
         return Record(
             key=job.key,
             problem=job.problem.id,
@@ -302,7 +311,8 @@ class Supervisor:
             reason=outcome.reason,
             message=outcome.message,
             evidence=outcome.evidence,
-            warnings=[*build.warnings, *verdict.warnings],
+            warnings=[*build.warnings, *verdict.warnings, *warnings],
+            notes=notes,
             device=self._device.name,
             baseline=self._config.baseline,
             speedup=verdict.speedup,
@@ -316,6 +326,7 @@ class Supervisor:
             wall_s=round(wall_s, 3),
             phases_s=verdict.phases_s,
             timing=verdict.timing,
+            provenance=found,
             log=f"logs/{_file_name(job)}.log",
             finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )

@@ -24,7 +24,7 @@ def test_slices_make_no_difference(monkeypatch):
     exact = torch.randn(37, 123, dtype=torch.float64)
     got = (exact + 1e-5 * torch.randn_like(exact)).float()
     whole, scale = errors_of(got, exact)
-    monkeypatch.setattr(slices, "SLICE", 50)
+    monkeypatch.setitem(slices.SLICE, "cpu", 50)
     cut, cut_scale = errors_of(got, exact)
     assert cut_scale.spread == pytest.approx(scale.spread, rel=1e-12)
     for name in ("norm", "scaled", "row", "worst"):

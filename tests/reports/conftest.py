@@ -7,9 +7,21 @@ from typing import Any
 
 import pytest
 
-from harness.records import Record, Status
+from harness.records import KernelUse, Provenance, Record, Status
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+GEMM_AND_ROWS = Provenance(
+    own_share=0.18,
+    device_us=2400.0,
+    shares={"own": 0.18, "cublas": 0.819, "memory": 0.001},
+    kernels=[
+        KernelUse(name="nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", kind="cublas", calls=2, device_us=1965.6),
+        KernelUse(name="void softmax_rows<1024>(__half*, int)", kind="own", device_us=432.0),
+        KernelUse(name="Memset (Device)", kind="memory", device_us=2.4),
+    ],
+)
 
 
 def made_up(candidate: str, status: str = "passed", **fields: Any) -> Record:
@@ -46,7 +58,12 @@ def records() -> list[Record]:
             wall_s=12.25,
         ),
         made_up("composed", interval=(3.1, 3.08, 3.12), caption="matmul, softmax, matmul", error_ratio=1.9, wall_s=4.5),
-        made_up("cublas_softmax", interval=(3.09, 3.07, 3.11), caption="Strided-batched GEMM | fused row kernel"),
+        made_up(
+            "cublas_softmax",
+            interval=(3.09, 3.07, 3.11),
+            caption="Strided-batched GEMM | fused row kernel",
+            provenance=GEMM_AND_ROWS,
+        ),
         made_up(
             "flash_wide_head",
             interval=(4.1, 4.08, 4.12),
