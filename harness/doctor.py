@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from harness import environment
+from harness.compile import toolkit
 from harness.errors import UsageError
 from harness.worker import memory_watch, sandbox_probe
 from harness.worker.sandbox import LAYERS
@@ -106,17 +107,19 @@ def _driver() -> Finding:
 
 
 def _nvcc() -> Finding:
-    built_for = _torch_cuda()
-    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    place = shutil.which("nvcc", path=f"{home}/bin") if home else shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    version = _version(str(place), "--version", r"release ([\d.]+)")
+    """The nvcc that `check` compiles with; a torch built for CUDA looks for its own in fewer places."""
+    built_for, found = _torch_cuda(), toolkit.find()
     wanted = f"CUDA toolkit {_major(built_for)}" if built_for else "CUDA toolkit"
-    mend = f"install the {wanted} and put nvcc on PATH or its folder into CUDA_HOME; CUDA candidates cannot compile"
-    if not version:
-        return Finding("nvcc", False, "not found", mend)
+    install = f"install the {wanted} and put nvcc on PATH or its folder into CUDA_HOME"
+    if found is None:
+        package = "" if built_for else f"; {toolkit.INSTALL}, too"
+        return Finding("nvcc", False, "not found", f"{install}{package}. CUDA candidates cannot compile")
+    version, place = found.version, Path(found.nvcc).parents[1]
+    if built_for and not (toolkit.home_of_torch() / "bin/nvcc").is_file():
+        where = f"{version} in {place}, which `check` uses, and none where torch looks for it"
+        return Finding("nvcc", False, where, f"set CUDA_HOME to a toolkit, or {install}; CUDA candidates of a run fail")
     ok = not built_for or _major(version) == _major(built_for)
-    found = f"{version}" if ok else f"{version}, and torch is built for CUDA {built_for}"
-    return Finding("nvcc", ok, found, mend)
+    return Finding("nvcc", ok, version if ok else f"{version}, and torch is built for CUDA {built_for}", install)
 
 
 def _compiler() -> Finding:

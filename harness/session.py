@@ -45,14 +45,22 @@ def run(
     """
     devices = environment.choose_devices(config.device)
     todo = plan(config, devices)
-    found = sandbox_probe.chosen(config.sandbox, jobs.sources(todo.jobs), devices[0].kind == "cuda")
+    # Of what is left to do, as the executor has it; before anything is made or forgotten, because it may refuse.
+    finished = set() if fresh else journal.finished_in(out / run_directory.JOURNAL)
+    left = jobs.sources(job for job in todo.jobs if job.key not in finished)
+    found = sandbox_probe.chosen(config.sandbox, left, devices[0].kind == "cuda")
     with Journal(out / run_directory.JOURNAL) as book:
         if fresh:
             book.clear()
-        manifest = _manifest(config, devices, command, found)
-        run_directory.write_manifest(out, manifest)
         finished = book.finished()
         waiting = [job for job in todo.jobs if job.key not in finished]
+        parts = run_directory.parts(out) if book.records else []
+        manifest = _manifest(config, devices, command, parts)
+        if waiting:
+            parts.append(_part(manifest, found, len(book.records)))
+        # Of the newest part; where nothing is left to do, this call puts none in force.
+        manifest["environment"] |= {name: parts[-1][name] for name in ("sandbox", "sandbox_missing") if parts}
+        run_directory.write_manifest(out, manifest)
         seed = secrets.randbits(63) if config.seed is None else config.seed
         executor = make_executor(devices, config, out / "logs", seed)
         with terminal.Progress(console) as progress:
@@ -67,6 +75,8 @@ def run(
                         progress.finished(record)
             finally:
                 manifest["finished_at"] = _now()
+                if waiting:
+                    parts[-1]["finished_at"] = manifest["finished_at"]
                 run_directory.write_manifest(out, manifest)
                 write.write_all(out, journal.latest(book.records), manifest)
         wanted = {job.key for job in todo.jobs}
@@ -84,14 +94,30 @@ def _surroundings(devices: list[Device]) -> dict[str, str]:
     return {"device": devices[0].name, "torch": torch.version, "cuda": torch.cuda, "driver": environment.gpus()[1]}
 
 
-def _manifest(config: Config, devices: list[Device], command: list[str], found: Found) -> dict[str, Any]:
+def _manifest(config: Config, devices: list[Device], command: list[str], parts: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "command": _without_places(" ".join(command)),
         "config": _without_places(msgspec.to_builtins(config)),
-        "environment": environment.describe(devices, REPOSITORY)
-        | {"sandbox": list(found.layers), "sandbox_missing": _without_places(found.missing)},
+        "environment": environment.describe(devices, REPOSITORY),
         "started_at": _now(),
+        "finished_at": None,
+        "parts": parts,
+    }
+
+
+def _part(manifest: dict[str, Any], found: Found, line: int) -> dict[str, Any]:
+    """What may differ between the parts of a run that was resumed, and is no part of the keys that it resumes by.
+
+    Its records begin after the first `line` lines of the journal.
+    """
+    return {
+        "after_line": line,
+        "commit": manifest["environment"]["commit"],
+        "sandbox_mode": manifest["config"]["sandbox"],
+        "sandbox": list(found.layers),
+        "sandbox_missing": _without_places(found.missing),
+        "started_at": manifest["started_at"],
         "finished_at": None,
     }
 

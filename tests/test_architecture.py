@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Top to bottom; a room may import from its own folder and from any lower step.
 STEPS = [
     {"cli"},
+    {"options"},
     {"session", "audit", "check", "doctor"},
     {"execution", "reports"},
     {"worker"},

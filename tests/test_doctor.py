@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from harness import cli, doctor, environment
+from harness.compile import toolkit
 from harness.doctor import Finding
 from harness.environment import Torch
 from harness.reports import doctor_table
@@ -59,12 +60,27 @@ def test_driver_and_torch_must_match(driver, built_for, ok, words, monkeypatch):
     assert words in f"{finding.found} {finding.mend}"
 
 
-def test_an_nvcc_of_another_major_version_is_not_ok(tmp_path, monkeypatch):
-    tool = tmp_path / "bin/nvcc"
-    tool.parent.mkdir()
-    tool.write_text("#!/bin/sh\necho Cuda compilation tools, release 12.4, V12.4.1\n")
-    tool.chmod(0o755)
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An empty folder, and nothing remembered or found outside of it: a test makes it the one with the toolkit."""
+    monkeypatch.setattr(toolkit, "_homes", lambda: iter([tmp_path]))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    toolkit.find.cache_clear()
+    yield tmp_path
+    toolkit.find.cache_clear()
+
+
+def make_nvcc(home, mode=0o755):
+    for folder in ("bin", "include"):
+        (home / folder).mkdir()
+    (home / "include/cuda_runtime.h").write_text("")
+    tool = home / "bin/nvcc"
+    tool.write_text("#!/bin/sh\necho Cuda compilation tools, release 12.4, V12.4.1\n")
+    tool.chmod(mode)
+
+
+def test_an_nvcc_of_another_major_version_is_not_ok(home, monkeypatch):
+    make_nvcc(home)
     monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda="13.0"))
     finding = found("nvcc")
     assert not finding.ok
@@ -73,9 +89,27 @@ def test_an_nvcc_of_another_major_version_is_not_ok(tmp_path, monkeypatch):
     assert found("nvcc").ok
 
 
-def test_a_tool_that_is_not_there_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setenv("CXX", str(tmp_path / "c++"))
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+def test_an_nvcc_where_only_check_looks_is_enough_for_a_torch_without_cuda(home, monkeypatch):
+    make_nvcc(home)
+    monkeypatch.setenv("CUDA_HOME", "/nowhere")
+    monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda=""))
+    assert (found("nvcc").ok, found("nvcc").found) == (True, "12.4")
+    monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda="12.8"))
+    finding = found("nvcc")
+    assert not finding.ok
+    assert finding.found == f"12.4 in {home}, which `check` uses, and none where torch looks for it"
+
+
+def test_an_nvcc_that_does_not_run_is_none(home, monkeypatch):
+    make_nvcc(home, mode=0o644)
+    monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda=""))
+    finding = found("nvcc")
+    assert (finding.ok, finding.found) == (False, "not found")
+    assert toolkit.INSTALL in finding.mend
+
+
+def test_a_tool_that_is_not_there_is_missing(home, monkeypatch):
+    monkeypatch.setenv("CXX", str(home / "c++"))
     assert (found("C++ compiler").ok, found("nvcc").ok) == (False, False)
 
 

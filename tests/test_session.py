@@ -9,6 +9,7 @@ from harness import session
 from harness.errors import UsageError
 from harness.records import Record, Status
 from harness.store import run_directory
+from harness.worker.sandbox_probe import Found
 from tests.conftest import HONEST, corpus_config
 
 CONSOLE = Console(quiet=True)
@@ -84,6 +85,58 @@ def test_the_run_directory_is_complete_after_an_interruption(tmp_path):
 def test_only_the_plan_s_records_are_returned(tmp_path):
     run(tmp_path, FakeExecutor(), *HONEST)
     assert [record.candidate for record in run(tmp_path, FakeExecutor(), "honest")] == ["honest"]
+
+
+def parts_of(out):
+    return json.loads((out / "run.json").read_text())["parts"]
+
+
+def test_each_part_of_a_run_says_which_sandbox_it_had(tmp_path, monkeypatch):
+    asked = []
+
+    def chosen(mode, sources, gpu):
+        asked.append({path.stem for path in sources})
+        return Found(layers=("user",)) if len(asked) == 1 else Found(layers=(), missing={"user": "no more"})
+
+    monkeypatch.setattr(session.sandbox_probe, "chosen", chosen)
+    with pytest.raises(ZeroDivisionError):
+        run(tmp_path, FakeExecutor(limit=2, error=ZeroDivisionError()), *HONEST)
+    run(tmp_path, FakeExecutor(), *HONEST)
+    # What need not be read any more is no reason for fewer layers.
+    assert asked[1] == {"scale", "honest_cpp"}
+    first, second = parts_of(tmp_path)
+    assert (first["after_line"], first["sandbox"], first["sandbox_missing"]) == (0, ["user"], {})
+    assert (second["after_line"], second["sandbox"], second["sandbox_missing"]) == (2, [], {"user": "no more"})
+    assert None not in (first["finished_at"], second["finished_at"])
+    assert "not the same throughout" in (tmp_path / "leaderboard.md").read_text()
+    run(tmp_path, FakeExecutor(), *HONEST)
+    assert parts_of(tmp_path) == [first, second]
+    assert run_directory.read(tmp_path)[0]["environment"]["sandbox"] == []
+    run(tmp_path, FakeExecutor(), *HONEST, fresh=True)
+    assert [part["after_line"] for part in parts_of(tmp_path)] == [0]
+
+
+def test_a_run_from_before_there_were_parts_is_one(tmp_path):
+    run(tmp_path, FakeExecutor(), "honest")
+    manifest = json.loads((tmp_path / "run.json").read_text())
+    del manifest["parts"]
+    run_directory.write_manifest(tmp_path, manifest)
+    run(tmp_path, FakeExecutor(), *HONEST)
+    first, second = parts_of(tmp_path)
+    assert first["sandbox"] == manifest["environment"]["sandbox"]
+    assert (first["after_line"], second["after_line"]) == (0, 1)
+
+
+def test_a_refused_sandbox_forgets_nothing(tmp_path, monkeypatch):
+    run(tmp_path, FakeExecutor(), *HONEST)
+
+    def refuse(*_):
+        raise UsageError("sandbox: require")
+
+    monkeypatch.setattr(session.sandbox_probe, "chosen", refuse)
+    with pytest.raises(UsageError, match="require"):
+        run(tmp_path, FakeExecutor(), *HONEST, fresh=True)
+    assert len(run_directory.read(tmp_path)[1]) == 3
 
 
 def test_two_sessions_do_not_share_a_run_directory(tmp_path):

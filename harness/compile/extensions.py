@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.utils import cpp_extension
 
-from harness.compile import architectures, lean, precompiled
+from harness.compile import architectures, conditionals, lean, precompiled
 
 # What does not change the result: where it is built and how much is printed meanwhile.
 IRRELEVANT = ("build_directory", "verbose", "keep_intermediates")
@@ -30,6 +30,10 @@ ERROR_PREFIX = "Error building extension"
 
 class NeedsCuda(BaseException):
     """A CUDA source on a machine without CUDA. No `Exception`, so that a candidate's own fallback cannot hide it."""
+
+
+class NotForLean(Exception):
+    """The sources could come out differently with smaller headers; the text says by what."""
 
 
 class Builder:
@@ -110,10 +114,15 @@ class Builder:
 
     def _lean(self, stock: Callable[..., Any], arguments: dict[str, Any], folder: Path) -> Any:
         """The stock build with other headers before torch's own, and nvcc.py in nvcc's place."""
-        generated = folder / "generated"
-        (generated / "assay").mkdir(parents=True)
         root = Path(torch.__file__).parent
         cpp, cuda = _texts(arguments)
+        macros = conditionals.read(self._prepared / precompiled.MACROS) if self._prepared else None
+        for text, by_nvcc in [*((text, False) for text in cpp), *((text, True) for text in cuda)]:
+            for code in _with_own_headers(text, arguments):
+                if why := conditionals.obstacle(code, macros, cuda=by_nvcc):
+                    raise NotForLean(why)
+        generated = folder / "generated"
+        (generated / "assay").mkdir(parents=True)
         (generated / "assay/operators.h").write_text(lean.operators_header(root, cpp, cuda))
         changed = dict(arguments)
         includes = [str(generated), str(lean.LEAN)]
@@ -124,7 +133,8 @@ class Builder:
                 binding = ["-include", str(self._prepared / precompiled.BINDING)]
                 changed["extra_cflags"] = [*binding, *_listed(arguments.get("extra_cflags"))]
             prefix = self._prepared / precompiled.PREFIX
-            if prefix.exists() and cpp_extension.CUDA_HOME and "PYTORCH_NVCC" not in os.environ:
+            plain = macros is not None and not conditionals.defines(_listed(arguments.get("extra_cuda_cflags")), macros)
+            if plain and prefix.exists() and cpp_extension.CUDA_HOME and "PYTORCH_NVCC" not in os.environ:
                 environment = {
                     "PYTORCH_NVCC": shlex.join([sys.executable, "-SE", str(Path(lean.__file__).with_name("nvcc.py"))]),
                     "ASSAY_NVCC": str(Path(cpp_extension.CUDA_HOME) / "bin/nvcc"),
@@ -234,6 +244,13 @@ def _texts(arguments: dict[str, Any]) -> tuple[list[str], list[str]]:
     for path in _listed(arguments.get("sources")):
         (cuda if Path(path).suffix in (".cu", ".cuh") else cpp).append(Path(path).read_text(errors="replace"))
     return cpp, cuda
+
+
+def _with_own_headers(text: str, arguments: dict[str, Any]) -> list[str]:
+    """A source and the headers that the candidate brings along for it, without comments."""
+    folders = [Path(path).parent for path in _listed(arguments.get("sources"))]
+    folders += [Path(path) for path in _listed(arguments.get("extra_include_paths"))]
+    return [lean.without_comments(each) for each in (text, *conditionals.own_headers(text, folders))]
 
 
 def _notes(folder: Path) -> str:

@@ -8,6 +8,7 @@ headers. What is missing does not compile, and then the stock build is made inst
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -42,18 +43,26 @@ WANTED = {
     "ASSAY_BINDS_IN_CUDA": r"py|pybind11|PYBIND11_\w+|PyObject|THPVariable\w*",
 }
 EMPTIED = {"ASSAY_WANTS_CONTEXT": "ATen/Context.h", "ASSAY_WANTS_TENSORUTILS": "ATen/TensorUtils.h"}
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# Raw strings and other literals, which may hold what looks like a comment, and comments.
+LITERAL_OR_COMMENT = re.compile(
+    r"""(R"([^(\s]*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL
+)
+# A function's declaration (its name, and what is before it on up to two lines), and a use of a name as a function's.
+FUNCTION = re.compile(
+    r"((?:^[^\n;{}()=]*\n)?^[^\n;{}()=]*[\w>&*]\s[\s&*]*)(\w+)\s*\([^;{}]*\)\s*(?:const\s*)?[{;]", re.M
+)
+UNQUALIFIED = re.compile(r"(?<![.>:\w])(\w+)\s*\(")
 FACTORY = re.compile(r"^inline at::Tensor (\w+)\((?:.|\n)*?\n\}\n", re.MULTILINE)
 
 
 def operators_header(torch_root: Path, cpp: Iterable[str], cuda: Iterable[str]) -> str:
     """The text of `assay/operators.h` for these sources."""
-    cuda_text = "\n".join(cuda)
-    text = COMMENT.sub(" ", "\n".join(cpp) + "\n" + cuda_text)
+    cuda_text = without_comments("\n".join(cuda))
+    text = without_comments("\n".join(cpp)) + "\n" + cuda_text
     words = set(re.findall(r"\w+", text))
     lines = ["// Generated for one build: what its sources name.", "#pragma once", ""]
     for macro, pattern in WANTED.items():
-        seen = words if macro != "ASSAY_BINDS_IN_CUDA" else set(re.findall(r"\w+", COMMENT.sub(" ", cuda_text)))
+        seen = words if macro != "ASSAY_BINDS_IN_CUDA" else set(re.findall(r"\w+", cuda_text))
         if any(re.fullmatch(pattern, word) for word in seen):
             lines.append(f"#define {macro}")
             if macro in EMPTIED:
@@ -67,12 +76,23 @@ def popular_header(torch_root: Path) -> str:
     return "#pragma once\n" + _operators(torch_root, POPULAR)
 
 
+def without_comments(text: str) -> str:
+    """The source with continued lines joined, and a blank for each comment."""
+    return LITERAL_OR_COMMENT.sub(lambda match: match[1] or " ", text.replace("\\\n", ""))
+
+
 def called(torch_root: Path, text: str) -> list[str]:
-    """ATen's operators that a source names: qualified, or anything where it says `using namespace torch`."""
+    """ATen's operators that a source without comments names: qualified, or anything if it is `using namespace torch`.
+
+    Or unqualified, where a host function of its own has the name: which of the two is meant is up to the compiler.
+    """
     if re.search(r"using\s+namespace\s+(at|torch)\b", text):
         names = set(re.findall(r"\w+", text))
     else:
         names = set(re.findall(r"\b(?:at|torch)\s*::\s*(\w+)", text))
+        names |= {name for qualifiers, name in FUNCTION.findall(text) if "__device__" not in qualifiers} & {
+            name for name, count in Counter(UNQUALIFIED.findall(text)).items() if count > 1
+        }
     return sorted(names & _available(torch_root))
 
 

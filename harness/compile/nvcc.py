@@ -33,18 +33,27 @@ UMBRELLAS = ("torch/extension.h", "torch/types.h", "torch/all.h", "torch/torch.h
 HARMLESS = re.compile(
     r"-O[0-3]|--?use_fast_math|-lineinfo|--generate-line-info|--?ptxas-options=.*|-Xptxas.*|--?maxrregcount.*|-w|"
     r"--expt-relaxed-constexpr|--?fmad.*|--?ftz.*|--?prec-.*|--?diag-suppress.*|-D(?!__|_GLIBCXX|C10_|TORCH_|AT_|NDEBUG).*|"
-    r"--?threads.*|-t\d+|--?restrict|--default-stream.*|--?extra-device-vectorization"
+    r"--?threads.*|-t\d+|--?restrict|--?extra-device-vectorization"
 )
+# Sketched classes, as large as torch's own, but with other members and conversions.
+CLASSES = r"(?:Tensor|Scalar|TensorOptions|TypeMeta|CUDAStream|\w*CUDA\w*Guard)"
 # What needs the real classes: classes that are not sketched, and constants that cudafe++ works out by itself and writes
-# down as numbers (sizes and properties of types), which must not be a sketch's.
+# down as numbers (types of expressions, properties of types), which must not be a sketch's.
 BEYOND = re.compile(
     r"\b(complex\w*|PYBIND11_\w+|pybind11|py|TORCH_LIBRARY\w*|autograd|PackedTensorAccessor\w*|packed_accessor\w*|"
     r"TensorAccessor\w*|TensorIterator\w*|Generator|Philox\w*|IValue|accessor)\b"
     r"|\b(?:decltype|concept|requires|offsetof|typeid|is_(?:nothrow_|trivially_)?(?:\w*constructible|\w*assignable|"
     r"destructible|convertible|invocable|copyable)\w*|is_(?:class|empty|final|aggregate|polymorphic|standard_layout|pod|"
-    r"trivial|base_of|abstract)(?:_v)?)\b|\bnoexcept\s*\("
-    r"|\b(?:sizeof|alignof|alignas)\s*\(\s*(?:(?:at|torch|c10|caffe2)\s*::\s*(?!Half\b|BFloat16\b|Float8)|Tensor|Scalar)"
-    r"|#\s*(?:define|undef)\s+(?:__CUDA|_|C10|TORCH|AT_)"
+    r"trivial|base_of|abstract)(?:_v)?|__(?:is|has)_(?!include\b)\w+)\b|\bnoexcept\s*\("
+    # Of an expression, whose type is the sketch's.
+    r"|\b(?:sizeof|alignof|alignas)\b(?!\s*\.\.\.|\s*\([^()]*\))"
+    # A trait of a sketched class, or an overload by its pointer: these can ask for members.
+    r"|\b(?!(?:include|template|vector|optional|tuple|pair|array|map|unordered_map|initializer_list|function|unique_ptr|"
+    r"shared_ptr|ArrayRef|make_tuple|is_same|is_same_v|static_cast|const_cast|reinterpret_cast)\b)\w+\s*"
+    rf"<(?!<)[^<>;(){{}}=|]*\b{CLASSES}\b[^<>;(){{}}|]*>"
+    rf"|\b{CLASSES}(?:\s+const)?\s*\*"
+    rf"|\busing\s+(?!{CLASSES}\b)\w+\s*=\s*(?:\w+\s*::\s*)*{CLASSES}\s*;|\btypedef\s[^;]*\b{CLASSES}\b"
+    r"|#\s*(?:define|undef)\s+(?:__CUDA|_|C10|TORCH|AT_)|#\s*include(?:_next\b|\s+\w)"
 )
 # The standard headers that the sketch has in any case, and names from them that need no more.
 STD_HEADERS_TEXT = """
@@ -60,11 +69,11 @@ fabs sqrt exp log log2 exp2 pow sin cos tanh floor ceil round fmax fmin isnan is
 """
 STD_NAMES = frozenset(STD_NAMES_TEXT.split())
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 END_OF_HEADERS = re.compile(r"^extern int assay_end_of_headers;.*$", re.MULTILINE)
 START_OF_HEADERS = re.compile(r'^# \d+ "[^"]*cuda_runtime\.h".*$', re.MULTILINE)
 # Carries a launch to the stub of its instantiation; the unspecialised one has nothing to launch.
 UNSPECIALISED = re.compile(r"^(__wrapper__device_stub_\w+\([^{}]*\)) ?\{[^{}]*\}$", re.MULTILINE)
+NOTHING_TO_LAUNCH = "cudaLaunchKernel(0,"
 
 
 class NotForSketch(Exception):
@@ -106,23 +115,28 @@ def source_of(arguments: list[str]) -> Path:
     return files[0]
 
 
-def check(text: str, flags: list[str], popular: frozenset[str], called: list[str]) -> bool:
-    """Whether the source needs the rest of the standard library; raises NotForSketch where it needs more of torch."""
+def check(code: str, flags: list[str], popular: frozenset[str], called: list[str]) -> bool:
+    """Whether the source needs the rest of the standard library; raises NotForSketch where it needs more of torch.
+
+    `code` is without comments.
+    """
     for flag in flags:
         if not HARMLESS.fullmatch(flag):
             raise NotForSketch(f"flag {flag}")
-    code = COMMENT.sub(" ", text)
     if beyond := BEYOND.search(code):
         raise NotForSketch(f"mentions {beyond[0]}")
     included = INCLUDE.findall(code)
     first = re.search(r"\S[^\n]*", code)
-    narrow = narrow_of(text, popular)
+    narrow = narrow_of(code, popular)
     begins = bool(included) and (included[0] in UMBRELLAS or included[0] in narrow)
     if not begins or first is None or not INCLUDE.match(first[0]):
         raise NotForSketch("does not begin with a header of torch")
     for name in (name for name in included if name not in narrow):
         if name.startswith(("torch/", "ATen/", "c10/", "caffe2/")) and name not in SKETCHED:
             raise NotForSketch(f"includes {name}")
+    if "cuda.h" not in included and re.search(r"^[ \t]*#[ \t]*(?:el)?if", code, re.MULTILINE):
+        # The sketch includes it in any case.
+        raise NotForSketch("has conditionals and does not include cuda.h")
     unknown = [name for name in called if name not in popular]
     if unknown:
         raise NotForSketch(f"calls {unknown[0]}")
@@ -131,9 +145,22 @@ def check(text: str, flags: list[str], popular: frozenset[str], called: list[str
     return bool(standard - STD_HEADERS or names - STD_NAMES or re.search(r"using\s+namespace\s+std\b", code))
 
 
-def narrow_of(text: str, popular: frozenset[str]) -> list[str]:
+def check_surroundings(code: str, source: Path, arguments: list[str], own: list[str]) -> None:
+    """Raises NotForSketch where headers or flags come from elsewhere, which nobody has read. `own` are our folders."""
+    for name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"):
+        if os.environ.get(name):
+            raise NotForSketch(f"{name} is set")
+    for word in arguments:
+        if word.startswith("-I") and word[2:] not in own:
+            raise NotForSketch(f"include folder {word[2:]}")
+    for name in INCLUDE.findall(code):
+        if (source.parent / name).is_file():
+            raise NotForSketch(f"includes {name} beside it")
+
+
+def narrow_of(code: str, popular: frozenset[str]) -> list[str]:
     """Narrow headers that a source includes and that the sketch knows: `ATen/ops/NAME.h` for `popular` names."""
-    found = ((name, NARROW.fullmatch(name)) for name in INCLUDE.findall(COMMENT.sub(" ", text)))
+    found = ((name, NARROW.fullmatch(name)) for name in INCLUDE.findall(code))
     return [name for name, match in found if match and (match[1] is None or match[1] in popular)]
 
 
@@ -143,6 +170,14 @@ def headers_of(text: str) -> tuple[int, int]:
     if begin is None or len(ends) != 1:
         raise NotForSketch("no end of headers in cudafe++'s output")
     return begin.start(), ends[0].end()
+
+
+def without_empty_launches(text: str) -> str:
+    """cudafe++'s output with the unspecialised launch stubs deleted, so that nobody can call them."""
+    changed = UNSPECIALISED.sub(r"\1 = delete;", text)
+    if NOTHING_TO_LAUNCH in changed:
+        raise NotForSketch("a launch stub that is not understood")
+    return changed
 
 
 def host_words(command: str) -> list[str]:
@@ -183,7 +218,7 @@ def compile_with_sketch(
             (output,) = folder.glob("*.cudafe1.cpp")
             text = output.read_text()
             begin, end = headers_of(text)
-            output.write_text(text[:begin] + UNSPECIALISED.sub(r"\1 = delete;", text[end:]))
+            output.write_text(text[:begin] + without_empty_launches(text[end:]))
     compiler, *flags = host_words(steps.passes[-1])
     *_, text_file, _, target = shlex.split(steps.passes[-1])
     steps.run(shlex.join([compiler, "-include", str(prefix), *flags, text_file, "-o", target]))
@@ -206,13 +241,14 @@ def main(arguments: list[str]) -> int:
     try:
         lean = _beside("lean")
         source = source_of(arguments)
-        text = source.read_text(errors="replace")
+        code = lean.without_comments(source.read_text(errors="replace"))
         popular = frozenset(lean.POPULAR)
-        std = check(text, shlex.split(os.environ["ASSAY_FLAGS"]), popular, lean.called(torch_root, text))
-        folder = Path.cwd() / f"{source.stem}.steps"
+        std = check(code, shlex.split(os.environ["ASSAY_FLAGS"]), popular, lean.called(torch_root, code))
         replaced = [str(lean.LEAN), os.environ["ASSAY_GENERATED"]]
+        check_surroundings(code, source, arguments, replaced)
+        folder = Path.cwd() / f"{source.stem}.steps"
         prefix = Path(os.environ["ASSAY_PREFIX"])
-        narrow = narrow_of(text, popular)
+        narrow = narrow_of(code, popular)
         compile_with_sketch(nvcc, arguments, lean.SKETCH, narrow, replaced, prefix, folder, std)
     except (NotForSketch, OSError, ValueError) as error:
         why = str(error)

@@ -3,6 +3,7 @@
 `binding.h` is what `main.cpp` of every extension begins with. `prefix.hpp` is what cudafe++ makes of the lean headers
 of a kernel file: nvcc.py puts it where it had a sketch. Both are made for each optimisation level asked for: GCC
 takes a precompiled header under the same one only, and reads the text otherwise, so that nothing depends on them.
+`macros.json` says which macros tell our headers from torch's.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from pathlib import Path
 import msgspec
 
 from harness.compile import lean, nvcc
+from harness.compile.macro_survey import survey
 from harness.compile.toolkit import STAND_INS, Toolkit
 from harness.environment import torch_build
 
-BINDING, PREFIX = "binding.h", "prefix.hpp"
+BINDING, PREFIX, MACROS = "binding.h", "prefix.hpp", "macros.json"
 KEEP_UNUSED_S = 30 * 24 * 3600
 _ONE_AT_A_TIME = threading.Lock()
 # What a file with CUDA in it is likely to hold; a wrong guess only costs time.
 CUDA_WORDS = (b"cuda_sources", b".cu", b"__global__")
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
+DEFINES = ("-DTORCH_API_INCLUDE_EXTENSION_H",)
 COMMON_NVCC_FLAGS = (
     "-D__CUDA_NO_HALF_OPERATORS__",
     "-D__CUDA_NO_HALF_CONVERSIONS__",
@@ -127,6 +130,8 @@ class Precompiled:
             popular.parent.mkdir(parents=True, exist_ok=True)
             self._keep(popular, lean.popular_header(Path(self._tools.torch_root)).encode())
             self._keep(self.folder / BINDING, b"#include <torch/extension.h>\n")
+        if not (self.folder / MACROS).exists():
+            self._macros()
         for level in cpp_levels:
             self._binding(level)
         for level in cuda_levels:
@@ -144,7 +149,7 @@ class Precompiled:
     def _binding(self, level: str) -> None:
         target = self.folder / f"{BINDING}.gch" / (level or "none")
         if not target.exists():
-            flags = ["-DTORCH_API_INCLUDE_EXTENSION_H", *self._includes(), "-fPIC", self._tools.std, *_words(level)]
+            flags = [*DEFINES, *self._own(), *self._system(), "-fPIC", self._tools.std, *_words(level)]
             self._run([self._tools.cxx, "-x", "c++-header", str(self.folder / BINDING), *flags], target)
 
     def _prefix(self, level: str) -> None:
@@ -169,22 +174,36 @@ class Precompiled:
             words = ["c++-header" if word == "c++" else word for word in words if word != "-c"]
             self._run([*words, str(text)], target)
 
+    def _macros(self) -> None:
+        cxx = [self._tools.cxx, *DEFINES, *self._system(), "-fPIC", self._tools.std]
+        with_cuda = [self._tools.nvcc, *self.stock_nvcc_flags()] if self._tools.nvcc else []
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            try:
+                found = survey(cxx, with_cuda, self._own(), [f"-I{lean.SKETCH}"], Path(scratch))
+            except nvcc.NotForSketch as error:
+                raise RuntimeError(str(error)) from error
+        self._keep(self.folder / MACROS, msgspec.json.encode(found))
+
     def nvcc_flags(self) -> list[str]:
-        """As torch's own builds have them."""
+        """As torch's own builds have them, with our headers before torch's."""
+        return [*self._own(), *self.stock_nvcc_flags()]
+
+    def stock_nvcc_flags(self) -> list[str]:
         number = self._tools.arch.replace(".", "")
         gencode = f"-gencode=arch=compute_{number},code=sm_{number}"
-        defines = ["-DTORCH_EXTENSION_NAME=prefix", "-DTORCH_API_INCLUDE_EXTENSION_H"]
         host = ["--compiler-options", "-fPIC", self._tools.std]
-        return [*defines, *self._includes(), *COMMON_NVCC_FLAGS, gencode, *host]
+        return ["-DTORCH_EXTENSION_NAME=prefix", *DEFINES, *self._system(), *COMMON_NVCC_FLAGS, gencode, *host]
 
-    def _includes(self) -> list[str]:
+    def _own(self) -> list[str]:
+        return [f"-I{self.folder / 'operators'}", f"-I{lean.LEAN}"]
+
+    def _system(self) -> list[str]:
         root = Path(self._tools.torch_root) / "include"
         system = [root, root / "torch/csrc/api/include", sysconfig.get_path("include", scheme="posix_prefix")]
         if self._tools.cuda_include:
             system.append(self._tools.cuda_include)
         system += self._tools.stand_ins
-        own = [f"-I{self.folder / 'operators'}", f"-I{lean.LEAN}"]
-        return [*own, *(word for path in system for word in ("-isystem", str(path)))]
+        return [word for path in system for word in ("-isystem", str(path))]
 
     def _run(self, command: list[str], target: Path) -> None:
         target.parent.mkdir(exist_ok=True)

@@ -70,8 +70,7 @@ def find() -> Toolkit | None:
         nvcc = home / "bin" / "nvcc"
         if not nvcc.is_file() or not (home / "include" / "cuda_runtime.h").is_file():
             continue
-        result = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=20, check=False)
-        version = re.search(r"release ([\d.]+)", result.stdout)
+        version = re.search(r"release ([\d.]+)", _said(nvcc, "--version")[0])
         headers = [folder / "include" for folder in (home, *_packages())]
         runtime = next((path for name in ("lib64", "lib") for path in (home / name).glob("libcudart.so*")), None)
         if version:
@@ -82,6 +81,13 @@ def find() -> Toolkit | None:
                 version=version.group(1),
             )
     return None
+
+
+def home_of_torch() -> Path:
+    """The folder that a torch built for CUDA takes for the toolkit's, whether or not one is there."""
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    on_path = shutil.which("nvcc")
+    return Path(home or (Path(on_path).parents[1] if on_path else "/usr/local/cuda"))
 
 
 def lay_out(toolkit: Toolkit, folder: Path) -> dict[str, str]:
@@ -151,9 +157,8 @@ def _homes() -> Iterator[Path]:
     on_path = shutil.which("nvcc")
     if on_path:
         # It may be a script that calls the real one; that one names its own place.
-        words = [on_path, "--dryrun", "-c", "-x", "cu", os.devnull, "-o", os.devnull]
-        result = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
-        top = re.search(r"^#\$ TOP=(.+)$", result.stderr, re.MULTILINE)
+        steps = _said(on_path, "--dryrun", "-c", "-x", "cu", os.devnull, "-o", os.devnull)[1]
+        top = re.search(r"^#\$ TOP=(.+)$", steps, re.MULTILINE)
         yield (Path(top.group(1)) if top else Path(on_path).parents[1]).resolve()
     yield Path("/usr/local/cuda")
     yield from _packages()
@@ -164,6 +169,15 @@ def _packages() -> Iterator[Path]:
     spec = importlib.util.find_spec("nvidia")
     for place in (spec.submodule_search_locations or []) if spec else []:
         yield from sorted(Path(place).glob("cu[0-9]*"), reverse=True)
+
+
+def _said(*command: str | Path) -> tuple[str, str]:
+    """What a tool writes to stdout and stderr; nothing where it does not run."""
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return "", ""
+    return result.stdout, result.stderr
 
 
 def _appended(name: str, *folders: str) -> str:

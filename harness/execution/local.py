@@ -25,6 +25,8 @@ from harness.worker.renewal import RenewedNursery, Starter
 from harness.worker.supervisor import Supervisor
 
 POLL_S = 0.05
+# Said of a slot that waits for all builds, in a job's place.
+BESIDE = "nothing is timed beside a compiler"
 SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR)
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
 BUILD_MEMORY_BYTES = 4 << 30
@@ -147,6 +149,7 @@ class LocalExecutor:
             report_phase(device.spec, job.title, name)
 
         supervisor = Supervisor(nursery, device, self._config, self._logs, self._seed, phase)
+        awaited = 0
         try:
             last: tuple[str, str, str] | None = None
             while not stop.is_set():
@@ -169,6 +172,9 @@ class LocalExecutor:
                             done.put(supervisor.unserved(job, f"no device is left; {device.spec}: {fault}"))
                         return
                 else:
+                    before, awaited = awaited, work.builds_awaited()
+                    if awaited and awaited != before:
+                        report_phase(device.spec, BESIDE, f"waiting for {awaited} build{'s' * (awaited > 1)}")
                     time.sleep(POLL_S)
         except BaseException as error:
             if not stop.is_set():
@@ -200,12 +206,21 @@ class _Work:
         self._waiting = list(jobs)
         self._slots = slots
         self._builds = builds
-        # Compilers beside a measurement on the CPU would be measured too.
+        # Compilers beside a measurement on the CPU would be measured too; what needs none gets its record at once.
         self._all_builds_first = all_builds_first
         self._lock = threading.Lock()
 
     def build_of(self, job: Job) -> BuildResult:
         return self._builds[_build_key(job)].result()
+
+    def builds_awaited(self) -> int:
+        """How many builds have to end before anything is measured."""
+        return sum(not future.done() for future in self._builds.values()) if self._all_builds_first else 0
+
+    def _is_measured(self, job: Job) -> bool:
+        """Whether a job whose build is over goes on from there."""
+        build = self._builds[_build_key(job)]
+        return not job.problem.fault and build.exception() is None and build.result().fault is None
 
     def leave(self) -> list[Job]:
         """Take one slot out of service; the jobs that nobody is left for."""
@@ -219,9 +234,9 @@ class _Work:
         with self._lock:
             if not self._waiting:
                 return None
-            if self._all_builds_first and not all(future.done() for future in self._builds.values()):
-                return "wait"
             ready = [job for job in self._waiting if self._builds[_build_key(job)].done()]
+            if self.builds_awaited():
+                ready = [job for job in ready if not self._is_measured(job)]
             if not ready:
                 return "wait"
             job = next((job for job in ready if job.group == last_group), ready[0])

@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from harness.oracle.error import matrix, real
 from harness.oracle.exact import Reference
 from harness.oracle.expectation import Expectation
 from harness.oracle.formats import format_of, next_lower, round_to
 from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
+from harness.oracle.slices import matrix, real
 from harness.oracle.structure import convert, flatten, rebuild
 from harness.oracle.verdict import Finding
 

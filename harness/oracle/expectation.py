@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from harness.oracle.error import SHORTEST_ROW, real, wide_dtype
 from harness.oracle.exact import Reference
 from harness.oracle.formats import Format
+from harness.oracle.slices import SHORTEST_ROW, real, wide_dtype
 from harness.oracle.structure import flatten
 from harness.oracle.yardstick import Runs, Yardstick, yardstick
 

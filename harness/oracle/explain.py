@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from harness.oracle import patterns, regions, rule
-from harness.oracle.error import measure, real, sample, widened, wrong
+from harness.oracle.error import measure, wrong
 from harness.oracle.exact import Reference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.formats import Format, next_lower
+from harness.oracle.slices import real, sample, widened
 from harness.oracle.structure import flatten
 from harness.oracle.verdict import Weighed, correlation
 

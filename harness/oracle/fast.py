@@ -15,7 +15,9 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.oracle.error import Expected, Scale, measure, scale_of, widened
+from harness.oracle.error import Expected, measure
+from harness.oracle.scale import Scale, scale_of
+from harness.oracle.slices import widened
 from harness.oracle.yardstick import Limits, Yardstick
 
 

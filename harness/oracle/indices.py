@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from harness.oracle.error import rms
 from harness.oracle.exact import Reference
 from harness.oracle.float64 import Operation
 from harness.oracle.formats import FLOAT32, format_of
+from harness.oracle.slices import rms
 from harness.oracle.structure import flatten
 
 # The dimension's position among the arguments, and its default.

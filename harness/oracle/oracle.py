@@ -14,11 +14,12 @@ import torch
 from torch import nn
 
 from harness.oracle import checks, expectation, formats
-from harness.oracle.error import Part, rms, widened
+from harness.oracle.error import Part
 from harness.oracle.exact import Reference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.explain import Earlier
 from harness.oracle.fast import Fast
+from harness.oracle.slices import rms, widened
 from harness.oracle.stress import SETS, Stress
 from harness.oracle.structure import compare, flatten
 from harness.oracle.verdict import Finding

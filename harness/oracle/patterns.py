@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.oracle.error import sample
+from harness.oracle.slices import sample
 
 SAMPLES = 1 << 14
 LINES = 64

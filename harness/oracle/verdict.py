@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from harness.oracle import rule
-from harness.oracle.error import Errors, real, rms
+from harness.oracle.error import Errors
+from harness.oracle.slices import real, rms
 from harness.oracle.yardstick import Signature, Yardstick
 from harness.records import Outcome, Status
 

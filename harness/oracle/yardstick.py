@@ -9,19 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from harness.oracle import rule
-from harness.oracle.error import (
-    SHORTEST_ROW,
-    Errors,
-    Expected,
-    Part,
-    Scale,
-    expected_errors,
-    measure,
-    real,
-    rms,
-    scale_of,
-    widened,
-)
+from harness.oracle.error import Errors, Expected, Part, expected_errors, measure
 from harness.oracle.formats import (
     BY_NAME,
     FLOAT32,
@@ -35,6 +23,8 @@ from harness.oracle.formats import (
     smallest,
 )
 from harness.oracle.lengths import Longest
+from harness.oracle.scale import Scale, scale_of
+from harness.oracle.slices import SHORTEST_ROW, real, rms, widened
 
 
 @dataclass(frozen=True)

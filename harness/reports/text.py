@@ -11,6 +11,7 @@ from harness.reports.groups import Summary
 
 # Candidates write captions and error messages; one of them must not drown the report.
 LONGEST = 600
+OFF = "off: a candidate could read and change whatever its user can"
 
 
 def clean(text: str) -> str:
@@ -95,12 +96,26 @@ def _first_kernel(found: Provenance, kind: str) -> str:
 
 def sandbox_note(manifest: Mapping[str, Any]) -> str:
     """What a reader should know of the sandbox of a run, if anything; `manifest` is the content of run.json."""
-    if (manifest.get("config") or {}).get("sandbox") == "off":
-        return "the sandbox was off: a candidate could read and change whatever its user can"
-    missing = (manifest.get("environment") or {}).get("sandbox_missing") or {}
-    if not missing:
+    mode = (manifest.get("config") or {}).get("sandbox")
+    parts = manifest.get("parts") or [{"sandbox_mode": mode} | (manifest.get("environment") or {})]
+    said = [_of_sandbox(part) for part in parts]
+    if not any(said):
         return ""
-    return f"the sandbox was incomplete, without {', '.join(map(clean, missing))}; `run_eval.py doctor` says why"
+    if len(set(said)) == 1:
+        note = f"the sandbox was {said[0]}"
+    else:
+        # Runs of equal parts become one.
+        changes = [number for number in range(len(said)) if number == 0 or said[number] != said[number - 1]]
+        spans = [f"{said[at] or 'complete'} from record {parts[at].get('after_line', 0) + 1} on" for at in changes]
+        note = f"the sandbox was not the same throughout: {'; '.join(spans)}"
+    return note if set(said) <= {"", OFF} else f"{note}; `run_eval.py doctor` says why"
+
+
+def _of_sandbox(part: Mapping[str, Any]) -> str:
+    if part.get("sandbox_mode") == "off":
+        return OFF
+    missing = part.get("sandbox_missing") or {}
+    return f"incomplete, without {', '.join(map(clean, missing))}" if missing else ""
 
 
 def _three_digits(value: float) -> str:

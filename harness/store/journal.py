@@ -58,7 +58,16 @@ class Journal:
 
     def finished(self) -> set[str]:
         """Keys that need no second evaluation; the harness's own errors are worth another try."""
-        return {record.key for record in self.records if record.status is not Status.HARNESS_ERROR}
+        return _finished(self.records)
+
+
+def finished_in(path: Path) -> set[str]:
+    """What `Journal.finished` would say of this file, which may be missing, without making or taking it."""
+    return _finished(parse(path.read_bytes())[0]) if path.exists() else set()
+
+
+def _finished(found: Iterable[Record]) -> set[str]:
+    return {record.key for record in found if record.status is not Status.HARNESS_ERROR}
 
 
 def parse(data: bytes) -> tuple[list[Record], int]:

@@ -28,14 +28,33 @@ def write_manifest(run_dir: Path, manifest: dict[str, Any]) -> None:
     os.replace(file.name, run_dir / MANIFEST)
 
 
+def parts(run_dir: Path) -> list[dict[str, Any]]:
+    """The parts that a run was done in so far, by its `run.json`: one for each time that there was something to do."""
+    manifest = _manifest(run_dir)
+    environment = manifest.get("environment", {})
+    if "parts" not in manifest and "sandbox" in environment:
+        # Written before there were parts: one, as far as it tells.
+        mode = manifest.get("config", {}).get("sandbox", "auto")
+        whole = {name: environment.get(name) for name in ("commit", "sandbox", "sandbox_missing")}
+        times = {name: manifest.get(name) for name in ("started_at", "finished_at")}
+        return [{"after_line": 0, "sandbox_mode": mode} | whole | times]
+    found: list[dict[str, Any]] = manifest.get("parts", [])
+    return found
+
+
 def read(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
     """Manifest and latest records of a run; raises UsageError where the folder holds no run."""
     try:
         data = (run_dir / JOURNAL).read_bytes()
     except OSError as error:
         raise UsageError(f"{run_dir} holds no run: {JOURNAL}: {error.strerror}") from error
-    manifest = json.loads((run_dir / MANIFEST).read_text()) if (run_dir / MANIFEST).exists() else {}
     try:
-        return manifest, journal.latest(journal.parse(data)[0])
+        return _manifest(run_dir), journal.latest(journal.parse(data)[0])
     except UsageError as error:
         raise UsageError(f"{run_dir}: {error}") from error
+
+
+def _manifest(run_dir: Path) -> dict[str, Any]:
+    place = run_dir / MANIFEST
+    manifest: dict[str, Any] = json.loads(place.read_text()) if place.exists() else {}
+    return manifest

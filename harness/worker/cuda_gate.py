@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import torch
 
-from harness.worker.cuda_memory import driver_call, on_device
+from harness.worker.cuda_driver import driver_call, on_device
 
 _DONE_OFFSET = 256  # bytes; the two words on cache lines of their own, since each side polls one and writes the other
 _WAIT_GEQ = 0  # CU_STREAM_WAIT_VALUE_GEQ: goes on once int32(word - k) >= 0

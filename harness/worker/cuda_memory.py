@@ -18,14 +18,14 @@ imported on a machine without a GPU.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import msgspec
 import torch
+
+from harness.worker.cuda_driver import CudaCallFailed, driver_call, on_device, refusals_as
 
 HANDLE_BYTES = 64
 """Size of the driver's CUipcMemHandle."""
@@ -35,31 +35,6 @@ PAGE_BYTES = 2 << 20
 
 _INT64_MAX = 2**63 - 1
 _IPC_LAZY_ENABLE_PEER_ACCESS = 1  # the only flag cuIpcOpenMemHandle accepts
-
-# What the driver answers to memory of the wrong kind or to a handle that leads nowhere. Every other code (out of
-# memory, a context broken by an illegal address) is no statement about the memory in question and passes through.
-_REFUSALS = frozenset(
-    {
-        "CUDA_ERROR_INVALID_VALUE",
-        "CUDA_ERROR_INVALID_CONTEXT",  # the memory is this process's own
-        "CUDA_ERROR_INVALID_DEVICE",
-        "CUDA_ERROR_INVALID_HANDLE",  # its owner is dead
-        "CUDA_ERROR_MAP_FAILED",
-        "CUDA_ERROR_ALREADY_MAPPED",  # it overlaps with an allocation that is still open
-        "CUDA_ERROR_NOT_FOUND",
-        "CUDA_ERROR_NOT_PERMITTED",  # its owner never exported it
-        "CUDA_ERROR_NOT_SUPPORTED",
-    }
-)
-
-
-class CudaCallFailed(RuntimeError):
-    """A CUDA driver call failed: `call` is its name, `code` the name of the driver's error."""
-
-    def __init__(self, call: str, code: str) -> None:
-        super().__init__(f"{call} failed with {code}")
-        self.call = call
-        self.code = code
 
 
 class NotExportable(ValueError):
@@ -84,50 +59,6 @@ class CudaHandle(msgspec.Struct, frozen=True):
     device: int
 
 
-def driver_call(name: str, *arguments: object) -> Any:
-    """Call the CUDA driver function `name` and return its value (a tuple of several, None for none).
-
-    Raises `CudaCallFailed` for every return code but success.
-    """
-    # Imported here so that this module loads where cuda-bindings is not installed; a dictionary look-up ever after.
-    from cuda.bindings import driver
-
-    status, *values = getattr(driver, name)(*arguments)
-    if status != driver.CUresult.CUDA_SUCCESS:
-        raise CudaCallFailed(name, driver.CUresult(status).name)
-    if len(values) > 1:
-        return tuple(values)
-    return values[0] if values else None
-
-
-@functools.cache
-def _primary_context(device: int) -> Any:
-    """The context that torch uses on `device`, retained for the life of the process."""
-    driver_call("cuInit", 0)
-    return driver_call("cuDevicePrimaryCtxRetain", driver_call("cuDeviceGet", device))
-
-
-@contextmanager
-def on_device(device: int) -> Iterator[None]:
-    """Make torch's context on `device` current for driver calls in this thread, whatever it was before."""
-    driver_call("cuCtxPushCurrent", _primary_context(device))
-    try:
-        yield
-    finally:
-        driver_call("cuCtxPopCurrent")
-
-
-@contextmanager
-def _refusals_as(exception: type[ValueError], sentence: str) -> Iterator[None]:
-    """Turn the driver's refusal of the memory in question into `exception`; let its other errors through."""
-    try:
-        yield
-    except CudaCallFailed as failure:
-        if failure.code not in _REFUSALS:
-            raise
-        raise exception(f"{sentence} ({failure})") from failure
-
-
 def export(tensor: torch.Tensor) -> CudaHandle:
     """Name the memory of `tensor` so that another process can open it; the tensor must stay alive meanwhile.
 
@@ -148,7 +79,7 @@ def export(tensor: torch.Tensor) -> CudaHandle:
         "only plain cudaMalloc memory can be shared by CUDA IPC, not expandable segments, cudaMallocAsync, managed "
         "memory, or memory opened from another process"
     )
-    with _refusals_as(NotExportable, sentence), on_device(device):
+    with refusals_as(NotExportable, sentence), on_device(device):
         base, nbytes = driver_call("cuMemGetAddressRange", address)
         handle = driver_call("cuIpcGetMemHandle", base)
     return CudaHandle(bytes(handle.reserved), address - int(base), int(nbytes), device)
@@ -277,7 +208,7 @@ class Imports:
         handle = driver.CUipcMemHandle()
         handle.reserved = name
         sentence = "the handle does not lead to memory that can be opened here"
-        with _refusals_as(ImportRefused, sentence), on_device(self._device):
+        with refusals_as(ImportRefused, sentence), on_device(self._device):
             address = int(driver_call("cuIpcOpenMemHandle", handle, _IPC_LAZY_ENABLE_PEER_ACCESS))
             try:
                 whole = self._inspect(address)

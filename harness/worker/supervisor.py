@@ -185,6 +185,7 @@ class Supervisor:
                 libraries=build.libraries,
                 failures=build.failures,
             )
+        verdict: Verdict | None = None
         try:
             group.judge.channel.send(Evaluate(candidate=source, profiled=self._profiled(job)), (its_end.fileno(),))
             its_end.close()
@@ -199,7 +200,7 @@ class Supervisor:
         finally:
             its_end.close()
             # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen.
-            exit_code = runner.wait(2.0 if "verdict" in locals() and verdict.runner == "gone" else 0.0)
+            exit_code = runner.wait(2.0 if verdict is not None and verdict.runner == "gone" else 0.0)
             runner.kill()
         if runner.orphaned:
             raise ProcessLost("zygote_lost", "the forking parent died")

@@ -3,10 +3,12 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from torch.utils import cpp_extension
 
-from harness.compile import extensions, lean
+from harness.compile import extensions, lean, precompiled
+from harness.compile.conditionals import Macros
 
 CALL = {"name": "ext", "cpp_sources": "torch::Tensor f(torch::Tensor x);", "functions": ["f"]}
 
@@ -114,3 +116,28 @@ def test_the_card_s_own_architecture_is_no_warning(tmp_path):
 def test_cuda_sources_are_turned_down_where_there_is_no_cuda(tmp_path):
     with pytest.raises(extensions.NeedsCuda, match="has CUDA sources, and there is no card"):
         extensions.Builder(tmp_path, "there is no card")(Stock(), CUDA)
+
+
+def test_a_source_that_could_tell_the_headers_is_built_with_the_stock_ones(tmp_path, capsys):
+    stock = Stock()
+    call = CALL | {"cpp_sources": "#if TORCH_VERSION_MAJOR < 2\nold\n#endif"}
+    builder = extensions.Builder(tmp_path, "", headers="lean")
+    builder(stock, call)
+    assert [is_lean(made) for made in stock.calls] == [False]
+    assert list(builder.made.values()) == ["stock headers"]
+    assert "asks for TORCH_VERSION_MAJOR" in capsys.readouterr().err
+
+
+def test_flags_that_change_the_headers_are_not_for_the_sketch(tmp_path, monkeypatch):
+    prepared = tmp_path / "prepared"
+    prepared.mkdir()
+    (prepared / precompiled.PREFIX).write_text("")
+    macros = Macros(cpp=frozenset(), cuda=frozenset(), asked=frozenset({"USE_ROCM"}))
+    (prepared / precompiled.MACROS).write_bytes(msgspec.json.encode(macros))
+    monkeypatch.setattr(cpp_extension, "CUDA_HOME", "/cuda")
+    monkeypatch.delenv("PYTORCH_NVCC", raising=False)
+    for flag, sketched in (("-DTILE=4", True), ("-DUSE_ROCM", False)):
+        stock = Stock()
+        builder = extensions.Builder(tmp_path / flag, "", headers="lean", prepared=prepared)
+        builder(stock, CALL | {"cuda_sources": "__global__ void k() {}", "extra_cuda_cflags": [flag]})
+        assert ("ASSAY_NVCC" in stock.calls[0]["environment"]) is sketched

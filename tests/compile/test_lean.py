@@ -13,7 +13,42 @@ ROOT = Path(torch.__file__).parent
 
 def test_operators_are_those_named_with_their_namespace():
     text = "auto y = torch::empty_like(x); at :: softmax(y, 0); my::relu(y); y.sigmoid(); // at::matmul"
-    assert lean.called(ROOT, lean.COMMENT.sub(" ", text)) == ["empty_like", "softmax"]
+    assert lean.called(ROOT, lean.without_comments(text)) == ["empty_like", "softmax"]
+
+
+OWN = "template <class T>\nT celu(const T& x) { return x; }\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        # torch's function is the better match: without its header the candidate's own would be called.
+        (OWN + "torch::Tensor f(torch::Tensor x) { return celu(x); }", ["celu"]),
+        (OWN, []),
+        (OWN + "auto f(Mine x) { return mine::celu(x); }", []),
+        ("__device__ float celu(float x) { return x; }\n__global__ void k(float* x) { *x = celu(*x); }", []),
+        ("template <class T>\n__device__ __forceinline__ T\ncelu(T x) { return x; }\nvoid f() { celu(1); }", []),
+        ("auto y = celu(x);", []),
+    ],
+)
+def test_an_operator_that_the_source_has_a_function_of_the_same_name_beside(text, names):
+    assert lean.called(ROOT, text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a // b\nc /* d\ne */ f", "a  \nc   f"),
+        ('u = "http://x"; sizeof(y);', 'u = "http://x"; sizeof(y);'),
+        ('"/*" complex "*/"', '"/*" complex "*/"'),
+        ('R"a(// )" )a" // b', 'R"a(// )" )a"  '),
+        ("'\"' // b", "'\"'  "),
+        ("// a \\\n b\nc", " \nc"),
+        ("#if A && \\\n B", "#if A &&  B"),
+    ],
+)
+def test_comments_go_and_literals_stay(text, left):
+    assert lean.without_comments(text) == left
 
 
 def test_a_using_directive_makes_any_word_an_operator():

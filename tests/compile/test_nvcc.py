@@ -27,8 +27,15 @@ def test_more_of_the_standard_library_is_asked_for(text):
     [
         ("c10::complex<float> z;", [], [], "complex"),
         ("PYBIND11_MODULE(a, m) {}", [], [], "PYBIND11_MODULE"),
-        ("k<sizeof(torch::TensorOptions)><<<1, 1>>>();", [], [], "sizeof"),
-        ("k<alignof( at :: Tensor )><<<1, 1>>>();", [], [], "alignof"),
+        ("k<sizeof(x.item())><<<1, 1>>>();", [], [], "sizeof"),
+        ("k<sizeof x><<<1, 1>>>();", [], [], "sizeof"),
+        ("k<Has<torch::TensorOptions>::value><<<1, 1>>>();", [], [], "Has"),
+        ("k<has_v< int, const at :: Tensor & >><<<1, 1>>>();", [], [], "has_v"),
+        ("k<kind((at::Tensor*)nullptr)><<<1, 1>>>();", [], [], "Tensor"),
+        ("using Any = at::Scalar;", [], [], "using Any"),
+        ("typedef c10::cuda::CUDAStream Queue;", [], [], "typedef"),
+        ("k<__is_trivially_copyable(T)><<<1, 1>>>();", [], [], "__is_trivially_copyable"),
+        ("#define HEADER <torch/csrc/Exceptions.h>\n#include HEADER\n", [], [], "include"),
         ("k<decltype(x.item())><<<1, 1>>>();", [], [], "decltype"),
         ("k<std::is_trivially_copyable_v<torch::Device>><<<1, 1>>>();", [], [], "is_trivially_copyable_v"),
         ("k<noexcept(f(x))><<<1, 1>>>();", [], [], "noexcept"),
@@ -39,6 +46,7 @@ def test_more_of_the_standard_library_is_asked_for(text):
         ("", ["--extended-lambda"], [], "flag --ext"),
         ("", ["-rdc=true"], [], "flag -rdc"),
         ("", ["-std=c++17"], [], "flag -std"),
+        ("", ["--default-stream=per-thread"], [], "flag --default-stream"),
         ("", [], ["layer_norm"], "calls layer_norm"),
     ],
 )
@@ -47,8 +55,37 @@ def test_what_needs_the_real_headers_is_told(text, flags, called, why):
         check(text, flags, called)
 
 
-def test_comments_are_not_read():
-    assert check("// complex\n/* PYBIND11_MODULE */ __global__ void k() {}") is False
+@pytest.mark.parametrize(
+    "text",
+    [
+        "std::vector<torch::Tensor> f(std::optional<at::Tensor> x) { return {x->mul(2)}; }",
+        "using torch::Tensor;\nusing Tensor = torch::Tensor;\nstd::tuple<Tensor, Tensor> f(const Tensor& x);",
+        "struct P { at::Scalar s; };\ntemplate <class T, int N> __global__ void k() { T x[sizeof(T) * (N + 1)]; }",
+        "template <typename... A> void f(A... a) { k<sizeof...(A)><<<1, 1>>>(a...); }",
+        "#include <ATen/core/Tensor.h>\n#if __has_include(<cuda_fp8.h>)\n#endif",
+    ],
+)
+def test_what_does_not_depend_on_the_sketch_is_left_to_it(text):
+    assert check(text) is False
+
+
+def test_conditionals_need_the_header_that_the_sketch_includes():
+    text = "#include <torch/types.h>\n#ifdef CUDA_VERSION\n#endif"
+    with pytest.raises(nvcc.NotForSketch, match="does not include cuda"):
+        nvcc.check(text, [], POPULAR, [])
+
+
+def test_headers_and_flags_from_elsewhere_are_not_for_the_sketch(tmp_path, monkeypatch):
+    source, ours = tmp_path / "cuda.cu", ["-I/lean", "-isystem", "/torch"]
+    nvcc.check_surroundings('#include "mine.cuh"', source, ours, ["/lean"])
+    with pytest.raises(nvcc.NotForSketch, match="include folder /theirs"):
+        nvcc.check_surroundings("", source, [*ours, "-I/theirs"], ["/lean"])
+    (tmp_path / "mine.cuh").write_text("")
+    with pytest.raises(nvcc.NotForSketch, match="beside it"):
+        nvcc.check_surroundings('#include "mine.cuh"', source, ours, ["/lean"])
+    monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DUSE_ROCM")
+    with pytest.raises(nvcc.NotForSketch, match="NVCC_APPEND_FLAGS"):
+        nvcc.check_surroundings("", source, ours, ["/lean"])
 
 
 def test_a_file_that_begins_otherwise_needs_the_real_headers():
@@ -61,9 +98,11 @@ def test_a_launch_without_its_kernel_does_not_compile():
         "__wrapper__device_stub_kt(const T *__restrict__ &x, T *&y, int &n) "
         "{ ::cudaLaunchKernel(0, 0, 0, 0, 0, 0);}\nkt(const T *x) {__wrapper__device_stub_kt<T,N>(x);\n"
     )
-    changed = nvcc.UNSPECIALISED.sub(r"\1 = delete;", text)
+    changed = nvcc.without_empty_launches(text)
     assert changed.startswith("__wrapper__device_stub_kt(const T *__restrict__ &x, T *&y, int &n) = delete;\n")
     assert changed.endswith("{__wrapper__device_stub_kt<T,N>(x);\n")
+    with pytest.raises(nvcc.NotForSketch, match="not understood"):
+        nvcc.without_empty_launches(text.replace("int &n", "S<[]{}> &n"))
 
 
 def test_the_headers_end_at_the_mark():

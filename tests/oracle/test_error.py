@@ -3,8 +3,10 @@ import math
 import pytest
 import torch
 
-from harness.oracle import error
-from harness.oracle.error import expected_errors, measure, scale_of, widened
+from harness.oracle import slices
+from harness.oracle.error import expected_errors, measure
+from harness.oracle.scale import scale_of
+from harness.oracle.slices import widened
 
 
 def errors_of(got, exact, level=1e-6, native=None):
@@ -22,7 +24,7 @@ def test_slices_make_no_difference(monkeypatch):
     exact = torch.randn(37, 123, dtype=torch.float64)
     got = (exact + 1e-5 * torch.randn_like(exact)).float()
     whole, scale = errors_of(got, exact)
-    monkeypatch.setitem(error.SLICE, "cpu", 50)
+    monkeypatch.setitem(slices.SLICE, "cpu", 50)
     cut, cut_scale = errors_of(got, exact)
     assert cut_scale.spread == pytest.approx(scale.spread, rel=1e-12)
     for name in ("norm", "scaled", "row", "worst"):

@@ -9,6 +9,15 @@ from harness.reports import markdown, terminal, text
 
 OFF = {"config": {"sandbox": "off"}, "environment": {"sandbox": [], "sandbox_missing": {"landlock": "switched off"}}}
 PARTIAL = {"config": {"sandbox": "auto"}, "environment": {"sandbox": ["seccomp"], "sandbox_missing": {"user": "why"}}}
+RESUMED = {
+    "config": {"sandbox": "auto"},
+    "environment": {"sandbox": ["user"], "sandbox_missing": {}},
+    "parts": [
+        {"after_line": 0, "sandbox_mode": "off", "sandbox_missing": {"user": "switched off"}},
+        {"after_line": 2, "sandbox_mode": "auto", "sandbox_missing": {}},
+        {"after_line": 5, "sandbox_mode": "auto", "sandbox_missing": {}},
+    ],
+}
 WHOLE = {"config": {"sandbox": "auto"}, "environment": {"sandbox": ["user"], "sandbox_missing": {}}}
 
 
@@ -20,6 +29,12 @@ def test_only_a_missing_sandbox_is_worth_a_note(manifest, words):
     note = text.sandbox_note(manifest)
     assert words in note
     assert bool(note) is bool(words)
+
+
+def test_parts_that_differ_are_told_apart():
+    note = text.sandbox_note(RESUMED)
+    assert note == f"the sandbox was not the same throughout: {text.OFF} from record 1 on; complete from record 3 on"
+    assert text.sandbox_note(RESUMED | {"parts": RESUMED["parts"][1:]}) == ""
 
 
 def test_both_reports_show_it(records):

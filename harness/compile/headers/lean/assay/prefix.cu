@@ -11,4 +11,6 @@
 #include <c10/cuda/CUDAStream.h>
 #endif
 
+#include "../../layout.h"
+
 extern int assay_end_of_headers;

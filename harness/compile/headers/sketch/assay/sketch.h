@@ -2,9 +2,10 @@
 //
 // They only have to know which kernels are launched with which template arguments: their output for host code is source
 // text again, and the host compiler reads that beside the real headers, which decide what it means. Constants alone are
-// written down as they come out here, so they are torch's own, as macros are, and sources that ask for sizes or properties
-// of torch's classes are read with the real headers (nvcc.BEYOND). Otherwise a sketch may be incomplete and loose: what
-// does not parse, or launches a kernel that the device pass did not make, is a build error, and the real headers follow.
+// written down as they come out here, so they are torch's own, as macros are; sizes are those of torch's classes
+// (layout.h), and sources that ask for other properties of these are read with the real headers (nvcc.BEYOND). Otherwise
+// a sketch may be incomplete and loose: what does not parse, or launches a kernel that the device pass did not make, is a
+// build error, and the real headers follow.
 #pragma once
 
 #include <cmath>
@@ -57,7 +58,8 @@
 #include <c10/util/Half.h>
 
 namespace caffe2 {
-struct TypeMeta {
+struct alignas(2) TypeMeta {
+  char bytes_[2];
   size_t itemsize() const;
   template <class T> static TypeMeta Make();
   template <class T> bool operator==(const T&) const;
@@ -66,7 +68,8 @@ struct TypeMeta {
 } // namespace caffe2
 
 namespace c10 {
-struct TensorOptions {
+struct alignas(2) TensorOptions {
+  char bytes_[8];
   TensorOptions();
   template <class T> TensorOptions(T);
   template <class T> TensorOptions dtype(T) const;
@@ -79,8 +82,12 @@ struct TensorOptions {
 };
 template <class T> TensorOptions dtype(T);
 template <class T> TensorOptions device(T);
-struct Scalar {
+struct alignas(16) Scalar {
+  char bytes_[32];
   Scalar();
+  Scalar(const Scalar&);
+  ~Scalar();
+  Scalar& operator=(const Scalar&);
   template <class T> Scalar(T);
   template <class T> T to() const;
   double toDouble() const;
@@ -93,7 +100,8 @@ struct Scalar {
 #include <c10/cuda/CUDAException.h>
 
 namespace c10::cuda {
-struct CUDAStream {
+struct alignas(8) CUDAStream {
+  char bytes_[16];
   operator cudaStream_t() const;
   cudaStream_t stream() const;
   void synchronize() const;
@@ -108,22 +116,25 @@ DeviceIndex current_device();
 void set_device(DeviceIndex);
 template <class T> struct Guard_ {
   template <class... A> explicit Guard_(A...);
+  Guard_(const Guard_&) = delete;
   ~Guard_();
 };
-struct CUDAGuard : Guard_<Device> {
+struct alignas(8) CUDAGuard : Guard_<Device> {
+  char bytes_[16];
   using Guard_::Guard_;
 };
-struct OptionalCUDAGuard : Guard_<Device> {
+struct alignas(8) OptionalCUDAGuard : Guard_<Device> {
+  char bytes_[24];
   using Guard_::Guard_;
 };
-struct CUDAStreamGuard : Guard_<CUDAStream> {
+struct alignas(8) CUDAStreamGuard : Guard_<CUDAStream> {
+  char bytes_[64];
   using Guard_::Guard_;
 };
 } // namespace c10::cuda
 #endif
 
 namespace at {
-// One pointer, as in truth: kernels may depend on the size.
 class Tensor {
   void* data_;
 
@@ -162,9 +173,9 @@ class Tensor {
   int64_t stride(int64_t) const;
   int64_t storage_offset() const;
   int64_t element_size() const;
-  int64_t itemsize() const;
+  size_t itemsize() const;
   size_t nbytes() const;
-  int64_t get_device() const;
+  DeviceIndex get_device() const;
   IntArrayRef sizes() const;
   IntArrayRef strides() const;
   ScalarType scalar_type() const;
@@ -222,9 +233,11 @@ ASSAY_OPERATOR(<=) ASSAY_OPERATOR(>=) ASSAY_OPERATOR(==) ASSAY_OPERATOR(!=)
   _(empty_strided) _(exp) _(eye) _(fill) _(from_blob) _(full) _(full_like) _(gelu) _(linear) _(log) _(log_softmax)      \
   _(matmul) _(maximum) _(mean) _(minimum) _(mm) _(mul) _(mv) _(narrow) _(neg) _(ones) _(ones_like) _(pow) _(rand)       \
   _(rand_like) _(randn) _(randn_like) _(relu) _(rsqrt) _(sigmoid) _(silu) _(softmax) _(sqrt) _(stack) _(sub) _(sum)     \
-  _(tanh) _(transpose) _(where) _(zeros) _(zeros_like)
+  _(tanh) _(transpose) _(zeros) _(zeros_like)
 ASSAY_FUNCTIONS(ASSAY_FUNCTION)
 #undef ASSAY_FUNCTIONS
+template <class A, class B> Tensor where(const Tensor&, const A&, const B&);
+std::vector<Tensor> where(const Tensor&);
 #undef ASSAY_FUNCTION
 } // namespace at
 
@@ -232,6 +245,8 @@ ASSAY_FUNCTIONS(ASSAY_FUNCTION)
 #define ASSAY_WITHIN_TYPES
 #include_next <torch/types.h>
 #undef ASSAY_WITHIN_TYPES
+
+#include "../../layout.h"
 
 // Where the text to keep begins.
 extern int assay_end_of_headers;

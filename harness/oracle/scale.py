@@ -1,0 +1,115 @@
+"""How large and how varied an exact output is: the unit of errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from harness.oracle.formats import format_of
+from harness.oracle.slices import SHORTEST_ROW, matrix, rms, sample, tiles
+
+# Elements, or pairs of them, from which typical values are estimated.
+PAIRS = 1 << 16
+# An output that varies by fewer roundings than this is constant.
+CONSTANT = 16
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large and how varied a true output is, seen as a matrix of `row.numel()` rows and `col.numel()` columns.
+
+    spread: root mean square about the mean, the unit that relative errors are given in; the root mean square itself
+    where the output is constant or has one element. size: root mean square. center: the median (of a part).
+    row, col: mean distance from the center in each row and column. Their product over `level`, the overall mean
+    distance, is how large an element is expected to be there: rank one, so that a large row does not hide a small
+    one, and an outlier raises its own row and column only.
+    axis: the smallest variation along one dimension, the others held fixed; inf where there is none.
+    """
+
+    spread: float
+    size: float
+    center: float
+    level: float
+    row: torch.Tensor
+    col: torch.Tensor
+    axis: float
+    constant: bool
+
+
+def scale_of(exact: torch.Tensor) -> Scale:
+    """The scale of a true output (real, widened, not empty); NaN and infinities in it are passed over."""
+    y = matrix(exact)
+    picked = y.reshape(-1)[sample(y.numel(), y.device, PAIRS)]
+    picked = picked[torch.isfinite(picked)]
+    center = float(picked.median()) if picked.numel() else 0.0
+    factor = in_range(rms(picked.double() - center), y.dtype)
+    sums = _sums(y, center, factor, masked=False)
+    if not math.isfinite(sums.square):
+        sums = _sums(y, center, factor, masked=True)
+    mean, square = sums.total / y.numel(), sums.square / y.numel()
+    variance = max(0.0, square - mean * mean)
+    size = math.sqrt(max(0.0, square + center * (2 * mean + center)))
+    if y.numel() == 1 or math.sqrt(variance) <= CONSTANT * format_of(exact.dtype).roundoff * size:
+        return Scale(size, size, center, size, sums.row.fill_(size), sums.col.fill_(size), math.inf, True)
+    row, col = sums.row / y.shape[1], sums.col / y.shape[0]
+    level = float(row.mean())
+    if y.shape[0] < SHORTEST_ROW:
+        # A column of a few elements says what those elements are, not how large an element there would be.
+        col.fill_(level)
+    return Scale(math.sqrt(variance), size, center, level, row, col, _least_axis(exact), False)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Of the distances from the center: signed, squared; absolute by row and by column."""
+
+    total: float
+    square: float
+    row: torch.Tensor
+    col: torch.Tensor
+
+
+def in_range(size: float, dtype: torch.dtype) -> float:
+    """What to multiply numbers of that size with before their squares leave the range of float32."""
+    return 1 / size if dtype is torch.float32 and size and not 1e-12 < size < 1e12 else 1.0
+
+
+def _sums(y: torch.Tensor, center: float, factor: float, masked: bool) -> _Sums:
+    row = torch.zeros(y.shape[0], dtype=torch.float64, device=y.device)
+    col = torch.zeros(y.shape[1], dtype=torch.float64, device=y.device)
+    both = torch.zeros(2, dtype=torch.float64, device=y.device)
+    for rows, columns in tiles(y):
+        away = y[rows, columns] - center
+        if masked:
+            away = torch.nan_to_num(away, nan=0.0, posinf=0.0, neginf=0.0)
+        if factor != 1.0:
+            away.mul_(factor)
+        # Within a slice in the output's own width: asking these for float64 would copy the slice first.
+        both[0] += away.sum()
+        both[1] += torch.linalg.vector_norm(away).double() ** 2
+        row[rows] += torch.linalg.vector_norm(away, 1, dim=1)
+        col[columns] += torch.linalg.vector_norm(away, 1, dim=0)
+    total, square = both.tolist()
+    return _Sums(total / factor, square / factor**2, row.div_(factor), col.div_(factor))
+
+
+def _least_axis(exact: torch.Tensor) -> float:
+    """The smallest variation along a dimension: half the mean square difference of random pairs that differ in their
+    position along it only is the variance within it, averaged over the rest."""
+    flat = exact.contiguous().reshape(-1)
+    first = sample(flat.numel(), flat.device, PAIRS)
+    generator = torch.Generator(flat.device).manual_seed(1)
+    least, stride = math.inf, 1
+    for length in reversed(exact.shape):
+        if length > 1:
+            step = torch.randint(1, length, first.shape, generator=generator, device=flat.device)
+            place = first.div(stride, rounding_mode="floor") % length
+            second = first + ((place + step) % length - place) * stride
+            pairs = (flat[first] - flat[second]).double()
+            pairs = pairs[torch.isfinite(pairs)]
+            if pairs.numel():
+                least = min(least, rms(pairs) / math.sqrt(2.0))
+        stride *= length
+    return least
