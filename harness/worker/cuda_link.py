@@ -40,7 +40,7 @@ class CudaLink(Link):
     """
 
     # How long a runner may take to enqueue a burst behind the closed gate. One that synchronises never does.
-    ENQUEUE_S = 2.0
+    ENQUEUE_S = 1.0
     # The same, with a profiler to load before it.
     PROFILER_S = 15.0
 

@@ -418,13 +418,17 @@ class Bench:
         """How many calls can be enqueued behind the closed gate: 0 for a candidate that waits for the device itself.
 
         A device queues about a thousand launches and then blocks, so one that launches many kernels a call gets fewer
-        calls. The second try counts: the first may have loaded kernels, which blocks, too.
+        calls. The second try counts: the first may have loaded kernels, which blocks, too. One call is tried first,
+        since a try that fails takes a second.
         """
         most = self._plan.most_calls
-        for calls in sorted({most, max(1, most // 8), 1}, reverse=True):
-            if self._burst(side, calls).gated or self._burst(side, calls).gated:
-                return calls
-        return 0
+
+        def fits(calls: int) -> bool:
+            return self._burst(side, calls).gated or self._burst(side, calls).gated
+
+        if not fits(1):
+            return 0
+        return next((calls for calls in (most, most // 8) if calls > 1 and fits(calls)), 1)
 
     def _per_call(self, reading: Reading, calls: int) -> Sampled:
         lost_gate = "lost_gate" if self._gated and not reading.gated else ""

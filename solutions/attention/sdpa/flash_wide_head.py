@@ -57,7 +57,7 @@ struct Maps {  // what the copy engine needs to know of each tensor, and the box
 };
 
 struct Shape {
-  int tiles, tiles_per_head, keys, steps, chunks;
+  int items, whole_tiles, tiles_per_head, keys, steps, chunks;
   float scale;  // log2(e) / sqrt(D)
 };
 
@@ -224,46 +224,52 @@ __device__ void multiply_values(float (&d)[64], const uint32_t* p, uint64_t v, i
 
 // ---- the producer: one thread that keeps the ring full --------------------------------------------------------------
 
-struct Tile {  // this block's queries
-  int head, row;
+struct Work {  // this block's queries, and the chunks of columns that it makes of their output
+  int head, row, first_chunk, chunks;
 };
 
-__device__ Tile tile_of(const Shape& shape, int tile, uint32_t rank) {
-  return {tile / shape.tiles_per_head, (tile % shape.tiles_per_head * kCluster + static_cast<int>(rank)) * kBlockRows};
+// Tiles of queries that do not go round are the last items, each as many as it has chunks: the scores are made anew for
+// each, but the card is not left to a few blocks.
+__device__ Work work_of(const Shape& shape, int item, uint32_t rank) {
+  const bool whole = item < shape.whole_tiles;
+  const int tile = whole ? item : shape.whole_tiles + (item - shape.whole_tiles) / shape.chunks;
+  return {tile / shape.tiles_per_head, (tile % shape.tiles_per_head * kCluster + static_cast<int>(rank)) * kBlockRows,
+          whole ? 0 : (item - shape.whole_tiles) % shape.chunks, whole ? shape.chunks : 1};
 }
 
-// What this block loads in one stage of a tile: first Q and K step by step, for each half of the keys, then V part by
+// What this block loads in one stage of an item: first Q and K step by step, for each half of the keys, then V part by
 // part, for each chunk of columns.
-__device__ void load_stage(const Maps& maps, const Shape& shape, Tile tile, int stage, uint32_t rank, uint32_t target,
+__device__ void load_stage(const Maps& maps, const Shape& shape, Work work, int stage, uint32_t rank, uint32_t target,
                            uint32_t full) {
   if (stage < 2 * shape.steps) {
     constexpr int kShare = kHalfKeys / kCluster;
     const int half = stage / shape.steps, column = stage % shape.steps * kStep, share = rank * kShare;
-    copy(target, Box{&maps.q, column, tile.row, tile.head}, full, half == 0 ? kKeep : kStream);
-    copy_to_all(target + kQueryBytes + share * kRowBytes, Box{&maps.k, column, half * kHalfKeys + share, tile.head},
+    copy(target, Box{&maps.q, column, work.row, work.head}, full, half == 0 ? kKeep : kStream);
+    copy_to_all(target + kQueryBytes + share * kRowBytes, Box{&maps.k, column, half * kHalfKeys + share, work.head},
                 full, kNormal);
   } else {
-    const int chunk = (stage - 2 * shape.steps) / kParts, part = (stage - 2 * shape.steps) % kParts;
+    const int chunk = work.first_chunk + (stage - 2 * shape.steps) / kParts, part = (stage - 2 * shape.steps) % kParts;
     const bool last = part == kParts - 1;
     const int share = rank * ((last ? kLastKeys : kPartKeys) / kCluster);
     const CUtensorMap* map = last ? &maps.v_last : &maps.v;
     for (int block = 0; block < kChunk / kStep; ++block)
       copy_to_all(target + block * kColumnBytes + share * kRowBytes,
-                  Box{map, chunk * kChunk + block * kStep, part * kPartKeys + share, tile.head}, full, kNormal);
+                  Box{map, chunk * kChunk + block * kStep, part * kPartKeys + share, work.head}, full, kNormal);
   }
 }
 
 __device__ void produce(const Maps& maps, const Shape& shape, Shared& shared, uint32_t rank) {
-  const int stages = 2 * shape.steps + kParts * shape.chunks, clusters = gridDim.x / kCluster;
   uint32_t count = 0;
-  for (int tile = blockIdx.x / kCluster; tile < shape.tiles; tile += clusters) {
+  for (int item = blockIdx.x / kCluster; item < shape.items; item += gridDim.x / kCluster) {
+    const Work work = work_of(shape, item, rank);
+    const int stages = 2 * shape.steps + kParts * work.chunks;
     for (int stage = 0; stage < stages; ++stage, ++count) {
       const uint32_t slot = count % kStages, full = shared_address(&shared.full[slot]);
       // A new barrier counts as having completed the phase before its first: the first round does not wait.
       wait(shared_address(&shared.empty[slot]), count / kStages % 2 ^ 1);
       const bool last = stage >= 2 * shape.steps && (stage - 2 * shape.steps) % kParts == kParts - 1;
       arrive_expecting(full, last ? kLastKeys * kChunk * 2 : kStageBytes);
-      load_stage(maps, shape, tile_of(shape, tile, rank), stage, rank, shared_address(shared.ring[slot]), full);
+      load_stage(maps, shape, work, stage, rank, shared_address(shared.ring[slot]), full);
     }
   }
 }
@@ -408,7 +414,7 @@ static_assert(kParked * kWarpgroup * sizeof(uint4) <= kStagingBytes);
 
 // Divides 64 rows and 128 columns by the rows' totals and sends them out.
 __device__ void store_chunk(const float (&sums)[64], const float (&inverse)[2], Shared& shared, const Maps& maps,
-                            const Shape& shape, int tile, uint32_t rank, int chunk, int warpgroup) {
+                            const Shape& shape, int item, uint32_t rank, int chunk, int warpgroup) {
   const int thread = threadIdx.x % kWarpgroup, lane = thread % 32;
   const uint32_t staging = shared_address(shared.staging[warpgroup]);
   await_staging(warpgroup);
@@ -433,9 +439,9 @@ __device__ void store_chunk(const float (&sums)[64], const float (&inverse)[2], 
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // or the copy engine may read what was there before
   named_sync(kStaging + warpgroup, kWarpgroup);
   if (thread == 0) {
-    const Tile place = tile_of(shape, tile, rank);
+    const Work work = work_of(shape, item, rank);
     for (int block = 0; block < kChunk / kStep; ++block)
-      store(Box{&maps.out, chunk * kChunk + block * kStep, place.row + warpgroup * kRows, place.head},
+      store(Box{&maps.out, chunk * kChunk + block * kStep, work.row + warpgroup * kRows, work.head},
             staging + block * kRows * kRowBytes, kStream);
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
   }
@@ -443,7 +449,7 @@ __device__ void store_chunk(const float (&sums)[64], const float (&inverse)[2], 
 
 __device__ void consume(const Maps& maps, const Shape& shape, Shared& shared, uint32_t rank, int warpgroup) {
   Ring ring(shared);
-  for (int tile = blockIdx.x / kCluster; tile < shape.tiles; tile += gridDim.x / kCluster) {
+  for (int item = blockIdx.x / kCluster; item < shape.items; item += gridDim.x / kCluster) {
     uint32_t probabilities[128];
     float top[2] = {kLow, kLow}, total[2];
     {
@@ -480,7 +486,9 @@ __device__ void consume(const Maps& maps, const Shape& shape, Shared& shared, ui
       total[row] += __shfl_xor_sync(0xffffffffu, total[row], 2);
       inverse[row] = 1.0f / total[row];
     }
-    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+    // Few registers are left: what is known of the item is worked out again where it is needed.
+    int chunk = work_of(shape, item, rank).first_chunk;
+    do {
       float sums[64];
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
@@ -493,8 +501,8 @@ __device__ void consume(const Maps& maps, const Shape& shape, Shared& shared, ui
         ring.issued();
       }
       ring.drain();
-      store_chunk(sums, inverse, shared, maps, shape, tile, rank, chunk, warpgroup);
-    }
+      store_chunk(sums, inverse, shared, maps, shape, item, rank, chunk, warpgroup);
+    } while (item < shape.whole_tiles && ++chunk < shape.chunks);
   }
   if (threadIdx.x % kWarpgroup == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
@@ -561,12 +569,7 @@ inline cudaError_t launch(const void* q, const void* k, const void* v, void* out
       !make_map(&maps.out, out, heads, queries, dim, kRows))
     return cudaErrorInvalidValue;
   const int tiles_per_head = (queries + kBlockRows * kCluster - 1) / (kBlockRows * kCluster);
-  const Shape shape = {static_cast<int>(heads * tiles_per_head),
-                       tiles_per_head,
-                       static_cast<int>(keys),
-                       static_cast<int>((dim + kStep - 1) / kStep),
-                       static_cast<int>((dim + kChunk - 1) / kChunk),
-                       static_cast<float>(M_LOG2E / std::sqrt(static_cast<double>(dim)))};
+  const int tiles = static_cast<int>(heads * tiles_per_head), chunks = static_cast<int>((dim + kChunk - 1) / kChunk);
 
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
@@ -585,7 +588,15 @@ inline cudaError_t launch(const void* q, const void* k, const void* v, void* out
   static int resident = 0;
   if (resident == 0) error = cudaOccupancyMaxActiveClusters(&resident, attend, &config);
   if (error != cudaSuccess) return error;
-  config.gridDim = kCluster * (shape.tiles < resident ? shape.tiles : resident);
+  const int rest = tiles % resident, split = rest * chunks <= resident ? rest : 0, items = tiles + split * (chunks - 1);
+  config.gridDim = kCluster * (items < resident ? items : resident);
+  const Shape shape = {items,
+                       tiles - split,
+                       tiles_per_head,
+                       static_cast<int>(keys),
+                       static_cast<int>((dim + kStep - 1) / kStep),
+                       chunks,
+                       static_cast<float>(M_LOG2E / std::sqrt(static_cast<double>(dim)))};
   return cudaLaunchKernelEx(&config, attend, maps, shape);
 }
 """
