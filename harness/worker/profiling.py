@@ -6,6 +6,7 @@ card it loads CUPTI, which stays in the process: nothing is timed after a profil
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -31,6 +32,8 @@ class Profiler:
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
         self._fault = ""
+        # Or it writes its start and end into the candidate's log. Read when a process starts its first profile.
+        os.environ["KINETO_LOG_LEVEL"] = "99"
         try:
             if self._cuda and ProfilerActivity.CUDA not in supported_activities():
                 self._fault = "this build of PyTorch cannot profile CUDA: it has no CUPTI"
