@@ -26,6 +26,21 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     capability: str = ""
     memory_bytes: int = 0
 
+    @property
+    def alone(self) -> str:
+        """torch's name for it in a process that sees no other card (`environment`)."""
+        return "cpu" if self.kind == "cpu" else "cuda:0"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What keeps a process to this card: nobody reaches into another evaluation's, and both sides of shared memory
+        call it by one number (opened on a second card, CUDA IPC memory says that it lies on the first)."""
+        if self.kind == "cpu":
+            return {}
+        index = int(self.spec.partition(":")[2])
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        return {"CUDA_VISIBLE_DEVICES": str(index) if visible is None else visible.split(",")[index].strip()}
+
 
 class Torch(msgspec.Struct, frozen=True, kw_only=True):
     """The installed torch, read from its files; `cuda` is the CUDA it was built for, empty on a CPU build."""

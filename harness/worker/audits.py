@@ -28,13 +28,13 @@ def audit(
     if problem.fault:
         return Audited(fault=Outcome(status=Status.INVALID_REFERENCE, reason="contract", message=problem.fault))
     with tempfile.TemporaryDirectory(prefix="assay-audit-") as folder:
-        environment = {"TORCHINDUCTOR_CACHE_DIR": folder, "TMPDIR": folder}
+        environment = {"TORCHINDUCTOR_CACHE_DIR": folder, "TMPDIR": folder} | device.environment
         child = nursery.start("auditor", Audited, Path(folder) / "log", environment)
         try:
             request = Audit(
                 problem=CandidateSource(path=str(problem.path.resolve()), entries=("Model",), overrides=overrides),
                 precision=precision,
-                device=device.spec,
+                device=device.alone,
                 seed=seed,
                 compiled=compiled,
                 why_no_cuda=why_no_cuda() if device.kind == "cpu" else "",

@@ -136,7 +136,8 @@ class Supervisor:
         if self._group is not None and not self._probe(self._group.judge):
             return ""
         self._end_group()
-        fresh = self._nursery.start("judge", FromJudge, self._logs / f"{self._device.spec.replace(':', '')}.probe.log")
+        log = self._logs / f"{self._device.spec.replace(':', '')}.probe.log"
+        fresh = self._nursery.start("judge", FromJudge, log, self._device.environment)
         try:
             return self._probe(fresh)
         finally:
@@ -144,7 +145,7 @@ class Supervisor:
 
     def _probe(self, judge: Child) -> str:
         try:
-            judge.channel.send(Probe(device=self._device.spec))
+            judge.channel.send(Probe(device=self._device.alone))
             return self._await(None, judge, Probed, PROBE_S).fault
         except (PeerGone, ProtocolError, DeadlineExceeded) as error:
             return f"no answer from {self._device.spec}: {error}"
@@ -220,14 +221,14 @@ class Supervisor:
             return self._group
         self._end_group()
         self._report_phase(job, "starting judge")
-        judge = self._nursery.start("judge", FromJudge, self._judge_log(job))
+        judge = self._nursery.start("judge", FromJudge, self._judge_log(job), self._device.environment)
         baseline_log = self._logs / f"{_group_name(job)}.baseline.log"
         baseline, its_end = self._start_runner(baseline_log, job.problem.path, BuildResult())
         request = Open(
             problem=_reference(job, "eager"),
             baseline=_reference(job, self._config.baseline),
             precision=job.precision,
-            device=self._device.spec,
+            device=self._device.alone,
             seed=self._seed,
             allow=tuple(self._config.allow),
             check=msgspec.to_builtins(self._config.check),
@@ -259,6 +260,7 @@ class Supervisor:
         folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self._scratch))
         environment = dict.fromkeys(("HOME", "TMPDIR", "TRITON_HOME"), str(folder))
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
+        environment |= self._device.environment
         readable = [*sandbox_view.own_files(source.resolve()), *build.libraries.values()]
         gpu = self._device.kind == "cuda"
         child = self._nursery.start("runner", FromRunner, log, environment, folder, readable=readable, gpu=gpu)
