@@ -7,6 +7,7 @@ import queue
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +29,9 @@ POLL_S = 0.05
 # Said of a slot that waits for all builds, in a job's place.
 BESIDE = "nothing is timed beside a compiler"
 SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR)
+# Jobs left in another slot's group from which on it is quicker to open it once more: on an H200 that takes twice
+# as long as most candidates.
+WORTH_SHARING = 4
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
 BUILD_MEMORY_BYTES = 4 << 30
 
@@ -151,13 +155,11 @@ class LocalExecutor:
         supervisor = Supervisor(nursery, device, self._config, self._logs, self._seed, phase)
         awaited = 0
         try:
-            last: tuple[str, str, str] | None = None
             while not stop.is_set():
-                taken = work.take(last)
+                taken = work.take(device.spec)
                 if taken is None:
                     return
                 if isinstance(taken, Job):
-                    last = taken.group
                     phase(taken, "starting")
                     record = supervisor.evaluate(taken, work.build_of(taken))
                     phase(taken, "")
@@ -168,7 +170,7 @@ class LocalExecutor:
                     if not stop.is_set():
                         done.put(record)
                     if fault:
-                        for job in work.leave():
+                        for job in work.leave(device.spec):
                             done.put(supervisor.unserved(job, f"no device is left; {device.spec}: {fault}"))
                         return
                 else:
@@ -193,7 +195,12 @@ def _build_key(job: Job) -> tuple[Path, str]:
 
 
 class _Work:
-    """The jobs still to do, shared by the slots."""
+    """The jobs still to do, shared by the slots.
+
+    To open a group (a problem at one size: judge, reference, hard inputs, baseline) takes a card longer than a
+    candidate does. So a slot stays with its group, leaves another slot's group to that one, and begins with groups that
+    are built already.
+    """
 
     def __init__(
         self,
@@ -209,6 +216,7 @@ class _Work:
         # Compilers beside a measurement on the CPU would be measured too; what needs none gets its record at once.
         self._all_builds_first = all_builds_first
         self._lock = threading.Lock()
+        self._groups: dict[str, tuple[str, str, str]] = {}
 
     def build_of(self, job: Job) -> BuildResult:
         return self._builds[_build_key(job)].result()
@@ -222,23 +230,31 @@ class _Work:
         build = self._builds[_build_key(job)]
         return not job.problem.fault and build.exception() is None and build.result().fault is None
 
-    def leave(self) -> list[Job]:
+    def leave(self, slot: str) -> list[Job]:
         """Take one slot out of service; the jobs that nobody is left for."""
         with self._lock:
             self._slots -= 1
+            self._groups.pop(slot, None)
             abandoned, self._waiting = (self._waiting, []) if self._slots == 0 else ([], self._waiting)
             return abandoned
 
-    def take(self, last_group: tuple[str, str, str] | None) -> Job | str | None:
-        """The next job whose build is there, of the same group if possible; "wait" if none is, None if none is left."""
+    def take(self, slot: str) -> Job | str | None:
+        """What `slot` is to do next, of what is built; "wait" if there is nothing now, None if nothing is left."""
         with self._lock:
             if not self._waiting:
                 return None
             ready = [job for job in self._waiting if self._builds[_build_key(job)].done()]
             if self.builds_awaited():
                 ready = [job for job in ready if not self._is_measured(job)]
+            waiting = Counter(job.group for job in self._waiting)
+            unbuilt = waiting - Counter(job.group for job in ready)
+            own = self._groups.get(slot)
+            others = {group for other, group in self._groups.items() if other != slot and group != own}
+            ready = [job for job in ready if job.group not in others or waiting[job.group] >= WORTH_SHARING]
             if not ready:
                 return "wait"
-            job = next((job for job in ready if job.group == last_group), ready[0])
+            # The first of those that are best.
+            job = min(ready, key=lambda job: (job.group != own, job.group in others, unbuilt[job.group] > 0))
+            self._groups[slot] = job.group
             self._waiting.remove(job)
             return job
