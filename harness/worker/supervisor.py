@@ -99,6 +99,9 @@ class Supervisor:
         self._seed = seed
         self._report_phase = report_phase
         self._group: Group | None = None
+        # What the judge was at, and since when; and what this job's parts took, the opening of its group included.
+        self._reached: list[tuple[str, float]] = []
+        self._phases_s: dict[str, float] = {}
         self._scratch = Path(tempfile.mkdtemp(prefix="assay-run-"))
         # Another user, as a sandboxed runner is, must be able to pass through to its own folder.
         self._scratch.chmod(0o711)
@@ -110,6 +113,7 @@ class Supervisor:
     def evaluate(self, job: Job, build: BuildResult) -> Record:
         """Carry out one job; every failure becomes a record."""
         started = time.monotonic()
+        self._phases_s = {}
         if job.problem.fault:
             verdict = Verdict(
                 outcome=Outcome(status=Status.INVALID_REFERENCE, reason="contract", message=job.problem.fault)
@@ -190,7 +194,9 @@ class Supervisor:
         try:
             group.judge.channel.send(Evaluate(candidate=source, profiled=self._profiled(job)), (its_end.fileno(),))
             its_end.close()
+            self._reached = []
             verdict = self._await(job, group.judge, Verdict, self._config.limits.total_s)
+            self._phases_s |= self._spent()
         except (PeerGone, ProtocolError) as error:
             raise self._judge_lost(job, f"the judge went away: {error}", group.judge) from error
         except DeadlineExceeded:
@@ -221,6 +227,7 @@ class Supervisor:
             return self._group
         self._end_group()
         self._report_phase(job, "starting judge")
+        self._reached = [("judge", time.monotonic())]
         judge = self._nursery.start("judge", FromJudge, self._judge_log(job), self._device.environment)
         baseline_log = self._logs / f"{_group_name(job)}.baseline.log"
         baseline, its_end = self._start_runner(baseline_log, job.problem.path, BuildResult())
@@ -246,6 +253,7 @@ class Supervisor:
             raise self._judge_lost(job, what, judge, opening=True) from error
         finally:
             its_end.close()
+        self._phases_s = {f"open: {name}": seconds for name, seconds in self._spent().items()}
         fault = opened.fault
         if opened.runner == "gone" and fault is not None:
             died = faults.death(baseline.wait(2.0), "the baseline's first call", baseline.cause)
@@ -281,12 +289,18 @@ class Supervisor:
             for fd in fds:
                 os.close(fd)
             if isinstance(message, Phase):
+                self._reached.append((message.name, time.monotonic()))
                 if job is not None:
                     self._report_phase(job, message.name)
             elif isinstance(message, kind):
                 return message
             else:
                 raise ProtocolError(f"expected {kind.__name__}, got {type(message).__name__}")
+
+    def _spent(self) -> dict[str, float]:
+        """Seconds from each phase that the judge has told of to the next, and from the last to now."""
+        ends = [*(begun for _, begun in self._reached[1:]), time.monotonic()]
+        return {name: round(end - begun, 4) for (name, begun), end in zip(self._reached, ends, strict=True)}
 
     def _end_group(self) -> None:
         group, self._group = self._group, None
@@ -326,7 +340,7 @@ class Supervisor:
             sol_fraction=verdict.sol_fraction,
             compile_s=build.compile_s,
             wall_s=round(wall_s, 3),
-            phases_s=verdict.phases_s,
+            phases_s=self._phases_s | verdict.phases_s,
             timing=verdict.timing,
             provenance=found,
             log=f"logs/{_file_name(job)}.log",
