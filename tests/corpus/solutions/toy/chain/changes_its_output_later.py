@@ -1,4 +1,4 @@
-"""Row: late completion. A thread writes over returned tensors long after the call: too late to matter on either side."""
+"""Row: late completion. A thread writes over returned tensors long after a call: too late to matter on either side."""
 
 import collections
 import threading
