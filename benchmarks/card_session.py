@@ -30,7 +30,7 @@ class Step:
 
 PARTS = {
     "corpus": (
-        Step("gpu tests", "-m pytest -q -m gpu tests -p no:cacheprovider", 300),
+        Step("gpu tests", "-m pytest -q -m gpu tests/worker -p no:cacheprovider", 150),
         Step("detection", "benchmarks/detection.py --device cuda", 400),
     ),
     "clock": (
