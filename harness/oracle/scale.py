@@ -38,8 +38,12 @@ class Scale:
     constant: bool
 
 
-def scale_of(exact: torch.Tensor) -> Scale:
-    """The scale of a true output (real, widened, not empty); NaN and infinities in it are passed over."""
+def scale_of(exact: torch.Tensor, *, axes: bool = True) -> Scale:
+    """The scale of a true output (real, widened, not empty); NaN and infinities in it are passed over.
+
+    Without `axes`, the variation along single dimensions is left out (`axis` is inf), which the limits of later checks
+    do not need.
+    """
     y = matrix(exact)
     picked = y.reshape(-1)[sample(y.numel(), y.device, PAIRS)]
     picked = picked[torch.isfinite(picked)]
@@ -58,7 +62,8 @@ def scale_of(exact: torch.Tensor) -> Scale:
     if y.shape[0] < SHORTEST_ROW:
         # A column of a few elements says what those elements are, not how large an element there would be.
         col.fill_(level)
-    return Scale(math.sqrt(variance), size, center, level, row, col, _least_axis(exact), False)
+    axis = _least_axis(exact) if axes else math.inf
+    return Scale(math.sqrt(variance), size, center, level, row, col, axis, False)
 
 
 @dataclass(frozen=True)

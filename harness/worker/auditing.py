@@ -42,12 +42,14 @@ def binding(sets: Iterable[tuple[Stress, Expectation]], budget_s: float = math.i
 
 def _tried(oracle: Oracle, some: list[controls.Control], expected: Expectation, stress: Sets) -> list[ControlResult]:
     found = {tried.control.name: tried for tried in controls.try_all(oracle, some, [("drawn", expected)])}
-    # Expectations are large: each stress set is made once, for all controls that are still unrefused.
-    for name, hard in stress:
-        left = [control for control in some if control.name not in found or not found[control.name].refused_on]
-        if not left:
-            break
-        for tried in controls.try_all(oracle, left, [(name, hard)]):
+
+    def unrefused() -> list[controls.Control]:
+        return [control for control in some if control.name not in found or not found[control.name].refused_on]
+
+    # Expectations are large, and take several runs of the reference: each set is made once, if a control needs it.
+    sets = iter(stress)
+    while (left := unrefused()) and (hard := next(sets, None)):
+        for tried in controls.try_all(oracle, left, [hard]):
             if tried.refused_on or tried.control.name not in found:
                 found[tried.control.name] = tried
     return [_result(found[control.name]) for control in some if control.name in found]
