@@ -2,7 +2,7 @@
 
 After FlashAttention (Dao et al., 2022): a block keeps its queries in shared memory and goes through the keys up to the
 diagonal; each of four warps makes the scores of 16 queries, turns them into weights against the running maximum, and
-adds the weighted values to a float32 sum in shared memory. 2·B·H·S²·D FLOP (6.9e10 at full size), half of the tiles
+adds the weighted values to a float32 sum in shared memory. 2·B·H·S²·D FLOP (1.4e11 at full size), half of the tiles
 fall away. Limit: shared memory, through which scores, weights and sums go; registers would hold them, but `wmma` does
 not say which lane holds which element.
 """
