@@ -113,6 +113,33 @@ def sandboxed(run_directory: Path) -> bool:
     return isinstance(told["sandbox"], list) and bool(told["sandbox"]) and not told.get("sandbox_missing")
 
 
+def misses(
+    chosen: Iterable[Specimen], records: dict[str, Record], folder: Path, console: Console, device: str = "cpu"
+) -> dict[str, str]:
+    """What is not as expected, by specimen, after a second run of those where a busy machine may be to blame.
+
+    A cheat that passed and should not have gets none: half a hole is one. One that was refused for another reason, or
+    seems faster than its twin, is missed if it is so again.
+    """
+    chosen, kind = list(chosen), device.partition(":")[0]
+
+    def told(records: dict[str, Record]) -> dict[str, str]:
+        return {one.name: text for one in chosen if (text := miss(one.on(kind), records))}
+
+    def got_through(one: Specimen) -> bool:
+        record = records.get(one.name)
+        passed = record is not None and record.status is Status.PASSED
+        return bool(one.hole) or (one.kind == "cheat" and passed and one.on(kind).status is not Status.PASSED)
+
+    first, known = told(records), load()
+    again = {one.name: one for one in chosen if one.name in first and not got_through(one)}
+    twins = {one.on(kind).twin: known[one.on(kind).twin] for one in again.values() if one.on(kind).twin}
+    if not again:
+        return first
+    second = told(records | run((again | twins).values(), folder / "again", console, device))
+    return {name: text for name, text in first.items() if name in second or name not in again}
+
+
 def miss(specimen: Specimen, records: dict[str, Record]) -> str:
     """What a specimen's record says that it should not, as a sentence; empty where all is as expected.
 

@@ -40,6 +40,16 @@ def test_its_own_memory_counts_and_shared_memory_does_not():
         assert memory_watch.too_large({}) == []
 
 
+def test_what_forked_processes_share_counts_once():
+    family = "import os, time\nkept = b'x' * (200 << 20)\n"
+    family += "for _ in range(6):\n    if os.fork() == 0:\n        time.sleep(60)\n        os._exit(0)"
+    with process(family) as parent:
+        assert memory_watch.family_bytes(parent) > 1000 * MIB
+        assert 200 * MIB < memory_watch.family_bytes(parent, memory_watch.own_share_bytes) < 400 * MIB
+        assert memory_watch.too_large({parent: 600 * MIB}) == []
+        assert memory_watch.too_large({parent: 150 * MIB}) == [parent]
+
+
 def test_when_the_machine_runs_out_the_largest_family_goes(monkeypatch):
     family = "import subprocess, sys\n"
     family += "child = subprocess.Popen([sys.executable, '-c', 'kept = b\"x\" * (300 << 20); print(1, flush=True); "
