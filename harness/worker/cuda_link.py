@@ -52,7 +52,6 @@ class CudaLink(Link):
         # taken on the card, and stands in the way of new ones.
         self._imports = Imports(device.index or 0)
         self._foreign: dict[int, SharedBlock] = {}
-        self._returned: list[torch.Tensor] = []
         self._snapshot = Snapshot([])
         self._stream = torch.cuda.Stream(device)
         cache_bytes = torch.cuda.get_device_properties(device).L2_cache_size
@@ -123,7 +122,6 @@ class CudaLink(Link):
                     self._send(request)
                 enqueued = self._receive_burst(Enqueued, deadline)
             self._snapshot = Snapshot(self._outputs(enqueued, len(request.calls)))
-            self._returned = self._snapshot.tensors
             if was_gated:
                 self._open(draws)
             self._stop()
@@ -132,7 +130,7 @@ class CudaLink(Link):
     def close(self) -> None:
         torch.cuda.synchronize(self.device)
         super().close()
-        self._returned, self._snapshot = [], Snapshot([])
+        self._snapshot = Snapshot([])
         self._imports.close()
         self._gate.close()
         for block in self._owned.values():
@@ -198,12 +196,12 @@ class CudaLink(Link):
 
     def _poison(self) -> None:
         """Spoil the previous burst's outputs where they lie: memory handed out again must hold no answers."""
-        for tensor in self._returned:
+        for tensor in self._snapshot.tensors:
             if tensor.is_contiguous() and tensor.numel():
                 tensor.view(-1).view(torch.uint8).fill_(POISON)
             else:
                 tensor.fill_(POISON)
-        self._returned, self._snapshot = [], Snapshot([])
+        self._snapshot = Snapshot([])
         self._imports.close()
         self._imports = Imports(self.device.index or 0)
 

@@ -27,20 +27,6 @@ def too_large(watched: Mapping[int, int]) -> list[int]:
     return found
 
 
-def family_bytes(pid: int, size: Callable[[int], int] | None = None) -> int:
-    """Memory, by `size` (private_bytes), of a process and of the children that its main thread and theirs started."""
-    size = size or private_bytes
-    total, waiting = 0, [pid]
-    while waiting:
-        member = waiting.pop()
-        total += size(member)
-        try:
-            waiting += map(int, Path(f"/proc/{member}/task/{member}/children").read_text().split())
-        except OSError:
-            continue
-    return total
-
-
 def private_bytes(pid: int) -> int:
     """Resident memory that is the process's own; what it maps of the judge's is not counted. 0 where it is gone."""
     try:
@@ -51,7 +37,7 @@ def private_bytes(pid: int) -> int:
 
 
 def own_share_bytes(pid: int) -> int:
-    """The same, but of pages shared with other processes, as after a fork, a part only, so that all add up to one.
+    """Its own resident memory, and its part of what it shares with other processes, as after a fork.
 
     The kernel walks the whole address space for it. `private_bytes` where it may not be read.
     """
@@ -61,6 +47,19 @@ def own_share_bytes(pid: int) -> int:
         return private_bytes(pid)
     found = re.search(r"^Pss_Anon:\s+(\d+) kB", text, re.MULTILINE)
     return int(found.group(1)) * 1024 if found else private_bytes(pid)
+
+
+def family_bytes(pid: int, size: Callable[[int], int] = private_bytes) -> int:
+    """Memory, by `size` (private_bytes), of a process and of the children that its main thread and theirs started."""
+    total, waiting = 0, [pid]
+    while waiting:
+        member = waiting.pop()
+        total += size(member)
+        try:
+            waiting += map(int, Path(f"/proc/{member}/task/{member}/children").read_text().split())
+        except OSError:
+            continue
+    return total
 
 
 def memory() -> tuple[int, int]:
