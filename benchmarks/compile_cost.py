@@ -2,6 +2,7 @@
 
     python benchmarks/compile_cost.py                       every source; about half an hour on two cores
     python benchmarks/compile_cost.py --only plain cpp_only
+    python benchmarks/compile_cost.py --jobs 4              so many sources at a time, where there are cores enough
 
 Each source is built by both in turn, in a process and an empty folder of its own. Precompiled headers, which are made
 once for a machine, are counted apart. Needs nvcc, no card.
@@ -18,7 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -33,6 +36,7 @@ ABSENT_LIBRARIES = ("c10_cuda", "torch_cuda", "cublas")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=SOURCES, default=list(SOURCES))
+    parser.add_argument("--jobs", type=int, default=1, help="sources at a time (1)")
     parser.add_argument("--arch", default="", help="as TORCH_CUDA_ARCH_LIST has it; default: the card's, or 9.0a")
     parser.add_argument("--one", choices=SOURCES, help=argparse.SUPPRESS)
     parser.add_argument("--headers", choices=("lean", "stock"), help=argparse.SUPPRESS)
@@ -47,10 +51,10 @@ def main() -> None:
     for name in set(arguments.only) - set(names):
         print(f"{name}: left out, the headers it needs come with a torch built with CUDA")
     with tempfile.TemporaryDirectory() as scratch:
-        compare(names, Path(scratch), arch)
+        compare(names, Path(scratch), arch, arguments.jobs)
 
 
-def compare(names: list[str], scratch: Path, arch: str) -> None:
+def compare(names: list[str], scratch: Path, arch: str, jobs: int) -> None:
     """Print a row for each source, and the geometric means of the ratios."""
     tools = precompiled.find_tools(toolkit.find(), arch)
     if tools is None or not tools.nvcc:
@@ -64,15 +68,19 @@ def compare(names: list[str], scratch: Path, arch: str) -> None:
     print(f"precompiled headers, once for a machine: {_children_s() - before:.1f} CPU-s")
     print(f"{'source':<16} {'stock':>8} {'ours':>8} {'ratio':>6} {'cached':>8}  how")
     ratios, cached_ratios, fallbacks = [], [], 0
-    for name in names:
+
+    def both(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         stock = _in_a_process(name, "stock", scratch / f"{name}.stock", None, arch)
-        ours = _in_a_process(name, "lean", scratch / f"{name}.lean", headers.folder, arch)
-        cached_s = cached(Path(ours["library"]), tools.digest + name, scratch)
-        fallbacks += ours["made"].startswith("stock")
-        ratios.append(stock["cpu_s"] / ours["cpu_s"])
-        cached_ratios.append(stock["cpu_s"] / cached_s)
-        row = f"{name:<16} {stock['cpu_s']:>8.1f} {ours['cpu_s']:>8.1f} {ratios[-1]:>6.2f} {cached_s:>8.4f}"
-        print(f"{row}  {ours['made']}", flush=True)
+        return stock, _in_a_process(name, "lean", scratch / f"{name}.lean", headers.folder, arch)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for name, (stock, ours) in zip(names, pool.map(both, names), strict=True):
+            cached_s = cached(Path(ours["library"]), tools.digest + name, scratch)
+            fallbacks += ours["made"].startswith("stock")
+            ratios.append(stock["cpu_s"] / ours["cpu_s"])
+            cached_ratios.append(stock["cpu_s"] / cached_s)
+            row = f"{name:<16} {stock['cpu_s']:>8.1f} {ours['cpu_s']:>8.1f} {ratios[-1]:>6.2f} {cached_s:>8.4f}"
+            print(f"{row}  {ours['made']}", flush=True)
     print(f"cached_ratio={_geometric_mean(cached_ratios):.0f}")
     print(f"ratio={_geometric_mean(ratios):.2f} fallback={fallbacks}/{len(names)}")
 

@@ -78,6 +78,7 @@ class Yardstick:
     base: float
     lowered: float | None
     level: Format
+    drift: float
     limits: Limits
     loose: dict[str, Limits]
     expected: Expected
@@ -94,6 +95,11 @@ class Yardstick:
         """Whether the reference, at its own precision, tells one output from another: it is finite, and its error is
         small against how much the true output varies."""
         return self.finite and self.scale.size > 0 and self.own <= rule.MEANINGFUL * self.scale.spread
+
+    @property
+    def resolvable(self) -> bool:
+        """Whether an honest kernel can be asked for `rule.SENSE`: even a plain running sum keeps to it."""
+        return self.drift <= rule.SENSE * self.scale.spread
 
     def sensible(self) -> Yardstick:
         """The same with the limit of `rule.SENSE`, and none for single rows and elements."""
@@ -141,11 +147,13 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     condition = (distance(nudged) or 0.0) / NUDGE
     base = max(own, floor, condition, *(_distance(part.of(output), exact) for output in runs.jittered))
 
+    # In float32, whatever narrower dtype the result has.
+    unit = min(format.roundoff, FLOAT32.roundoff) * max(scale.size, condition / format.roundoff)
     facts = rule.Facts(
         base=base,
         lowered=downgraded,
         composed=distance(runs.composed) or 0.0,
-        sums=_sums(format, longest, scale.size, condition) * (rule.LUCK if few else 1.0),
+        sums=_sums(format, longest, scale.size, unit) * (rule.LUCK if few else 1.0),
         size=scale.size,
         axis=scale.axis,
         tight=tight,
@@ -168,6 +176,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         base=base,
         lowered=downgraded,
         level=level,
+        drift=rule.drift(longest.any, unit),
         limits=_limits(rule.limit(facts), base, known, runs.exact.numel()),
         loose=loose,
         expected=expected,
@@ -202,10 +211,9 @@ def _is_coarse(own: float, floor: float, downgraded: float, strict: Callable[[],
     return error is not None and own > rule.COARSE * max(floor, error)
 
 
-def _sums(format: Format, longest: Longest, size: float, condition: float) -> float:
-    """The error of honest ways to add up, in float32 whatever narrower dtype the result has."""
-    unit = min(format.roundoff, FLOAT32.roundoff)
-    serial = rule.serial_error(longest.any, max(size * unit, condition * unit / format.roundoff))
+def _sums(format: Format, longest: Longest, size: float, unit: float) -> float:
+    """The error of honest ways to add up results of `size`, where one rounding costs `unit`."""
+    serial = rule.serial_error(longest.any, unit)
     return max(serial, rule.tensor_core_error(longest.product, size)) if format is FLOAT32 else serial
 
 

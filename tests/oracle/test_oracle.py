@@ -1,5 +1,6 @@
 import math
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -269,3 +270,20 @@ def test_a_finding_becomes_an_outcome():
     assert outcome.status is Status.INCORRECT
     assert outcome.reason
     assert outcome.message
+
+
+def running_sum(x):
+    """One accumulator down each column, as a kernel with a thread for each has it."""
+    return torch.from_numpy(numpy.add.accumulate(x.numpy(), axis=0, dtype=numpy.float32)[-1].copy())
+
+
+@pytest.mark.parametrize("rows", [1000, 65536])
+def test_a_running_sum_passes_however_tall_the_matrix(rows):
+    assert passes_everywhere(Oracle(Of(lambda x: x.sum(0))), running_sum, [torch.randn(rows, 128)])
+
+
+def test_numbers_far_from_zero_are_tried_where_a_running_sum_can_tell_columns_apart():
+    oracle = Oracle(Of(lambda x: x.sum(0)))
+    tried = [{stress.name for stress, _ in oracle.stress([torch.randn(rows, 128)])} for rows in (1000, 65536)]
+    assert "far_below" in tried[0]
+    assert tried[0] - tried[1] == {"far_below"}
