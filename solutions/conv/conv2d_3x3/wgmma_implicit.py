@@ -1,14 +1,16 @@
-"""Hopper's tensor cores on the image as it lies: rows of pixels shifted by the copy engine, filters in registers.
+"""Hopper's tensor cores on the image as it lies: rows of pixels by the copy engine, shifted after the products.
 
 Output channels by pixels is, for each of nine taps, filters (out, in) times shifted pixels (in, pixels). In NCHW both
 the right operand and the result have neighbouring pixels next to one another, which half-precision products take as
-they are: nothing is transposed and no patch is stored. For each image row the copy engine brings 64 columns of all
-channels three times, shifted by -1, 0 and 1; what lies outside of the image it fills with zeros. A row serves three
-output rows. The filters, 64 x 576, are the left operand and stay in the registers of each warpgroup.
+they are: nothing is transposed and no patch is stored. The copy engine cannot shift by a pixel, since the innermost
+coordinate of a box must be a multiple of 16 bytes. But columns do not meet in a product, so the product may be shifted
+in place of the pixels: three sums, one for each column of the filters, are made of the same pixels, and threads put
+them together a column apart when they are done. Rows are shifted by the copy engine; what lies outside of the image it
+fills with zeros. It brings the same rows of two images at a time, so that a product reads filters half as often.
 
-Moves 2·batch·channels·pixels halves through device memory (51 MB at full size) and 3.2 times the input from L2 (83 MB,
-in rows that start between the 32-byte sectors). 2·9·batch·in·out·pixels FLOP (1.5e10), of which the tensor cores do 8/7
-times as many, since rows of 56 pixels are multiplied as 64. Limit: tensor cores and L2, about equally.
+Moves 2·batch·channels·pixels halves through device memory (51 MB at full size), and the input 1.14 times and 0.07 MB of
+filters for each block from L2 (39 MB). 2·9·batch·in·out·pixels FLOP (1.5e10), of which the tensor cores do 8/7 times as
+many, since rows of 56 pixels are multiplied as 64. Limit: tensor cores.
 """
 
 import torch
@@ -26,35 +28,32 @@ KERNEL_SOURCE = r"""
 #include <cstdint>
 
 constexpr int kWarpgroup = 128, kConsumers = 2, kThreads = (1 + kConsumers) * kWarpgroup;
+constexpr int kWarps = kConsumers * kWarpgroup / 32;  // those that multiply
 constexpr int kChannels = 64;  // of input and output, fewer are filled up with zeros: the m of products, and their sum
-constexpr int kWide = 64;      // columns of an image row: the n of products
-constexpr int kSide = 3, kTaps = kSide * kSide;
-constexpr int kOwnRows = 2, kGroupRows = kConsumers * kOwnRows;  // output rows made at a time: a warpgroup's, a block's
-constexpr int kHalo = kSide - 1;
-constexpr int kDepth = 16;                                      // channels of a product
-constexpr int kLineBytes = kWide * 2;                           // a channel's pixels: 128 bytes, the width of a swizzle
-constexpr int kPlaneBytes = kChannels * kLineBytes;             // an image row, once
-constexpr int kSlotBytes = kSide * kPlaneBytes, kSlots = 8;     // an image row, shifted by -1, 0 and 1
-constexpr int kSums = kChannels * kWide / kWarpgroup;           // a thread's, of an output row
-constexpr int kFilterPitch = kChannels * kTaps + 8;             // so that lanes read filters from different banks
-constexpr int kFilterSlot = 4;                                  // the filters come by way of this slot and the next
-static_assert(kPlaneBytes % 1024 == 0 && kChannels * kFilterPitch * 2 <= (kSlots - kFilterSlot) * kSlotBytes);
-static_assert(kOwnRows + kHalo <= kSlots);
+constexpr int kWide = 64, kImages = 2;  // columns of an image row, and images side by side: the n of products
+constexpr int kStep = kWide - 2 * 8;  // tiles overlap: the outermost columns lack a neighbour, and eight stay together
+constexpr int kSide = 3, kTaps = kSide * kSide, kHalo = kSide - 1;
+constexpr int kDepth = 16;                                       // channels of a product
+constexpr int kLineBytes = 128, kUnits = kLineBytes / 16;        // a swizzle's: 64 pixels, or 64 input channels
+constexpr int kPlaneBytes = kChannels * kLineBytes;              // an image row; the filters of a tap
+constexpr int kSlotBytes = kImages * kPlaneBytes, kSlots = 7;    // an image row of each image
+constexpr int kSums = kChannels * kImages * kWide / kWarpgroup;  // a thread's, of an output row, for one filter column
+constexpr int kFilterSlot = 4;                                   // the filters come by way of this slot and the next
 
 struct alignas(1024) Shared {  // the swizzle pattern repeats every 1024 bytes, counted from address 0
-  char ring[kSlots][kSlotBytes];
-  char staging[kConsumers][kOwnRows][kPlaneBytes];  // output on its way out
-  uint64_t full[kSlots], empty[kSlots];
+  char filters[kTaps][kPlaneBytes];      // lines of output channels
+  char ring[kSlots][kSlotBytes];         // lines of input channels
+  char staging[kConsumers][kSlotBytes];  // lines of output channels on their way out
+  uint64_t full[kSlots], empty[kSlots], filters_full, turn[kConsumers];
 };
-
-struct Maps {  // what the copy engine needs to know of each tensor, and the box it moves at a time: a plane
-  CUtensorMap x, out;
-};
+static_assert(sizeof(Shared::filters) <= (kSlots - kFilterSlot) * kSlotBytes + sizeof(Shared::staging));
+static_assert(kConsumers + kHalo <= kFilterSlot);  // the first rows have to be there before anything is given back
 
 struct Shape {
-  int items, in_channels, out_channels, height, groups;  // groups of four rows of an image
-  int strip_groups, strips, column_tiles;                // an item: a strip of so many groups, 64 columns wide
-  const __half *weight, *bias;                           // (out_channels, in_channels, 3, 3); (out_channels)
+  int items, images, in_channels, out_channels, height, width, groups;  // groups of two rows, one for each warpgroup
+  int strip_groups, strips, tiles;  // an item: a strip of so many groups, a tile of 64 columns wide, of two images
+  const __half *weight, *bias;      // (out_channels, in_channels, 3, 3); (out_channels)
+  __half* out;
 };
 
 __device__ uint32_t shared_address(const void* pointer) {
@@ -89,22 +88,28 @@ __device__ void arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+// Once all of its lanes are here.
+__device__ void arrive_as_warp(uint32_t barrier) {
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) arrive(barrier);
+}
+
 __device__ void arrive_expecting(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-enum NamedBarrier { kBothWarpgroups = 1, kOneWarpgroup = 2 };  // 2 and 3: one for each; 0 is __syncthreads
+enum NamedBarrier { kBothWarpgroups = 1 };  // 0 is __syncthreads
 
 __device__ void named_sync(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-// Before the copy engine touches shared memory that was read or written by ordinary instructions.
-__device__ void hand_to_copy_engine() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// Before the copy engine or products touch shared memory that was read or written by ordinary instructions.
+__device__ void hand_over() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- the copy engine -----------------------------------------------------------------------------------------------
 
-struct Box {  // its first column and row, and the image; all channels
+struct Box {  // its first column and row, and the first image; all channels
   const CUtensorMap* map;
   int column, row, image;
 };
@@ -117,19 +122,21 @@ __device__ void copy(uint32_t target, const Box& box, uint32_t barrier) {
       : "memory");
 }
 
-__device__ void store(const Box& box, uint32_t source) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(box.map),
-               "r"(box.column), "r"(box.row), "r"(0), "r"(box.image), "r"(source)
-               : "memory");
+__device__ void copy(uint32_t target, const void* source, uint32_t bytes, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(target),
+      "l"(source), "r"(bytes), "r"(barrier)
+      : "memory");
 }
 
 // ---- products ------------------------------------------------------------------------------------------------------
 
-// How a plane lies in shared memory: a channel's pixels in 128 swizzled bytes, eight channels (1024 bytes) after one
-// another; addresses and distances in units of 16 bytes. The distance to the next 64 pixels is not used.
-__device__ uint64_t describe(uint32_t address) {
+// How an operand lies in shared memory: eight swizzled lines of 128 bytes (1024 bytes) after one another; addresses and
+// distances in units of 16 bytes. A line of pixels is one of 64 channels, and the next 64 pixels, those of the other
+// image, are at a distance. A line of filters is an output channel's, and holds all there is to be summed.
+__device__ uint64_t describe(uint32_t address, int distance = 16) {
   constexpr uint64_t kSwizzle128 = 1;
-  return (kSwizzle128 << 62) | (uint64_t{1024 / 16} << 32) | (uint64_t{kPlaneBytes / 16} << 16) |
+  return (kSwizzle128 << 62) | (uint64_t{1024 / 16} << 32) | (static_cast<uint64_t>(distance / 16) << 16) |
          ((address & 0x3ffff) >> 4);
 }
 
@@ -145,52 +152,59 @@ __device__ void products_wait() {
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
       "+f"(d[i + 7])
 
-// d (64 x 64) += filters (64 x 16, four registers of each thread) pixels (16 x 64, lying along the pixels)
-__device__ void multiply(float (&d)[kSums], const uint32_t (&filters)[4], uint64_t pixels) {
+// d (64 x 128) = or, adding, += filters (64 x 16, lying along the channels) pixels (16 x 128, lying along the pixels)
+template <bool kAdding>
+__device__ void multiply(float (&d)[kSums], uint64_t filters, uint64_t pixels) {
   asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+      "{\n"
+      ".reg .pred adding;\n"
+      "setp.ne.b32 adding, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;\n"
-      : SUMS_8(d, 0), SUMS_8(d, 8), SUMS_8(d, 16), SUMS_8(d, 24)
-      : "r"(filters[0]), "r"(filters[1]), "r"(filters[2]), "r"(filters[3]), "l"(pixels));
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+      "%64, %65, adding, 1, 1, 0, 1;\n"
+      "}\n"
+      : SUMS_8(d, 0), SUMS_8(d, 8), SUMS_8(d, 16), SUMS_8(d, 24), SUMS_8(d, 32), SUMS_8(d, 40), SUMS_8(d, 48),
+        SUMS_8(d, 56)
+      : "l"(filters), "l"(pixels), "n"(static_cast<int>(kAdding)));
 }
 
 // Whoever reads or writes these afterwards does so after the statements before.
-__device__ void pin(float (&sums)[kOwnRows][kSums]) {
+__device__ void pin(float (&sums)[kSide][kSums]) {
 #pragma unroll
-  for (int i = 0; i < kOwnRows * kSums; ++i) asm volatile("" : "+f"(sums[i / kSums][i % kSums])::"memory");
+  for (int i = 0; i < kSide * kSums; ++i) asm volatile("" : "+f"(sums[i / kSums][i % kSums])::"memory");
 }
 
 // ---- the producer: one thread that keeps the ring full -------------------------------------------------------------
 
 struct Strip {
-  int image, row, groups, column;
+  int image, row, groups, tile;
 };
 
 __device__ Strip strip_of(const Shape& shape, int item) {
   const int first = item % shape.strips * shape.strip_groups, rest = item / shape.strips;
-  return {rest / shape.column_tiles, first * kGroupRows, min(shape.strip_groups, shape.groups - first),
-          rest % shape.column_tiles * kWide};
+  return {rest / shape.tiles * kImages, first * kConsumers, min(shape.strip_groups, shape.groups - first),
+          rest % shape.tiles};
 }
 
-// The ring passes the rows of each strip, from the one above it to the one below.
-__device__ void produce(const Maps& maps, const Shape& shape, Shared& shared) {
+// The filters, then the rows of each strip, from the one above it to the one below.
+__device__ void produce(const CUtensorMap& map, const Shape& shape, Shared& shared) {
+  const uint32_t filter_bytes = shape.out_channels * shape.in_channels * kTaps * 2;
+  arrive_expecting(shared_address(&shared.filters_full), filter_bytes);
+  copy(shared_address(shared.ring[kFilterSlot]), shape.weight, filter_bytes, shared_address(&shared.filters_full));
   uint32_t count = 0;
   for (int item = blockIdx.x; item < shape.items; item += gridDim.x) {
     const Strip strip = strip_of(shape, item);
-    for (int row = 0; row < strip.groups * kGroupRows + kHalo; ++row, ++count) {
+    for (int row = 0; row < strip.groups * kConsumers + kHalo; ++row, ++count) {
       const uint32_t slot = count % kSlots, full = shared_address(&shared.full[slot]);
-      const uint32_t target = shared_address(shared.ring[slot]);
       // A new barrier counts as having completed the phase before its first: the first round does not wait, but where
       // the filters are, which are given back like rows.
       const uint32_t round = count / kSlots + (slot >= kFilterSlot);
       wait(shared_address(&shared.empty[slot]), round % 2 ^ 1);
       arrive_expecting(full, kSlotBytes);  // what lies outside of the image arrives as zeros, and counts
-#pragma unroll
-      for (int shift = 0; shift < kSide; ++shift)
-        copy(target + shift * kPlaneBytes, Box{&maps.x, strip.column + shift - 1, strip.row + row - 1, strip.image},
-             full);
+      copy(shared_address(shared.ring[slot]), Box{&map, strip.tile * kStep, strip.row + row - 1, strip.image}, full);
     }
   }
 }
@@ -201,10 +215,8 @@ class Ring {  // a warpgroup's view of it: it gives back every row, also those t
  public:
   __device__ explicit Ring(Shared& shared) : shared_(shared) {}
 
-  // A plane of the row that lies `ahead` in the ring.
-  __device__ uint32_t plane(int ahead, int shift) const {
-    return shared_address(shared_.ring[(first_ + ahead) % kSlots]) + shift * kPlaneBytes;
-  }
+  // The row that lies `ahead` in the ring.
+  __device__ uint32_t row(int ahead) const { return shared_address(shared_.ring[(first_ + ahead) % kSlots]); }
 
   __device__ void await(int ahead) const {
     const uint32_t count = first_ + ahead;
@@ -212,12 +224,12 @@ class Ring {  // a warpgroup's view of it: it gives back every row, also those t
   }
 
   __device__ void release(int ahead) const {
-    if (threadIdx.x % kWarpgroup == 0) arrive(shared_address(&shared_.empty[(first_ + ahead) % kSlots]));
+    arrive_as_warp(shared_address(&shared_.empty[(first_ + ahead) % kSlots]));
   }
 
   __device__ void advance(int rows) { first_ += rows; }
 
-  // Only once a row is there it may be given back, or this warpgroup could be counted twice for the row before it.
+  // Only once a row is there it may be given back, or this warp could be counted twice for the row before it.
   __device__ void skip(int rows) {
     for (int row = 0; row < rows; ++row) {
       await(row);
@@ -231,168 +243,178 @@ class Ring {  // a warpgroup's view of it: it gives back every row, also those t
   uint32_t first_ = 0;
 };
 
-// The filters as products want them, all of them: 144 registers of each thread. A thread holds, of 16 channels, those
-// at 2t, 2t + 1, 2t + 8 and 2t + 9 (t: its lane modulo 4), for two output channels, eight apart.
-struct Filters {
-  uint32_t values[kSide][kSide][kChannels / kDepth][4];
-
-  // From shared memory, where a filter's taps are next to one another, as (channel, tap).
-  __device__ void load(const __half* shared_filters) {
-    const int lane = threadIdx.x % 32, own = threadIdx.x % kWarpgroup / 32 * 16 + lane / 4;
+// From (output channel, input channel, tap), as they came, to a plane for each tap, in which the input channels of an
+// output channel are a swizzled line; channels that do not exist become zeros.
+__device__ void arrange_filters(const Shape& shape, Shared& shared) {
+  constexpr int kPairs = kChannels / 2;
+  const uint32_t* source = reinterpret_cast<const uint32_t*>(shared.ring[kFilterSlot]);
+  const int thread = threadIdx.x - kWarpgroup, pairs = shape.in_channels / 2;
 #pragma unroll
-    for (int depth = 0; depth < kChannels / kDepth; ++depth) {
+  for (int i = 0; i < kChannels * kPairs / (kConsumers * kWarpgroup); ++i) {
+    const int e = i * kConsumers * kWarpgroup + thread, out = e / kPairs, pair = e % kPairs;
+    const bool exists = out < shape.out_channels && pair < pairs;
+    uint32_t words[kTaps];  // nine taps of a channel, then nine of the next
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int channel = depth * kDepth + lane % 4 * 2 + i / 2 * 8;
-        const uint32_t* source =
-            reinterpret_cast<const uint32_t*>(shared_filters + (own + i % 2 * 8) * kFilterPitch + channel * kTaps);
-        uint32_t words[kTaps];  // nine taps of a channel, then nine of the next
+    for (int word = 0; word < kTaps; ++word) words[word] = exists ? source[(out * pairs + pair) * kTaps + word] : 0;
 #pragma unroll
-        for (int word = 0; word < kTaps; ++word) words[word] = source[word];
-#pragma unroll
-        for (int tap = 0; tap < kTaps; ++tap)
-          values[tap / kSide][tap % kSide][depth][i] =
-              __byte_perm(words[tap / 2], words[(kTaps + tap) / 2],
-                          (tap % 2 ? 0x32 : 0x10) | ((kTaps + tap) % 2 ? 0x7600 : 0x5400));
-      }
-    }
-  }
-};
-
-// Both warpgroups bring the filters into shared memory; channels that do not exist become zeros.
-__device__ void stage_filters(const Shape& shape, __half* shared_filters) {
-  constexpr int kVectors = kChannels * kTaps / 8;
-  const int thread = threadIdx.x - kWarpgroup, vectors = shape.in_channels * kTaps / 8;
-  const uint4* source = reinterpret_cast<const uint4*>(shape.weight);
-#pragma unroll
-  for (int i = 0; i < kChannels * kVectors / (kConsumers * kWarpgroup); ++i) {
-    const int e = i * kConsumers * kWarpgroup + thread, row = e / kVectors, vector = e % kVectors;
-    const bool exists = row < shape.out_channels && vector < vectors;
-    *reinterpret_cast<uint4*>(shared_filters + row * kFilterPitch + vector * 8) =
-        exists ? source[row * vectors + vector] : make_uint4(0, 0, 0, 0);
+    for (int tap = 0; tap < kTaps; ++tap)
+      *reinterpret_cast<uint32_t*>(shared.filters[tap] + out * kLineBytes + (pair / 4 ^ out % kUnits) * 16 +
+                                   pair % 4 * 4) =
+          __byte_perm(words[tap / 2], words[(kTaps + tap) / 2],
+                      (tap % 2 ? 0x32 : 0x10) | ((kTaps + tap) % 2 ? 0x7600 : 0x5400));
   }
 }
 
-// Two output rows: sums[row] of 64 channels and 64 columns. A thread's are of two channels, eight apart: sums[row][i]
-// is of channel i / 2 % 2 of them and of column i / 4 * 8 + lane % 4 * 2 + i % 2.
-__device__ void make_sums(float (&sums)[kOwnRows][kSums], const Filters& filters, Ring& ring) {
+// An output row, but for the shifts: sums[s] of 64 channels and 64 columns of two images, for column s of the filters.
+// A thread's are of two channels, eight apart: sums[s][i] is of channel i / 2 % 2 of them, of image i / 32 and of the
+// column i / 4 % 8 * 8 + lane % 4 * 2 + i % 2.
+__device__ void make_sums(float (&sums)[kSide][kSums], Ring& ring, Shared& shared, int warpgroup, uint32_t step) {
 #pragma unroll
-  for (int i = 0; i < kOwnRows * kSums; ++i) sums[i / kSums][i % kSums] = 0;
-  pin(sums);  // or the compiler has the first product start from nothing, and waits for it before the second
-  ring.await(0);
+  for (int r = 0; r < kSide; ++r) ring.await(r);
+  // The warpgroups take turns, so that one multiplies while the other one stores. A new barrier counts as having
+  // completed the phase before its first, so it is the first one's turn.
+  wait(shared_address(&shared.turn[warpgroup]), (step + (warpgroup == 0)) % 2);
+  const uint64_t filters = describe(shared_address(shared.filters));
+  products_begin();
 #pragma unroll
   for (int r = 0; r < kSide; ++r) {
-    ring.await(r + 1);
-    products_begin();
+    const uint64_t pixels = describe(ring.row(r), kPlaneBytes);
 #pragma unroll
-    for (int s = 0; s < kSide; ++s) {
-      const uint64_t first = describe(ring.plane(r, s)), second = describe(ring.plane(r + 1, s));
+    for (int depth = 0; depth < kChannels / kDepth; ++depth) {
+      // 16 channels further are 32 bytes of the filters' lines, and 16 lines of pixels.
+      const uint64_t own_filters = filters + (r * kSide * kPlaneBytes + depth * kDepth * 2) / 16;
+      const uint64_t own_pixels = pixels + depth * kDepth * kLineBytes / 16;
 #pragma unroll
-      for (int depth = 0; depth < kChannels / kDepth; ++depth) {  // 16 channels are 2048 bytes further
-        multiply(sums[0], filters.values[r][s][depth], first + depth * kDepth * kLineBytes / 16);
-        multiply(sums[1], filters.values[r][s][depth], second + depth * kDepth * kLineBytes / 16);
+      for (int s = 0; s < kSide; ++s) {
+        if (r == 0 && depth == 0)
+          multiply<false>(sums[s], own_filters + s * kPlaneBytes / 16, own_pixels);
+        else
+          multiply<true>(sums[s], own_filters + s * kPlaneBytes / 16, own_pixels);
       }
     }
-    products_commit();
-    if (r > 0) {
-      products_wait<1>();
-      ring.release(r - 1);
-    }
   }
+  products_commit();
+  arrive_as_warp(shared_address(&shared.turn[warpgroup ^ 1]));
   products_wait<0>();
-  ring.release(kSide - 1);
-  ring.release(kSide);
-  ring.advance(kGroupRows);
   pin(sums);
+  for (int row = 0; row < kConsumers; ++row) ring.release(row);
+  ring.advance(kConsumers);
 }
 
-__device__ void store_rows(const float (&sums)[kOwnRows][kSums], const float (&bias)[2], Shared& shared,
-                           const Box& first, int height, int warpgroup) {
-  const int thread = threadIdx.x % kWarpgroup, lane = thread % 32;
-  // The copy engine has read the last rows out of the staging buffer.
-  if (thread == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-  named_sync(kOneWarpgroup + warpgroup, kWarpgroup);
-  // stmatrix stores four matrices of 8 x 8; each lane gives the address of a row of one of them: upper and lower
-  // channels, then the same, eight columns on. The 16-byte units of a line are swizzled as the tensor map says.
-  const uint32_t own = thread / 32 * 16 + lane % 16;
+// Four matrices of 8 x 8 halves; each lane gives the address of a row of one of them.
+__device__ void store_matrices(uint32_t target, const uint32_t (&packed)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(target), "r"(packed[0]),
+               "r"(packed[1]), "r"(packed[2]), "r"(packed[3])
+               : "memory");
+}
+
+struct Target {  // of a row of 64 columns
+  int image, row, tile;
+};
+
+// A warp stores its own 16 channels and waits for no other.
+__device__ void store_row(const float (&sums)[kSide][kSums], const float (&bias)[2], Shared& shared, const Shape& shape,
+                          const Target& target, int warpgroup) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x % kWarpgroup / 32, quad = lane % 4;
+  const int from_left = lane - quad + (quad + 3) % 4, from_right = lane - quad + (quad + 1) % 4;
+  // Four matrices at a time: upper and lower channels, then the same, eight columns on. The 16-byte units of a line are
+  // swizzled against bank conflicts.
+  const uint32_t line = warp * 16 + lane % 16;
+  __syncwarp();  // the last row was read
 #pragma unroll
-  for (int row = 0; row < kOwnRows; ++row) {
-    const uint32_t plane = shared_address(shared.staging[warpgroup][row]);
+  for (int image = 0; image < kImages; ++image) {
+    const uint32_t own = shared_address(shared.staging[warpgroup]) + image * kPlaneBytes + line * kLineBytes;
 #pragma unroll
-    for (int i = 0; i < kWide / 16; ++i) {
+    for (int sixteen = 0; sixteen < kWide / 16; ++sixteen) {
       uint32_t packed[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const __half2 pair = __floats2half2_rn(sums[row][i * 8 + j * 2] + bias[j % 2],
-                                               sums[row][i * 8 + j * 2 + 1] + bias[j % 2]);
+        const int eight = sixteen * 2 + j / 2, i = (image * kUnits + eight) * 4 + j % 2 * 2;
+        // The column on the left is the lane's before this one, and the first lane's is the fourth's, eight columns
+        // before; so on the right. Next to the outermost columns is nothing: either the image ends there, or the column
+        // is another tile's.
+        const float before = eight > 0 ? sums[0][i - 3] : 0, after = eight < kUnits - 1 ? sums[2][i + 4] : 0;
+        const float left = __shfl_sync(0xffffffffu, quad == 3 ? before : sums[0][i + 1], from_left);
+        const float right = __shfl_sync(0xffffffffu, quad == 0 ? after : sums[2][i], from_right);
+        const __half2 pair = __floats2half2_rn(bias[j % 2] + left + sums[1][i] + sums[2][i + 1],
+                                               bias[j % 2] + sums[0][i] + sums[1][i + 1] + right);
         packed[j] = *reinterpret_cast<const uint32_t*>(&pair);
       }
-      const uint32_t unit = i * 2 + lane / 16, target = plane + own * kLineBytes + (unit ^ own % 8) * 16;
-      asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(target), "r"(packed[0]),
-                   "r"(packed[1]), "r"(packed[2]), "r"(packed[3])
-                   : "memory");
+      store_matrices(own + ((sixteen * 2 + lane / 16) ^ line % kUnits) * 16, packed);
     }
   }
-  hand_to_copy_engine();
-  named_sync(kOneWarpgroup + warpgroup, kWarpgroup);
-  if (thread == 0) {
-    for (int row = 0; row < kOwnRows; ++row)
-      if (first.row + row < height)
-        store(Box{first.map, first.column, first.row + row, first.image},
-              shared_address(shared.staging[warpgroup][row]));
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+  __syncwarp();
+  if (target.row >= shape.height) return;
+  const int column = target.tile * kStep + lane % kUnits * 8;
+  const bool own_column = (lane % kUnits > 0 || target.tile == 0) &&
+                          (lane % kUnits < kUnits - 1 || target.tile == shape.tiles - 1) && column < shape.width;
+  constexpr int kLines = 32 / kUnits;  // at a time
+  uint4 values[kImages][16 / kLines];
+#pragma unroll
+  for (int i = 0; i < kImages * 16 / kLines; ++i) {
+    const int image = i / (16 / kLines), own = warp * 16 + i % (16 / kLines) * kLines + lane / kUnits;
+    values[image][i % (16 / kLines)] =
+        *reinterpret_cast<const uint4*>(shared.staging[warpgroup] + image * kPlaneBytes + own * kLineBytes +
+                                        (lane % kUnits ^ own % kUnits) * 16);
+  }
+#pragma unroll
+  for (int i = 0; i < kImages * 16 / kLines; ++i) {
+    const int image = i / (16 / kLines), channel = warp * 16 + i % (16 / kLines) * kLines + lane / kUnits;
+    const int64_t plane = static_cast<int64_t>(target.image + image) * shape.out_channels + channel;
+    if (own_column && channel < shape.out_channels && target.image + image < shape.images)
+      *reinterpret_cast<uint4*>(shape.out + (plane * shape.height + target.row) * shape.width + column) =
+          values[image][i % (16 / kLines)];
   }
 }
 
-__device__ void consume(const Maps& maps, const Shape& shape, Shared& shared, int warpgroup) {
-  __half* shared_filters = reinterpret_cast<__half*>(shared.ring[kFilterSlot]);
-  stage_filters(shape, shared_filters);
+__device__ void consume(const Shape& shape, Shared& shared, int warpgroup) {
+  wait(shared_address(&shared.filters_full), 0);
+  arrange_filters(shape, shared);
+  hand_over();
   named_sync(kBothWarpgroups, kConsumers * kWarpgroup);
-  Filters filters;
-  filters.load(shared_filters);
-  hand_to_copy_engine();
-  named_sync(kOneWarpgroup + warpgroup, kWarpgroup);
-  if (threadIdx.x % kWarpgroup == 0)
-    for (int slot = kFilterSlot; slot < kSlots; ++slot) arrive(shared_address(&shared.empty[slot]));
+  for (int slot = kFilterSlot; slot < kSlots; ++slot) arrive_as_warp(shared_address(&shared.empty[slot]));
 
   const int channel = threadIdx.x % kWarpgroup / 32 * 16 + threadIdx.x % 32 / 4;
   const float bias[2] = {channel < shape.out_channels ? __half2float(shape.bias[channel]) : 0,
                          channel + 8 < shape.out_channels ? __half2float(shape.bias[channel + 8]) : 0};
   Ring ring(shared);
+  uint32_t step = 0;
   for (int item = blockIdx.x; item < shape.items; item += gridDim.x) {
     const Strip strip = strip_of(shape, item);
-    if (warpgroup == 1) ring.skip(kOwnRows);
-    for (int group = 0; group < strip.groups; ++group) {
-      float sums[kOwnRows][kSums];
-      make_sums(sums, filters, ring);
-      const int row = strip.row + group * kGroupRows + warpgroup * kOwnRows;
-      store_rows(sums, bias, shared, Box{&maps.out, strip.column, row, strip.image}, shape.height, warpgroup);
+    if (warpgroup == 1) ring.skip(1);
+    for (int group = 0; group < strip.groups; ++group, ++step) {
+      float sums[kSide][kSums];
+      make_sums(sums, ring, shared, warpgroup, step);
+      const int row = strip.row + group * kConsumers + warpgroup;
+      store_row(sums, bias, shared, shape, Target{strip.image, row, strip.tile}, warpgroup);
     }
-    if (warpgroup == 0) ring.skip(kOwnRows);
+    ring.skip(kHalo - warpgroup);
   }
-  if (threadIdx.x % kWarpgroup == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-__global__ void __launch_bounds__(kThreads, 1) convolve(const __grid_constant__ Maps maps, const Shape shape) {
+__global__ void __launch_bounds__(kThreads, 1) convolve(const __grid_constant__ CUtensorMap map, const Shape shape) {
   extern __shared__ __align__(1024) char raw[];
   Shared& shared = *reinterpret_cast<Shared*>(raw);
   if (threadIdx.x == 0) {
     for (int slot = 0; slot < kSlots; ++slot) {
       init_barrier(shared_address(&shared.full[slot]), 1);
-      init_barrier(shared_address(&shared.empty[slot]), kConsumers);
+      init_barrier(shared_address(&shared.empty[slot]), kWarps);
     }
+    init_barrier(shared_address(&shared.filters_full), 1);
+    for (int warpgroup = 0; warpgroup < kConsumers; ++warpgroup)
+      init_barrier(shared_address(&shared.turn[warpgroup]), kWarps / kConsumers);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
   // Registers go to those who multiply.
   if (threadIdx.x < kWarpgroup) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-    if (threadIdx.x == 0) produce(maps, shape, shared);
+    if (threadIdx.x == 0) produce(map, shape, shared);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
     // From one lane: so the compiler sees that no warp parts where warpgroups do, or it lets products wait for another.
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / kWarpgroup) - 1, 0);
-    consume(maps, shape, shared, warpgroup);
+    consume(shape, shared, warpgroup);
   }
 }
 
@@ -409,15 +431,15 @@ inline decltype(&cuTensorMapEncodeTiled) tensor_map_encoder() {
   return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
 }
 
-// A contiguous (images, channels, height, width) tensor of halves, moved in planes of 64 channels, a row and 64
-// columns; what lies outside reads as zero and is not written.
+// A contiguous (images, channels, height, width) tensor of halves, read as two images' planes of 64 channels, a row and
+// 64 columns; what lies outside reads as zero.
 inline bool make_map(CUtensorMap* map, const void* data, int64_t images, int64_t channels, int64_t height,
                      int64_t width) {
   static const auto encode = tensor_map_encoder();
   const cuuint64_t sizes[4] = {cuuint64_t(width), cuuint64_t(height), cuuint64_t(channels), cuuint64_t(images)};
   const cuuint64_t pitches[3] = {cuuint64_t(width) * 2, cuuint64_t(height * width) * 2,
                                  cuuint64_t(channels * height * width) * 2};
-  const cuuint32_t box[4] = {kWide, 1, kChannels, 1}, every[4] = {1, 1, 1, 1};
+  const cuuint32_t box[4] = {kWide, 1, kChannels, kImages}, every[4] = {1, 1, 1, 1};
   return encode != nullptr &&
          encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(data), sizes, pitches, box, every,
                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
@@ -429,10 +451,8 @@ inline bool make_map(CUtensorMap* map, const void* data, int64_t images, int64_t
 inline cudaError_t launch(const void* x, const void* weight, const void* bias, void* out, int64_t images,
                           int64_t in_channels, int64_t out_channels, int64_t height, int64_t width,
                           cudaStream_t stream) {
-  Maps maps;
-  if (!make_map(&maps.x, x, images, in_channels, height, width) ||
-      !make_map(&maps.out, out, images, out_channels, height, width))
-    return cudaErrorInvalidValue;
+  CUtensorMap map;
+  if (!make_map(&map, x, images, in_channels, height, width)) return cudaErrorInvalidValue;
   int device = 0, blocks = 0;
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, device);
@@ -441,26 +461,30 @@ inline cudaError_t launch(const void* x, const void* weight, const void* bias, v
   if (error != cudaSuccess) return error;
 
   // The strips for which the longest-working block loads the fewest rows.
-  const int groups = static_cast<int>((height + kGroupRows - 1) / kGroupRows);
-  const int64_t columns = (width + kWide - 1) / kWide;
+  const int groups = static_cast<int>((height + kConsumers - 1) / kConsumers);
+  const int64_t tiles = width > kWide ? (width - kWide + kStep - 1) / kStep + 1 : 1;
+  const int64_t columns = (images + kImages - 1) / kImages * tiles;
   int64_t best = INT64_MAX, items = 0;
   int strip_groups = 0, strips = 0;
   for (int length = groups; length > 0; --length) {
     const int number = (groups + length - 1) / length;
-    const int64_t all = images * columns * number, rows = (all + blocks - 1) / blocks * (length * kGroupRows + kHalo);
+    const int64_t all = columns * number, rows = (all + blocks - 1) / blocks * (length * kConsumers + kHalo);
     if (rows < best) best = rows, items = all, strip_groups = length, strips = number;
   }
   const Shape shape = {static_cast<int>(items),
+                       static_cast<int>(images),
                        static_cast<int>(in_channels),
                        static_cast<int>(out_channels),
                        static_cast<int>(height),
+                       static_cast<int>(width),
                        groups,
                        strip_groups,
                        strips,
-                       static_cast<int>(columns),
+                       static_cast<int>(tiles),
                        static_cast<const __half*>(weight),
-                       static_cast<const __half*>(bias)};
-  convolve<<<items < blocks ? items : blocks, kThreads, sizeof(Shared), stream>>>(maps, shape);
+                       static_cast<const __half*>(bias),
+                       static_cast<__half*>(out)};
+  convolve<<<items < blocks ? items : blocks, kThreads, sizeof(Shared), stream>>>(map, shape);
   return cudaGetLastError();
 }
 """
