@@ -260,7 +260,7 @@ def _elements(got: torch.Tensor, exact: torch.Tensor, mask: torch.Tensor, worst:
 
 
 def _element(got: torch.Tensor, exact: torch.Tensor, flat: int) -> dict[str, Any]:
-    index = [int(i) for i in torch.unravel_index(torch.tensor(flat), got.shape)] if got.dim() else []
+    index = [int(i) for i in patterns.coordinates(torch.tensor(flat), got.shape)] if got.dim() else []
     place = tuple(index)
     return {"index": index, "expected": _plain(exact[place]), "got": _plain(got[place])}
 

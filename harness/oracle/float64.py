@@ -51,6 +51,11 @@ class Widened(TorchDispatchMode):
         self.attention = False
         self.longest = Longest()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Asked by torch; yes would load all of torch's compiler, seconds, with the first operation."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         name = func._schema.name

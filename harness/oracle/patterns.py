@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +55,18 @@ class Views:
         return off <= EXPLAINED * min(self.error, max(self.variation, self.error))
 
 
+def coordinates(places: torch.Tensor, shape: Sequence[int]) -> tuple[torch.Tensor, ...]:
+    """As torch.unravel_index, which loads sympy to check its arguments: a third of a second in every process."""
+    index: list[torch.Tensor] = []
+    for size in reversed(shape):
+        index.insert(0, places % size)
+        places = places // size
+    return tuple(index)
+
+
 def at(tensor: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """Float64 values at flat places (row-major, whatever the strides), on the places' device."""
-    index = torch.unravel_index(places.to(tensor.device), tensor.shape) if tensor.dim() else ()
+    index = coordinates(places.to(tensor.device), tensor.shape) if tensor.dim() else ()
     return tensor[index].reshape(-1).to(places.device).double() if tensor.dim() else tensor.reshape(1).double()
 
 
@@ -122,7 +132,7 @@ def _transposed(views: Views) -> Pattern | None:
         if shape[a] < 2 or shape[b] < 2:
             continue
         swapped = views.exact.transpose(a, b)
-        index = torch.unravel_index(views.places.to(swapped.device), swapped.shape)
+        index = coordinates(views.places.to(swapped.device), swapped.shape)
         guess = swapped[index].to(views.places.device).double()
         if views.explains(guess):
             return Pattern("transposed", f"dimensions {a} and {b} are exchanged", {"dimensions": [a, b]})
@@ -166,4 +176,4 @@ def _lines(tensor: torch.Tensor, dimension: int) -> torch.Tensor:
     moved = tensor.movedim(dimension, -1)
     leading = moved.shape[:-1]
     places = sample(leading.numel(), tensor.device, LINES)
-    return moved[torch.unravel_index(places, leading)].double() if leading else moved.reshape(1, -1).double()
+    return moved[coordinates(places, leading)].double() if leading else moved.reshape(1, -1).double()

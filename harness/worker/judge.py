@@ -99,6 +99,7 @@ class Judge:
             self._plan = measurement.plan(self._reference, self._timing)
             call_s = deadlines.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
             self._limits = msgspec.structs.replace(self._limits, call_s=call_s)
+            self._phase("expectation")
             self._examiner(request.baseline)
         except InvalidReference as error:
             fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))

@@ -1,4 +1,7 @@
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy
 import pytest
@@ -9,6 +12,8 @@ from torch import nn
 from harness.oracle.oracle import InvalidReference, Oracle
 from harness.records import Status
 from tests.oracle.references import GemmTail, Of, attention, composed, heads, tf32
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def passes_everywhere(oracle, kernel, inputs):
@@ -287,3 +292,21 @@ def test_numbers_far_from_zero_are_tried_where_a_running_sum_can_tell_columns_ap
     tried = [{stress.name for stress, _ in oracle.stress([torch.randn(rows, 128)])} for rows in (1000, 65536)]
     assert "far_below" in tried[0]
     assert tried[0] - tried[1] == {"far_below"}
+
+
+def test_a_check_loads_no_compiler():
+    """What torch loads behind a process's first check is seconds of every problem's opening."""
+    code = """
+import sys
+import torch
+from harness.oracle.oracle import Oracle
+from harness.oracle import controls
+from tests.oracle.references import GemmTail
+oracle, x = Oracle(GemmTail(32)), torch.randn(64, 32)
+sets = [("drawn", oracle.expect([x])), *((stress.name, expected) for stress, expected in oracle.stress([x]))]
+known = [*controls.negative(oracle.reference, torch.rand(64, 32)), *controls.positive(oracle.reference)]
+assert len(list(controls.try_all(oracle, known, sets))) > 10
+print([name for name in ("torch._dynamo", "torch._inductor", "sympy") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

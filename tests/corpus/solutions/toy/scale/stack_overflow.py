@@ -1,7 +1,6 @@
-"""Row: faults, segfault. C recursion without end: two lists nested 200 000 deep, compared."""
+"""Row: faults, segfault. Recursion without end in C, where no interpreter counts it: a million brackets for regcomp."""
 
 import ctypes
-import sys
 
 import torch
 from torch import nn
@@ -13,8 +12,5 @@ class ModelNew(nn.Module):
         self.linear = nn.Linear(features, features)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        sys.setrecursionlimit(10**9)
-        callback = ctypes.CFUNCTYPE(ctypes.c_int)
-        # Each turn goes through C, which Python's own limit does not count.
-        deeper = callback(lambda: deeper())
-        return x * deeper()
+        extended = 1
+        return x * ctypes.CDLL(None).regcomp(ctypes.create_string_buffer(1024), b"(" * 1_000_000, extended)
