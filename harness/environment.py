@@ -38,8 +38,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
         if self.kind == "cpu":
             return {}
         index = int(self.spec.partition(":")[2])
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        return {"CUDA_VISIBLE_DEVICES": str(index) if visible is None else visible.split(",")[index].strip()}
+        named = _named()
+        return {"CUDA_VISIBLE_DEVICES": str(index) if named is None else named[index]}
 
 
 class Torch(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,10 +187,16 @@ def describe(devices: list[Device], repository: Path) -> dict[str, object]:
 
 def _visible(count: int) -> list[int]:
     """Indices in NVML's order that CUDA_VISIBLE_DEVICES leaves; torch numbers what it sees from 0."""
-    text = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if text is None:
+    named = _named()
+    if named is None:
         return list(range(count))
-    return [int(part) for part in text.split(",") if part.strip().isdigit() and int(part) < count]
+    return [int(name) for name in named if name.isdigit() and int(name) < count]
+
+
+def _named() -> list[str] | None:
+    """The cards in CUDA_VISIBLE_DEVICES, by number or UUID; None where it is not set."""
+    text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _commit(repository: Path) -> str:

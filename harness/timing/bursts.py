@@ -22,6 +22,7 @@ UNREMARKABLE_GAIN = 1.25
 # them a burst is not evidence of suspicious calls, but not to be relied on either.
 FIRST_CALL_BEYOND_BASELINE_US = 2.0
 RELIABLE_GAIN = 1.05
+# Single-call bursts of each side, and bursts of several calls, below which there is nothing to say.
 FEWEST_SINGLES = 10
 FEWEST_BURSTS = 2
 

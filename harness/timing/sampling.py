@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.timing import statistics
+from harness.timing.bursts import FEWEST_SINGLES
 from harness.timing.stopping import Stop, StoppingRule
 
 Side = Literal["candidate", "baseline"]
-
-# Single-call bursts wanted of each side as evidence on batching.
-PROBES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ def sample(
             usable.append(pair)
             # A dropped pair is tried again in the same order: the kept ones stay balanced.
             baseline_first = next(orders)
-            if probe is not None and len(usable) % 2 == 0 and len(usable) <= 2 * PROBES:
+            if probe is not None and len(usable) % 2 == 0 and len(usable) <= 2 * FEWEST_SINGLES:
                 _probe_both(probe, rng, singles)
         looking = not pair.unusable and len(usable) in rule.looks()
         stop = rule.decide(

@@ -24,7 +24,8 @@ from harness.timing.card import Card, Watch
 from harness.timing.host_card import HostCard
 from harness.timing.nvml_card import NvmlCard
 from harness.timing.sampling import Side
-from harness.worker import deadlines, faults, measurement
+from harness.worker import deadlines, faults, measurement, planning
+from harness.worker.bench import Surroundings, WrongAnswer
 from harness.worker.checking import Examiner, InvalidReference
 from harness.worker.host_link import HostLink
 from harness.worker.link import Link, RunnerFailed
@@ -96,7 +97,7 @@ class Judge:
             request = self._request
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
             self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
-            self._plan = measurement.plan(self._reference, self._timing)
+            self._plan = planning.plan(self._reference, self._timing)
             call_s = deadlines.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
             self._limits = msgspec.structs.replace(self._limits, call_s=call_s)
             self._phase("expectation")
@@ -175,7 +176,7 @@ class Judge:
             self._examiners[allow] = Examiner(self._reference, allow, options, self._plan.call_bytes)
         return self._examiners[allow]
 
-    def _look_around(self) -> measurement.Surroundings:
+    def _look_around(self) -> Surroundings:
         """The device before any runner is on it. Our own processes are the zygote's children."""
         own = (os.getppid(),)
         card: Card = HostCard(own)
@@ -187,7 +188,7 @@ class Judge:
         except RuntimeError as error:
             print(f"no ceilings, and so no speed of light: {error}", file=sys.stderr)
             best = None
-        return measurement.Surroundings(card, best)
+        return Surroundings(card, best)
 
     def _link(self, channel: Channel) -> Link:
         if self._device.type == "cpu":
@@ -240,7 +241,7 @@ class Judge:
         arguments = (self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing)
         try:
             return measurement.alone_us(*arguments)
-        except (measurement.WrongAnswer, RunnerFailed, PeerGone, DeadlineExceeded, ProtocolError) as error:
+        except (WrongAnswer, RunnerFailed, PeerGone, DeadlineExceeded, ProtocolError) as error:
             print(f"the baseline alone: {error}", file=sys.stderr)
             return []
 

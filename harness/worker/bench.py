@@ -1,0 +1,290 @@
+"""Both sides of a comparison on the judge's clock: warm-up, gate, calibration, bursts with every output checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from harness.config import TimingConfig
+from harness.integrity import provenance
+from harness.integrity.provenance import Profile
+from harness.records import Outcome, Status
+from harness.timing import bursts, company, fixed_cost, light, statistics
+from harness.timing.card import Card, Watch
+from harness.timing.ceilings import cache_bytes
+from harness.timing.fixed_cost import FixedCost
+from harness.timing.light import Ceilings, Floor
+from harness.timing.sampling import Reading as Sampled
+from harness.timing.sampling import Samples, Side, sample
+from harness.timing.stopping import StoppingRule
+from harness.timing.suspicion import Suspicion
+from harness.timing.work import uncached
+from harness.worker.checking import Examiner
+from harness.worker.link import Link, Reading, RunnerFailed
+from harness.worker.messages import DeadlineExceeded, PeerGone
+from harness.worker.planning import Plan
+from harness.worker.reference import Reference
+
+NULL_BURSTS, HOST_NULL_BURSTS = 30, 10
+# By how much a null burst may differ from one with work in it, behind the gate (seen: up to 3 us on an H200).
+NULL_ERROR_US = 3.0
+# Two processes running the same kernel differ by this for as long as they live: found with benchmarks/precision.py on
+# an H200, as what the intervals needed in order to contain 1 when a candidate runs against itself.
+PROCESS_US, PROCESS_SHARE = 0.18, 0.001
+WARM_UP_BURSTS = 3
+LATENCY_CALLS = 9
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The device's state, to be watched, and what it can do at best (None where that could not be measured)."""
+
+    card: Card
+    ceilings: Ceilings | None
+
+
+class WrongAnswer(Exception):
+    """A timed call whose output is not right."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+class Bench:
+    """Both sides of a comparison, warmed up and calibrated."""
+
+    def __init__(
+        self,
+        reference: Reference,
+        examiners: dict[Side, Examiner],
+        links: dict[Side, Link],
+        plan: Plan,
+        surroundings: Surroundings,
+        timing: TimingConfig,
+    ) -> None:
+        self.rng = random.Random()
+        self._reference = reference
+        self._examiners = examiners
+        self._links = links
+        self._plan = plan
+        self._ceilings = surroundings.ceilings
+        self._watch = Watch(surroundings.card)
+        self._timing = timing
+        self._gated = reference.device.type == "cuda"
+        self._most_calls = plan.most_calls
+        self.bursts: dict[Side, bursts.BurstPlan] = {}
+        self._single_us: dict[Side, float] = {}
+        self.latency_us: dict[Side, float] = {}
+        self._fixed: dict[int, FixedCost] = {}
+
+    def warm_up(self) -> None:
+        """Run every path once on the shapes at hand, find out if the gate can be used, and choose burst lengths."""
+        for side in self._links:
+            # As many calls as there will ever be, so that nothing is met for the first time behind the gate.
+            self._burst(side, self._plan.most_calls, gated=False)
+        if self._gated:
+            self._most_calls = min(self._calls_behind_gate(side) for side in self._links)
+            self._gated = self._most_calls > 0
+            self._most_calls = self._most_calls or self._plan.most_calls
+            self._fixed.clear()
+        self._watch.look()
+        for side in self._links:
+            singles = [self._per_call(self._burst(side, 1), 1).judge_us for _ in range(WARM_UP_BURSTS)]
+            self._single_us[side] = min(singles)
+            plan = bursts.plan(
+                self._single_us[side],
+                target_us=self._timing.burst_ms * 1e3,
+                call_bytes=self._plan.call_bytes,
+                memory_bytes=self._plan.memory_bytes,
+                max_calls=self._most_calls,
+            )
+            # On the CPU a length of its own would need a calibration of its own.
+            shortest = plan.shortest if self._reference.device.type == "cuda" else plan.calls
+            self.bursts[side] = bursts.BurstPlan(plan.calls, shortest)
+
+    def time_latency(self) -> None:
+        """On a card: single calls with the gate open, so that what the host does is in the reading."""
+        if self._reference.device.type == "cpu":
+            return
+        sides: list[Side] = ["candidate", "baseline"]
+        readings: dict[Side, list[float]] = {side: [] for side in sides}
+        trusted = self._links["baseline"]
+        fixed_us = statistics.median([trusted.null_us([self._plan.example], gated=False) for _ in range(LATENCY_CALLS)])
+        for _ in range(LATENCY_CALLS):
+            self.rng.shuffle(sides)
+            for side in sides:
+                readings[side].append(self._burst(side, 1, gated=False).judge_us - fixed_us)
+        self.latency_us = {side: max(statistics.median(values), 0.0) for side, values in readings.items()}
+
+    def one_call_a_burst(self) -> None:
+        """Give up bursts of several calls, on both sides."""
+        self.bursts = {side: bursts.BurstPlan(1, 1) for side in self._links}
+
+    def sample(self, rule: StoppingRule) -> Samples:
+        """Pairs until `rule` is content; raises WrongAnswer."""
+        several = any(plan.calls > 1 for plan in self.bursts.values())
+        probe = self._probe if several else None
+        samples = sample(self._measure, rule, self.rng, probe=probe, systematic=self.systematic)
+        # Enough single calls to judge by, however few pairs the sampling took.
+        missing = bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0
+        return dataclasses.replace(
+            samples,
+            candidate_single_us=samples.candidate_single_us + self.singles("candidate", missing),
+            baseline_single_us=samples.baseline_single_us + self.singles("baseline", missing),
+        )
+
+    def batching(self, samples: Samples) -> Suspicion | None:
+        """Evidence that the candidate's calls gain by the company of others."""
+        if self.bursts["candidate"].calls == 1:
+            return None
+        return bursts.batching(
+            samples.candidate_single_us,
+            samples.candidate_us,
+            baseline_single_us=samples.baseline_single_us,
+            baseline_burst_us=samples.baseline_us,
+            cache_us=self._first_touch_us(),
+        )
+
+    def slow_baseline(self, alone: list[float], samples: Samples) -> Suspicion | None:
+        """Evidence that the candidate's company slows the baseline down; raises WrongAnswer."""
+        fixed = self._fixed_cost(1)
+        # Bursts of one call are single calls.
+        together = samples.baseline_single_us or samples.baseline_us
+        together = together + self.singles("baseline", company.FEWEST - len(together))
+        return company.slow_baseline(alone, together, slack_us=fixed.error_us + fixed.jitter_us)
+
+    def singles(self, side: Side, count: int) -> list[float]:
+        """Microseconds of so many single-call bursts; raises WrongAnswer."""
+        return [self._probe(side).judge_us for _ in range(count)]
+
+    def profile(self, timed_us: float, deadline_s: float) -> tuple[Profile, list[str]]:
+        """Of one more call of the candidate, with warnings; `timed_us` is what one takes. Raises WrongAnswer.
+
+        Under a profiler a process may fail that does not otherwise: that is a profile's fault, and nobody's reason.
+        """
+        try:
+            reading = self._burst("candidate", 1, deadline_s=deadline_s, profiled=True)
+        except (RunnerFailed, PeerGone, DeadlineExceeded) as error:
+            return Profile(fault=f"the profiled call failed: {error}"[: provenance.LONGEST_TOLD]), []
+        profile = reading.profile or Profile(fault="the candidate's process told nothing of it")
+        if profile.fault or not reading.gated:
+            # Without the gate, loading the profiler is in the judge's reading.
+            return profile, []
+        doubt = provenance.doubt(profile.launched, self._per_call(reading, 1).judge_us, timed_us)
+        return profile, [f"doubtful_profile: {doubt}"] if doubt else []
+
+    @property
+    def clock(self) -> str:
+        """Whose clock the times are by, as records name it."""
+        if self._reference.device.type == "cpu":
+            return "host"
+        return "device" if self._gated else "device_ungated"
+
+    @property
+    def fixed_cost(self) -> FixedCost:
+        """What a burst of the candidate's longest costs that runs nothing."""
+        return self._fixed_cost(self.bursts["candidate"].calls)
+
+    @property
+    def systematic(self) -> float:
+        """What no number of pairs averages away: the fixed cost's error, and what two processes differ by for good."""
+        baseline_us, candidate_us = self._single_us["baseline"], self._single_us["candidate"]
+        burst_us = baseline_us * self.bursts["baseline"].calls, candidate_us * self.bursts["candidate"].calls
+        systematic = self.fixed_cost.systematic(*burst_us)
+        if self._reference.device.type == "cpu":
+            return systematic
+        return systematic + PROCESS_SHARE + PROCESS_US / min(baseline_us, candidate_us)
+
+    @property
+    def floor(self) -> Floor | None:
+        """What the reference's work takes at the device's best rates; None where these are not known."""
+        return light.floor(self._plan.work.work, self._ceilings) if self._ceilings else None
+
+    @property
+    def floor_notes(self) -> list[str]:
+        return list(self._plan.work.notes)
+
+    @property
+    def least(self) -> Floor | None:
+        """The floor of what no program can leave out, by a clock that is sure enough to reject by; else None."""
+        if self._ceilings is None or self.clock != "device":
+            return None
+        sure = uncached(self._plan.work.work, cache_bytes(self._reference.device), self.bursts["candidate"].shortest)
+        return light.floor(sure, self._ceilings)
+
+    def card(self) -> dict[str, Any]:
+        """The device's state over the measurement."""
+        return self._watch.summary()
+
+    def _measure(self, side: Side) -> Sampled:
+        calls = self.bursts[side].draw(self.rng)
+        return self._per_call(self._burst(side, calls), calls)
+
+    def _probe(self, side: Side) -> Sampled:
+        return self._per_call(self._burst(side, 1), 1)
+
+    def _first_touch_us(self) -> float:
+        """What only the first call of a burst waits for: weights, which later calls may find in the cache."""
+        if self._ceilings is None:
+            return 0.0
+        return self._plan.work.work.resident_bytes / self._ceilings.bytes_per_s * 1e6
+
+    def _burst(
+        self,
+        side: Side,
+        calls: int,
+        *,
+        gated: bool | None = None,
+        deadline_s: float | None = None,
+        profiled: bool = False,
+    ) -> Reading:
+        """One burst on fresh inputs, every output checked."""
+        draws = [self._reference.draw() for _ in range(calls)]
+        gated = self._gated if gated is None else gated
+        reading = self._links[side].burst(draws, gated=gated, deadline_s=deadline_s, profiled=profiled)
+        refusal = self._examiners[side].burst(self._links[side], draws)
+        if refusal is not None and side == "baseline":
+            message = f"the baseline disagrees with the same reference in the judge: {refusal.message}"
+            raise WrongAnswer(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))
+        if refusal is not None:
+            raise WrongAnswer(refusal.outcome())
+        return reading
+
+    def _calls_behind_gate(self, side: Side) -> int:
+        """How many calls can be enqueued behind the closed gate: 0 for a candidate that waits for the device itself.
+
+        A device queues about a thousand launches and then blocks, so one that launches many kernels a call gets fewer
+        calls. The second try counts: the first may have loaded kernels, which blocks, too. One call is tried first,
+        since a try that fails takes a second.
+        """
+        most = self._plan.most_calls
+
+        def fits(calls: int) -> bool:
+            return self._burst(side, calls).gated or self._burst(side, calls).gated
+
+        if not fits(1):
+            return 0
+        return next((calls for calls in (most, most // 8) if calls > 1 and fits(calls)), 1)
+
+    def _per_call(self, reading: Reading, calls: int) -> Sampled:
+        lost_gate = "lost_gate" if self._gated and not reading.gated else ""
+        return Sampled(
+            judge_us=self._fixed_cost(calls).per_call(reading.judge_us, calls),
+            claimed_us=reading.claimed_us / calls,
+            unusable=lost_gate or self._watch.look(),
+        )
+
+    def _fixed_cost(self, calls: int) -> FixedCost:
+        """What a burst costs that runs nothing. On the CPU it grows with the outputs that each call copies."""
+        key = calls if self._reference.device.type == "cpu" else 0
+        if key not in self._fixed:
+            draws = [self._plan.example] * calls
+            trusted = self._links["baseline"]
+            count = NULL_BURSTS if key == 0 else HOST_NULL_BURSTS
+            readings = [trusted.null_us(draws, gated=self._gated) for _ in range(count + 1)]
+            # The first one meets cold code and cold memory.
+            self._fixed[key] = fixed_cost.calibrate(readings[1:], model_error_us=NULL_ERROR_US if self._gated else 0.0)
+        return self._fixed[key]
