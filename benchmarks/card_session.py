@@ -3,7 +3,7 @@
     python benchmarks/card_session.py PART... [--out DIR]     parts: corpus, clock, oracle, compile, seeds, starter
 
 Each step has a limit of its own and a log in DIR; a step that fails or runs out of time does not keep the next from
-running. The table at the end gives each step's exit code, its seconds and its last line, which is where the benchmarks
+running. A copy of results/seeds-h200 or results/starter-h200 as DIR/seeds or DIR/starter is resumed. The table at the end gives each step's exit code, its seconds and its last line, which is where the benchmarks
 of this folder put their result.
 """
 
@@ -30,8 +30,8 @@ class Step:
 
 PARTS = {
     "corpus": (
-        Step("gpu tests", "-m pytest -q -m gpu tests/worker -p no:cacheprovider", 150),
-        Step("detection", "benchmarks/detection.py --device cuda", 400),
+        Step("detection", "benchmarks/detection.py --device cuda --out {out}/detection", 340),
+        Step("gpu tests", "-m pytest -q -m gpu tests/worker -p no:cacheprovider", 200),
     ),
     "clock": (
         Step("precision", "benchmarks/precision.py --out {out}/precision", 260),
@@ -45,8 +45,8 @@ PARTS = {
         Step("own problems", "run_eval.py audit --variant default --variant small --jobs 2 --format markdown", 240),
     ),
     "compile": (
-        Step("compile cost", "benchmarks/compile_cost.py", 420),
-        Step("throughput", "benchmarks/throughput.py", 240),
+        Step("compile cost", "benchmarks/compile_cost.py --jobs 5", 240),
+        Step("throughput", "benchmarks/throughput.py", 320),
     ),
     "seeds": (Step("seeds", "run_eval.py run configs/seeds.yaml --out {out}/seeds", 420),),
     "starter": (Step("starter", "run_eval.py run configs/starter.yaml --out {out}/starter", 580),),
