@@ -3,8 +3,9 @@
     python benchmarks/card_session.py PART... [--out DIR]     parts: corpus, clock, oracle, compile, seeds, starter
 
 Each step has a limit of its own and a log in DIR; a step that fails or runs out of time does not keep the next from
-running. A copy of results/seeds-h200 or results/starter-h200 as DIR/seeds or DIR/starter is resumed. The table at the end gives each step's exit code, its seconds and its last line, which is where the benchmarks
-of this folder put their result.
+running. A copy of results/seeds-h200 or results/starter-h200 as DIR/seeds or DIR/starter is resumed. The table at the
+end gives each step's exit code, its seconds and its last line, which is where the benchmarks of this folder put their
+result.
 """
 
 from __future__ import annotations
