@@ -80,8 +80,11 @@ def explain(case: Case) -> Explanation:
     yard = case.expected.yards[case.path]
     exact = case.expected.exact[case.path]
     got = real(case.got)
-    threshold = min(yard.limits.worst, VISIBLE * max(1.0, yard.limits.norm / yard.base))
-    mask, worst = wrong(got, exact, yard.scale, yard.expected, threshold)
+    allowed = max(1.0, yard.limits.norm / yard.base)
+    mask, worst = wrong(got, exact, yard.scale, yard.expected, min(yard.limits.worst, VISIBLE * allowed))
+    if not bool(mask.any()):
+        # All are off by as much, none by several times what all may be.
+        mask, worst = wrong(got, exact, yard.scale, yard.expected, allowed)
     mask = mask.reshape(got.shape)
     region = regions.locate(mask)
     share = float(mask.sum()) / mask.numel()

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from harness.oracle.oracle import InvalidReference, Oracle
+from harness.oracle.stress import BY_NAME
 from harness.records import Status
 from tests.oracle.references import GemmTail, Of, attention, composed, heads, tf32
 
@@ -292,6 +293,15 @@ def test_numbers_far_from_zero_are_tried_where_a_running_sum_can_tell_columns_ap
     tried = [{stress.name for stress, _ in oracle.stress([torch.randn(rows, 128)])} for rows in (1000, 65536)]
     assert "far_below" in tried[0]
     assert tried[0] - tried[1] == {"far_below"}
+
+
+def test_a_refusal_for_what_all_elements_are_off_by_counts_them():
+    oracle = Oracle(Of(lambda x: x.sum(0)))
+    ((_, expected),) = oracle.stress([torch.randn(1000, 128)], sets=[BY_NAME["far_below"]])
+    finding = oracle.check(expected, expected.native + expected.native.std())
+    assert not finding.passed
+    assert finding.evidence["share_wrong"] == 1
+    assert "100.00% of 128 elements wrong" in finding.message
 
 
 def test_a_check_loads_no_compiler():
