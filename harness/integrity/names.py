@@ -7,11 +7,13 @@ import builtins
 
 
 class Names:
-    """Follows imports, plain aliases (`mm = torch.mm`), `getattr` with a literal, and `self.x = nn.Linear(...)`."""
+    """Follows imports, plain aliases (`mm = torch.mm`), `getattr` with a literal, `self.x = nn.Linear(...)` and
+    `x = load_inline(...)`."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._known: dict[str, str] = {}
         self._held: dict[str, str] = {}
+        self._made: dict[str, set[str]] = {}
         self._own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -47,7 +49,14 @@ class Names:
         own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
         return self._held.get(node.attr, "") if own else ""  # type: ignore[attr-defined]
 
+    def made(self, node: ast.AST) -> set[str]:
+        """What a name was assigned in this file: the dotted names of what was called, "" for anything else."""
+        return self._made.get(node.id, set()) if isinstance(node, ast.Name) else set()
+
     def _learn(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            called = self.of(value.func) if isinstance(value, ast.Call) else ""
+            self._made.setdefault(target.id, set()).add(called)
         if isinstance(target, ast.Name) and isinstance(value, ast.Attribute) and target.id not in self._known:
             dotted = self.of(value)
             if dotted and not dotted.startswith("builtins."):

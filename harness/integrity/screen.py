@@ -225,8 +225,10 @@ def _operation(call: ast.Call, names: Names) -> str:
     if parts[0] == "torch":
         deep_enough = len(parts) == 2 or parts[1] in ("nn", "special", "linalg", "fft", "ops", "Tensor")
         return dotted if deep_enough and parts[-1] not in PLUMBING and parts[-1][:1].islower() else ""
-    method = call.func.attr if isinstance(call.func, ast.Attribute) and not dotted else ""
-    return f"Tensor.{method}" if method in METHODS and not _on_self(call.func) else ""
+    if dotted or not isinstance(call.func, ast.Attribute) or call.func.attr not in METHODS or _on_self(call.func):
+        return ""
+    made = names.made(call.func.value)
+    return "" if made and made <= set(COMPILERS) else f"Tensor.{call.func.attr}"
 
 
 def _on_self(function: ast.expr) -> bool:

@@ -147,6 +147,13 @@ class ModelNew(nn.Module):
     assert not any(finding.warning for finding in findings)
 
 
+def test_a_function_of_the_candidate_s_own_extension_is_none_of_pytorch_s():
+    head = "from torch.utils.cpp_extension import load_inline\next = load_inline(name='a', functions=['matmul'])\n"
+    forward = "class M:\n    def forward(self, a, b):\n        return ext.matmul(a, b)\n"
+    assert found(head + forward) == []
+    assert found(f"{head}ext = something()\n{forward}") == [(6, "library", "forward calls Tensor.matmul")]
+
+
 def test_falling_back_is_told_apart_from_handling():
     head = "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
     assert found(f"{head}try:\n    y = ext.f(x)\nexcept Exception:\n    y = torch.softmax(x, -1)\n") == [
