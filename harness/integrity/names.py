@@ -57,8 +57,7 @@ class Names:
         if isinstance(target, ast.Name):
             called = self.of(value.func) if isinstance(value, ast.Call) else ""
             self._made.setdefault(target.id, set()).add(called)
-        if isinstance(target, ast.Name) and isinstance(value, ast.Attribute) and target.id not in self._known:
-            dotted = self.of(value)
+            dotted = self.of(value) if isinstance(value, ast.Attribute) and target.id not in self._known else ""
             if dotted and not dotted.startswith("builtins."):
                 self._known[target.id] = dotted
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.oracle.lengths import Longest
+from harness.oracle.modes import Mode
 
 # Draws from the generator, which give other numbers in another dtype. Fused attention carries the same tag as these
 # for its dropout, so the tag alone does not do.
@@ -30,7 +30,7 @@ class Operation:
     result: Any
 
 
-class Widened(TorchDispatchMode):
+class Widened(Mode):
     """Within it, floating tensors are made and computed in `wide`, even by code that asks for less.
 
     `x.half()` becomes a copy, `torch.zeros(n, dtype=torch.float32)` is made in float64, mixed operands meet in
@@ -50,11 +50,6 @@ class Widened(TorchDispatchMode):
         self.seen: list[Operation] = []
         self.attention = False
         self.longest = Longest()
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Asked by torch; yes would load all of torch's compiler, seconds, with the first operation."""
-        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})

@@ -6,16 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness.oracle.modes import Mode
 
 
-class Reordered(TorchDispatchMode):
+class Reordered(Mode):
     """Within it, products, convolutions, sums and means add up their terms in a shuffled order."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Asked by torch; yes would load all of torch's compiler, seconds, with the first operation."""
-        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         change = _CHANGES.get(func._schema.name)
@@ -33,7 +29,7 @@ def _product(left: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """For an operator whose matrices are arguments `left` and the next: the inner dimension shuffled in both.
 
     What it adds, before `left`, is given in full: handed a bias of one row beside a contiguous matrix of 32768 x 32768,
-    PyTorch 2.11 gave answers on an H200 that look like the product's alone (docs/audit.md).
+    PyTorch 2.11 is suspected of leaving it out on an H200 (docs/audit.md).
     """
 
     def change(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -92,8 +92,7 @@ class Bench:
             self._fixed.clear()
         self._watch.look()
         for side in self._links:
-            singles = [self._per_call(self._burst(side, 1), 1).judge_us for _ in range(WARM_UP_BURSTS)]
-            self._single_us[side] = min(singles)
+            self._single_us[side] = min(self.singles(side, WARM_UP_BURSTS))
             plan = bursts.plan(
                 self._single_us[side],
                 target_us=self._timing.burst_ms * 1e3,
