@@ -69,33 +69,35 @@ def batching(
     fill its last-level cache: what a call alone may wait for, because the calls before left weights there. None where
     fewer than ten single calls or two bursts of a side are known.
 
-    Two grades, by what a call alone takes beyond a call in company, the intervals of both medians granted:
+    Two grades, by what a call alone takes beyond a call in company:
     `one_call_bursts`: more than the baseline's calls do, as a ratio or as a difference, and 5 % and 2 us.
     `batched_calls`: more than that ratio and a quarter, and 7 us: no honest kernel known does.
 
-    The sound answer to both is not a rejection but to time both sides by single-call bursts, where company gains
-    nothing; a false alarm costs precision alone.
+    Of single calls the lower quartile counts, not an interval: a call can be disturbed, or slow on purpose, but not
+    faster than its work, so that scatter must not speak for the candidate. The sound answer to both grades is not a
+    rejection but to time both sides by single-call bursts, where company gains nothing; a false alarm costs precision
+    alone.
     """
     if min(len(single_us), len(baseline_single_us)) < FEWEST_SINGLES:
         return None
     if min(len(burst_us), len(baseline_burst_us)) < FEWEST_BURSTS:
         return None
-    single, burst = statistics.time_us(single_us), statistics.time_us(burst_us)
-    usual_single, usual_burst = statistics.median(baseline_single_us), statistics.median(baseline_burst_us)
+    single, burst = statistics.lower_quartile(single_us), statistics.median(burst_us)
+    usual_single, usual_burst = statistics.lower_quartile(baseline_single_us), statistics.median(baseline_burst_us)
     ratio = max(1.0, usual_single / usual_burst)
-    reliable = max(burst.hi * ratio, burst.hi + usual_single - usual_burst) * RELIABLE_GAIN
+    reliable = max(burst * ratio, burst + usual_single - usual_burst) * RELIABLE_GAIN
     reliable += FIRST_CALL_BEYOND_BASELINE_US + cache_us
-    if single.lo <= reliable:
+    if single <= reliable:
         return None
-    honest = max(reliable, burst.hi * ratio * UNREMARKABLE_GAIN + FIRST_CALL_US + cache_us)
-    gain = single.value / burst.value
-    seen = f"a call alone takes {single.value:.1f} us, in a burst {burst.value:.1f} us: {gain:.1f} times less"
+    honest = max(reliable, burst * ratio * UNREMARKABLE_GAIN + FIRST_CALL_US + cache_us)
+    gain = single / burst
+    seen = f"a call alone takes {single:.1f} us, in a burst {burst:.1f} us: {gain:.1f} times less"
     return Suspicion(
-        "batched_calls" if single.lo > honest else "one_call_bursts",
+        "batched_calls" if single > honest else "one_call_bursts",
         f"{seen}, where the baseline shows {ratio:.2f}; timed by single calls",
         {
-            "single_us": single.value,
-            "burst_us": burst.value,
+            "single_us": single,
+            "burst_us": burst,
             "gain": gain,
             "baseline_gain": ratio,
             "reliable_single_us": reliable,

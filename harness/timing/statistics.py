@@ -71,6 +71,13 @@ def median(values: Sequence[float]) -> float:
     return float(np.median(np.asarray(values, dtype=np.float64)))
 
 
+def lower_quartile(values: Sequence[float]) -> float:
+    """The value that a quarter lie below, interpolated. Raises ValueError where there is none."""
+    if len(values) == 0:
+        raise ValueError("no values, no quartile")
+    return float(np.quantile(np.asarray(values, dtype=np.float64), 0.25))
+
+
 def speedup(
     baseline_us: Sequence[float],
     candidate_us: Sequence[float],

@@ -34,6 +34,8 @@ NULL_ERROR_US = 3.0
 # an H200, as what the intervals needed in order to contain 1 when a candidate runs against itself.
 PROCESS_US, PROCESS_SHARE = 0.18, 0.001
 WARM_UP_BURSTS = 3
+# Single calls of each side that settle what the first few say of batching, within so much time of both.
+MORE_SINGLES, MORE_SINGLES_US = 30, 2e6
 LATENCY_CALLS = 9
 
 
@@ -128,23 +130,34 @@ class Bench:
         probe = self._probe if several else None
         samples = sample(self._measure, rule, self.rng, probe=probe, systematic=self.systematic)
         # Enough single calls to judge by, however few pairs the sampling took.
-        missing = bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0
-        return dataclasses.replace(
-            samples,
-            candidate_single_us=samples.candidate_single_us + self.singles("candidate", missing),
-            baseline_single_us=samples.baseline_single_us + self.singles("baseline", missing),
-        )
+        return self._more_singles(samples, bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0)
 
-    def batching(self, samples: Samples) -> Suspicion | None:
-        """Evidence that the candidate's calls gain by the company of others."""
+    def batching(self, samples: Samples) -> tuple[Suspicion | None, Samples]:
+        """Evidence that the candidate's calls gain by the company of others, and the samples that it is found in."""
         if self.bursts["candidate"].calls == 1:
-            return None
+            return None, samples
+        found = self._batching(samples)
+        if found is None:
+            return None, samples
+        # So do calls that were disturbed.
+        both_us = max(1.0, self._single_us["candidate"] + self._single_us["baseline"])
+        samples = self._more_singles(samples, min(MORE_SINGLES, int(MORE_SINGLES_US / both_us)))
+        return self._batching(samples), samples
+
+    def _batching(self, samples: Samples) -> Suspicion | None:
         return bursts.batching(
             samples.candidate_single_us,
             samples.candidate_us,
             baseline_single_us=samples.baseline_single_us,
             baseline_burst_us=samples.baseline_us,
             cache_us=self._first_touch_us(),
+        )
+
+    def _more_singles(self, samples: Samples, count: int) -> Samples:
+        return dataclasses.replace(
+            samples,
+            candidate_single_us=samples.candidate_single_us + self.singles("candidate", count),
+            baseline_single_us=samples.baseline_single_us + self.singles("baseline", count),
         )
 
     def slow_baseline(self, alone: list[float], samples: Samples) -> Suspicion | None:

@@ -66,7 +66,7 @@ def measure(
         bench.warm_up()
         bench.time_latency()
         samples = bench.sample(rule)
-        batched = bench.batching(samples)
+        batched, samples = bench.batching(samples)
         if batched:
             # In bursts of one call there is no company to gain from, whatever the reason was.
             bench.one_call_a_burst()

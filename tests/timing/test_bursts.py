@@ -132,3 +132,21 @@ def test_singles_that_scatter_over_the_limit_prove_nothing() -> None:
     scattered = [rng.choice((80.0, 300.0)) for _ in range(9)] + [300.0]
     assert batching([300.0] * 10, [100.0] * 20, **baseline) is not None
     assert batching(scattered, [100.0] * 20, **baseline) is None
+
+
+def test_scatter_does_not_excuse_calls_that_are_slow_alone() -> None:
+    # Read on an H200 whose host was busy: no single call came near what the burst claims.
+    found = batching(
+        [11.744, 35.872, 24.288, 15.488, 10.144, 11.2, 9.792, 10.656, 9.632, 10.88],
+        [3.7637, 3.0107, 3.8331, 3.8225],
+        baseline_single_us=[30.688, 21.088, 20.768, 38.784, 30.304, 19.712, 21.152, 42.272, 20.224, 19.36],
+        baseline_burst_us=[17.8194, 17.7173, 18.2487, 20.384],
+    )
+    assert found is not None
+
+
+@given(st.lists(st.floats(0, 500), min_size=10, max_size=40), st.integers())
+def test_a_candidate_that_dawdles_alone_is_no_less_suspect(waits_us: list[float], seed: int) -> None:
+    rng = random.Random(seed)
+    baseline = {"baseline_single_us": around(rng, 110), "baseline_burst_us": around(rng, 107)}
+    assert batching([500.0 + wait_us for wait_us in waits_us], [20.0] * 20, **baseline) is not None
