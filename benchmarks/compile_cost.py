@@ -59,19 +59,16 @@ def compare(names: list[str], scratch: Path, arch: str, jobs: int) -> None:
     tools = precompiled.find_tools(toolkit.find(), arch)
     if tools is None or not tools.nvcc:
         sys.exit("needs torch, a C++ compiler and nvcc")
-    headers = precompiled.Precompiled(scratch / "headers", tools)
     before = _children_s()
-    sources = [repr(SOURCES[name]).encode() for name in names]
-    for argument, kind in (("extra_cflags", 0), ("extra_cuda_cflags", 1)):
-        levels = {level for source in sources for level in precompiled.levels_in(source, argument)}
-        headers.make(levels if kind == 0 else [], levels if kind == 1 else [])
+    for name in names:
+        prepared = precompiled.for_source(repr(SOURCES[name]).encode(), scratch / "headers", tools)
     print(f"precompiled headers, once for a machine: {_children_s() - before:.1f} CPU-s")
     print(f"{'source':<16} {'stock':>8} {'ours':>8} {'ratio':>6} {'cached':>8}  how")
     ratios, cached_ratios, fallbacks = [], [], 0
 
     def both(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         stock = _in_a_process(name, "stock", scratch / f"{name}.stock", None, arch)
-        return stock, _in_a_process(name, "lean", scratch / f"{name}.lean", headers.folder, arch)
+        return stock, _in_a_process(name, "lean", scratch / f"{name}.lean", prepared, arch)
 
     with ThreadPoolExecutor(jobs) as pool:
         for name, (stock, ours) in zip(names, pool.map(both, names), strict=True):

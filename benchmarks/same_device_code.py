@@ -63,7 +63,7 @@ def compare(files: list[Path], scratch: Path, arch: str) -> int:
     headers = precompiled.Precompiled(cache.root() / "headers", tools)
     counts = {"same": 0, "different": 0, "no sketch": 0}
     for path in files:
-        headers.make([], precompiled.levels_in(path.read_bytes(), "extra_cuda_cflags"))
+        precompiled.for_source(path.read_bytes(), cache.root() / "headers", tools)
         for number, call in enumerate(calls(path)):
             folder = scratch / f"{path.parent.name}.{path.stem}.{number}"
             outcome, remark = compare_one(call, folder, headers, tools)
@@ -106,7 +106,7 @@ def compare_one(
         "ASSAY_TORCH": tools.torch_root,
         "ASSAY_FLAGS": shlex.join(flags),
         "ASSAY_GENERATED": str(generated),
-        "ASSAY_PREFIX": str(headers.folder / precompiled.PREFIX),
+        "ASSAY_PREPARED": str(headers.folder),
         "ASSAY_NOTES": str(folder / "notes.txt"),
     }
     ours = [sys.executable, "-SE", nvcc.__file__, f"-I{generated}", f"-I{lean.LEAN}", *stock]

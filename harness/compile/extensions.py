@@ -121,6 +121,8 @@ class Builder:
             for code in _with_own_headers(text, arguments):
                 if why := conditionals.obstacle(code, macros, cuda=by_nvcc):
                     raise NotForLean(why)
+                if part := lean.absent(code):
+                    raise NotForLean(f"names {part}")
         generated = folder / "generated"
         (generated / "assay").mkdir(parents=True)
         (generated / "assay/operators.h").write_text(lean.operators_header(root, cpp, cuda))
@@ -132,16 +134,15 @@ class Builder:
             if "cpp_sources" in arguments and not arguments.get("no_implicit_headers"):
                 binding = ["-include", str(self._prepared / precompiled.BINDING)]
                 changed["extra_cflags"] = [*binding, *_listed(arguments.get("extra_cflags"))]
-            prefix = self._prepared / precompiled.PREFIX
             plain = macros is not None and not conditionals.defines(_listed(arguments.get("extra_cuda_cflags")), macros)
-            if plain and prefix.exists() and cpp_extension.CUDA_HOME and "PYTORCH_NVCC" not in os.environ:
+            if plain and cpp_extension.CUDA_HOME and "PYTORCH_NVCC" not in os.environ:
                 environment = {
                     "PYTORCH_NVCC": shlex.join([sys.executable, "-SE", str(Path(lean.__file__).with_name("nvcc.py"))]),
                     "ASSAY_NVCC": str(Path(cpp_extension.CUDA_HOME) / "bin/nvcc"),
                     "ASSAY_TORCH": str(root),
                     "ASSAY_FLAGS": shlex.join(_listed(arguments.get("extra_cuda_cflags"))),
                     "ASSAY_GENERATED": str(generated),
-                    "ASSAY_PREFIX": str(prefix),
+                    "ASSAY_PREPARED": str(self._prepared),
                     "ASSAY_NOTES": str(folder / "notes.txt"),
                     # Dependencies are for building again; this folder is built once.
                     "TORCH_EXTENSION_SKIP_NVCC_GEN_DEPENDENCIES": "1",

@@ -35,14 +35,17 @@ OPTIONAL = {
     r"NoGradGuard|AutoGradMode|GradMode": "ATen/core/grad_mode.h",
 }
 # Headers that `headers/lean` leaves empty -> the words that call for the real one.
+CUDA_CONTEXT = "ASSAY_WANTS_CUDA_CONTEXT"
 WANTED = {
     "ASSAY_WANTS_CONTEXT": r"globalContext|Context|hasCUDA|manual_seed|allowTF32\w*",
     "ASSAY_WANTS_TENSORUTILS": r"TensorArg|TensorGeometry\w*|CheckedFrom|checkSame\w*|checkAllSame\w*|checkDim\w*",
-    "ASSAY_WANTS_CUDA_CONTEXT": r"getCurrentDeviceProperties|getDeviceProperties|warp_size|getCurrentCUDA\w+Handle|"
+    CUDA_CONTEXT: r"getCurrentDeviceProperties|getDeviceProperties|warp_size|getCurrentCUDA\w+Handle|"
     r"CUDAContext_\w+|canDeviceAccessPeer|getCUDADeviceAllocator|TORCH_CU[A-Z]+_CHECK|getNumGPUs|is_available",
     "ASSAY_BINDS_IN_CUDA": r"py|pybind11|PYBIND11_\w+|PyObject|THPVariable\w*",
 }
 EMPTIED = {"ASSAY_WANTS_CONTEXT": "ATen/Context.h", "ASSAY_WANTS_TENSORUTILS": "ATen/TensorUtils.h"}
+# Parts of torch that an umbrella header holds and `headers/lean` does not: a try with it would be lost.
+ABSENT = re.compile(r"\btorch\s*::\s*(nn|optim|jit|data)\b")
 # Raw strings and other literals, which may hold what looks like a comment, and comments.
 LITERAL_OR_COMMENT = re.compile(
     r"""(R"([^(\s]*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL
@@ -61,14 +64,26 @@ def operators_header(torch_root: Path, cpp: Iterable[str], cuda: Iterable[str]) 
     text = without_comments("\n".join(cpp)) + "\n" + cuda_text
     words = set(re.findall(r"\w+", text))
     lines = ["// Generated for one build: what its sources name.", "#pragma once", ""]
-    for macro, pattern in WANTED.items():
-        seen = words if macro != "ASSAY_BINDS_IN_CUDA" else set(re.findall(r"\w+", cuda_text))
-        if any(re.fullmatch(pattern, word) for word in seen):
+    for macro in WANTED:
+        if wants(macro, cuda_text if macro == "ASSAY_BINDS_IN_CUDA" else text):
             lines.append(f"#define {macro}")
             if macro in EMPTIED:
                 # Left out once already where a precompiled header was read.
                 lines.append(f"#include <{EMPTIED[macro]}>")
     return "\n".join(lines) + "\n" + _operators(torch_root, called(torch_root, text)) + _optional(words)
+
+
+def wants(macro: str, text: str) -> bool:
+    """Whether a source calls for the headers that `macro` of WANTED stands for."""
+    return any(re.fullmatch(WANTED[macro], word) for word in set(re.findall(r"\w+", text)))
+
+
+def absent(code: str) -> str:
+    """What of torch a source without comments names that `headers/lean` lacks, unless it includes that by itself."""
+    found = ABSENT.search(code)
+    if found is None or re.search(rf"#\s*include\s*[<\"]torch/(?:csrc/(?:api/include/torch/)?)?{found[1]}\b", code):
+        return ""
+    return f"torch::{found[1]}"
 
 
 def popular_header(torch_root: Path) -> str:

@@ -40,8 +40,8 @@ CLASSES = r"(?:Tensor|Scalar|TensorOptions|TypeMeta|CUDAStream|\w*CUDA\w*Guard)"
 # What needs the real classes: classes that are not sketched, and constants that cudafe++ works out by itself and writes
 # down as numbers (types of expressions, properties of types), which must not be a sketch's.
 BEYOND = re.compile(
-    r"\b(complex\w*|PYBIND11_\w+|pybind11|py|TORCH_LIBRARY\w*|autograd|PackedTensorAccessor\w*|packed_accessor\w*|"
-    r"TensorAccessor\w*|TensorIterator\w*|Generator|Philox\w*|IValue|accessor)\b"
+    r"\b(complex\w*|PYBIND11_\w+|pybind11|py|TORCH_LIBRARY\w*|autograd|TensorIterator\w*|Generator|Philox\w*|IValue|"
+    r"TORCH_CU[A-Z]+_CHECK|getCUDADeviceAllocator)\b"
     r"|\b(?:decltype|concept|requires|offsetof|typeid|is_(?:nothrow_|trivially_)?(?:\w*constructible|\w*assignable|"
     r"destructible|convertible|invocable|copyable)\w*|is_(?:class|empty|final|aggregate|polymorphic|standard_layout|pod|"
     r"trivial|base_of|abstract)(?:_v)?|__(?:is|has)_(?!include\b)\w+)\b|\bnoexcept\s*\("
@@ -69,6 +69,8 @@ fabs sqrt exp log log2 exp2 pow sin cos tanh floor ceil round fmax fmin isnan is
 """
 STD_NAMES = frozenset(STD_NAMES_TEXT.split())
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
+# In place of the sketch for the host compiler, without and with the handles of CUDA's libraries.
+PREFIXES = ("prefix.hpp", "context.hpp")
 END_OF_HEADERS = re.compile(r"^extern int assay_end_of_headers;.*$", re.MULTILINE)
 START_OF_HEADERS = re.compile(r'^# \d+ "[^"]*cuda_runtime\.h".*$', re.MULTILINE)
 # Carries a launch to the stub of its instantiation; the unspecialised one has nothing to launch.
@@ -196,17 +198,19 @@ def compile_with_sketch(
     replaced: list[str],
     prefix: Path,
     folder: Path,
-    std: bool,
+    wanted: list[str],
 ) -> None:
     """All passes, with the sketch for the `narrow` headers too, and without the include folders `replaced`.
 
-    Raises NotForSketch where one of them fails.
+    `wanted` are macros that the sketch asks for. Raises NotForSketch where a pass fails.
     """
+    if not prefix.exists():
+        raise NotForSketch(f"{prefix.name} has not been made")
     for name in narrow:
         place = folder / "narrow" / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("#include <assay/sketch.h>\n")
-    extra = ["-I", str(folder / "narrow"), "-I", str(sketch), *(["-DASSAY_WANTS_STD"] if std else [])]
+    extra = ["-I", str(folder / "narrow"), "-I", str(sketch), *(f"-D{macro}" for macro in wanted)]
     # The sketch goes on where the lean headers would stand in its way.
     arguments = [word for word in arguments if not word.startswith("-I") or word[2:] not in replaced]
     steps = Steps(nvcc, [*extra, *arguments], folder)
@@ -247,9 +251,11 @@ def main(arguments: list[str]) -> int:
         replaced = [str(lean.LEAN), os.environ["ASSAY_GENERATED"]]
         check_surroundings(code, source, arguments, replaced)
         folder = Path.cwd() / f"{source.stem}.steps"
-        prefix = Path(os.environ["ASSAY_PREFIX"])
+        context = lean.wants(lean.CUDA_CONTEXT, code)
+        prefix = Path(os.environ["ASSAY_PREPARED"]) / PREFIXES[context]
+        wanted = ["ASSAY_WANTS_STD"] * std + [lean.CUDA_CONTEXT] * context
         narrow = narrow_of(code, popular)
-        compile_with_sketch(nvcc, arguments, lean.SKETCH, narrow, replaced, prefix, folder, std)
+        compile_with_sketch(nvcc, arguments, lean.SKETCH, narrow, replaced, prefix, folder, wanted)
     except (NotForSketch, OSError, ValueError) as error:
         why = str(error)
     note = "sketch" if not why else "no sketch: " + " | ".join(why.strip().splitlines()[:6])[:900]

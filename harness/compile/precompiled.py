@@ -1,9 +1,10 @@
 """Precompiled headers, made once for a machine by the session's side; build processes only read them. No torch.
 
 `binding.h` is what `main.cpp` of every extension begins with. `prefix.hpp` is what cudafe++ makes of the lean headers
-of a kernel file: nvcc.py puts it where it had a sketch. Both are made for each optimisation level asked for: GCC
-takes a precompiled header under the same one only, and reads the text otherwise, so that nothing depends on them.
-`macros.json` says which macros tell our headers from torch's.
+of a kernel file: nvcc.py puts it where it had a sketch. `context.hpp` is the same for files that name handles of CUDA's
+libraries. All are made for each optimisation level asked for: GCC takes a precompiled header under the same one only,
+and reads the text otherwise, so that nothing depends on them. `macros.json` says which macros tell our headers from
+torch's.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ from harness.compile.macro_survey import survey
 from harness.compile.toolkit import STAND_INS, Toolkit
 from harness.environment import torch_build
 
-BINDING, PREFIX, MACROS = "binding.h", "prefix.hpp", "macros.json"
+BINDING, MACROS = "binding.h", "macros.json"
+# Without and with what ATen/cuda/CUDAContext.h has of other libraries.
+PREFIX, CONTEXT_PREFIX = nvcc.PREFIXES
+CONTEXT_HEADER = b"ATen/cuda/CUDAContext.h"
 KEEP_UNUSED_S = 30 * 24 * 3600
 _ONE_AT_A_TIME = threading.Lock()
 # What a file with CUDA in it is likely to hold; a wrong guess only costs time.
@@ -107,8 +111,11 @@ def for_source(source: bytes, root: Path, tools: Tools) -> Path:
     Raises RuntimeError or OSError where they cannot be made; the candidate builds without them, in longer.
     """
     uses_cuda = tools.nvcc and any(word in source for word in CUDA_WORDS)
+    with_context = CONTEXT_HEADER in source and lean.wants(lean.CUDA_CONTEXT, source.decode(errors="replace"))
     return Precompiled(root, tools).make(
-        levels_in(source, "extra_cflags"), levels_in(source, "extra_cuda_cflags") if uses_cuda else []
+        levels_in(source, "extra_cflags"),
+        levels_in(source, "extra_cuda_cflags") if uses_cuda else [],
+        CONTEXT_PREFIX if with_context else PREFIX,
     )
 
 
@@ -119,12 +126,12 @@ class Precompiled:
         self.folder = root / tools.digest[:32]
         self._tools = tools
 
-    def make(self, cpp_levels: Iterable[str], cuda_levels: Iterable[str]) -> Path:
+    def make(self, cpp_levels: Iterable[str], cuda_levels: Iterable[str], prefix: str = PREFIX) -> Path:
         """The folder, with the headers there for these levels. Raises RuntimeError where a compiler refuses."""
         with _ONE_AT_A_TIME:
-            return self._make(cpp_levels, cuda_levels)
+            return self._make(cpp_levels, cuda_levels, prefix)
 
-    def _make(self, cpp_levels: Iterable[str], cuda_levels: Iterable[str]) -> Path:
+    def _make(self, cpp_levels: Iterable[str], cuda_levels: Iterable[str], prefix: str) -> Path:
         popular = self.folder / "operators/assay/operators.h"
         if not popular.exists():
             popular.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +142,7 @@ class Precompiled:
         for level in cpp_levels:
             self._binding(level)
         for level in cuda_levels:
-            self._prefix(level)
+            self._prefix(prefix, level)
         os.utime(self.folder)
         self._forget_old()
         return self.folder
@@ -152,13 +159,14 @@ class Precompiled:
             flags = [*DEFINES, *self._own(), *self._system(), "-fPIC", self._tools.std, *_words(level)]
             self._run([self._tools.cxx, "-x", "c++-header", str(self.folder / BINDING), *flags], target)
 
-    def _prefix(self, level: str) -> None:
-        target, text = self.folder / f"{PREFIX}.gch" / (level or "none"), self.folder / PREFIX
+    def _prefix(self, prefix: str, level: str) -> None:
+        target, text = self.folder / f"{prefix}.gch" / (level or "none"), self.folder / prefix
         if target.exists():
             return
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             source = lean.LEAN / "assay/prefix.cu"
-            arguments = [*self.nvcc_flags(), *_words(level), "-c", str(source), "-o", f"{scratch}/prefix.o"]
+            asked = [f"-D{lean.CUDA_CONTEXT}"] if prefix == CONTEXT_PREFIX else []
+            arguments = [*asked, *self.nvcc_flags(), *_words(level), "-c", str(source), "-o", f"{scratch}/prefix.o"]
             steps = nvcc.Steps(self._tools.nvcc, arguments, Path(scratch) / "steps")
             try:
                 if not text.exists():

@@ -113,6 +113,14 @@ RETURNS(float, item<float>()) RETURNS(c10::Scalar, item()) RETURNS(size_t, dtype
 RETURNS(std::vector<at::Tensor>, unbind()) RETURNS(std::vector<at::Tensor>, split(1))
 RETURNS(std::vector<at::Tensor>, chunk(2)) RETURNS(at::Tensor, operator[](0)) RETURNS(double, item().toDouble())
 RETURNS(int64_t, item().toLong()) RETURNS(float, item().to<float>())
+#define SAME(type, call) static_assert(std::is_same_v<type, decltype(call)>, #call);
+using Packed32 = at::PackedTensorAccessor32<float, 2>;
+using Packed64 = at::PackedTensorAccessor64<float, 2>;
+using Accessor = at::TensorAccessor<float, 2>;
+extern const at::Tensor tensor;
+#define COMMA ,
+SAME(Packed32, tensor.packed_accessor32<float COMMA 2>()) SAME(Packed64, tensor.packed_accessor64<float COMMA 2>())
+SAME(Accessor, tensor.accessor<float COMMA 2>()) SAME(std::optional<at::Device>, at::device_of(tensor))
 """
 
 

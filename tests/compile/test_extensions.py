@@ -131,7 +131,6 @@ def test_a_source_that_could_tell_the_headers_is_built_with_the_stock_ones(tmp_p
 def test_flags_that_change_the_headers_are_not_for_the_sketch(tmp_path, monkeypatch):
     prepared = tmp_path / "prepared"
     prepared.mkdir()
-    (prepared / precompiled.PREFIX).write_text("")
     macros = Macros(cpp=frozenset(), cuda=frozenset(), asked=frozenset({"USE_ROCM"}))
     (prepared / precompiled.MACROS).write_bytes(msgspec.json.encode(macros))
     monkeypatch.setattr(cpp_extension, "CUDA_HOME", "/cuda")

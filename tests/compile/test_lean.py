@@ -103,3 +103,18 @@ def test_kernel_files_get_the_binding_only_if_they_bind_themselves():
 
 def test_everything_popular_is_an_operator_of_this_torch():
     assert set(lean.POPULAR) <= lean._available(ROOT)
+
+
+@pytest.mark.parametrize(
+    ("code", "part"),
+    [
+        ("namespace F = torch :: nn::functional;", "torch::nn"),
+        ("#include <torch/extension.h>\ntorch::jit::script::Module m;", "torch::jit"),
+        ("#include <torch/nn/functional.h>\ntorch::nn::functional::gelu(x);", ""),
+        ("#include <torch/csrc/api/include/torch/nn.h>\ntorch::nn::Linear l;", ""),
+        ("#include <torch/csrc/jit/api/module.h>\ntorch::jit::Module m;", ""),
+        ("mytorch::nn::f(); torch::nnz(x);", ""),
+    ],
+)
+def test_parts_of_torch_that_are_not_there_are_known(code, part):
+    assert lean.absent(code) == part

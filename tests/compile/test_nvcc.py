@@ -27,6 +27,7 @@ def test_more_of_the_standard_library_is_asked_for(text):
     [
         ("c10::complex<float> z;", [], [], "complex"),
         ("PYBIND11_MODULE(a, m) {}", [], [], "PYBIND11_MODULE"),
+        ("TORCH_CUDABLAS_CHECK(status);", [], [], "TORCH_CUDABLAS_CHECK"),
         ("k<sizeof(x.item())><<<1, 1>>>();", [], [], "sizeof"),
         ("k<sizeof x><<<1, 1>>>();", [], [], "sizeof"),
         ("k<Has<torch::TensorOptions>::value><<<1, 1>>>();", [], [], "Has"),
@@ -62,6 +63,8 @@ def test_what_needs_the_real_headers_is_told(text, flags, called, why):
         "using torch::Tensor;\nusing Tensor = torch::Tensor;\nstd::tuple<Tensor, Tensor> f(const Tensor& x);",
         "struct P { at::Scalar s; };\ntemplate <class T, int N> __global__ void k() { T x[sizeof(T) * (N + 1)]; }",
         "template <typename... A> void f(A... a) { k<sizeof...(A)><<<1, 1>>>(a...); }",
+        "__global__ void k(at::PackedTensorAccessor32<float, 2> x);\nvoid f() { x.packed_accessor32<float, 2>(); }",
+        "#include <ATen/cuda/CUDAContext.h>\nauto handle = at::cuda::getCurrentCUDABlasHandle();",
         "#include <ATen/core/Tensor.h>\n#if __has_include(<cuda_fp8.h>)\n#endif",
     ],
 )

@@ -10,6 +10,9 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #endif
+#ifdef ASSAY_WANTS_CUDA_CONTEXT
+#include <ATen/cuda/CUDAContext.h>
+#endif
 
 #include "../../layout.h"
 

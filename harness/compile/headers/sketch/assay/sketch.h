@@ -49,6 +49,7 @@
 #include <cuda_runtime.h>
 
 #include <ATen/Dispatch.h>
+#include <ATen/core/TensorAccessor.h>
 #include <c10/core/Device.h>
 #include <c10/core/MemoryFormat.h>
 #include <c10/core/ScalarType.h>
@@ -132,6 +133,27 @@ struct alignas(8) CUDAStreamGuard : Guard_<CUDAStream> {
   using Guard_::Guard_;
 };
 } // namespace c10::cuda
+
+// Handles of libraries and properties of the card, for sources that name them (nvcc.py asks lean.WANTED).
+#ifdef ASSAY_WANTS_CUDA_CONTEXT
+#include <cusparse.h>
+#include <cublas_v2.h>
+#include <cublasLt.h>
+#include <cusolverDn.h>
+
+namespace at::cuda {
+int64_t getNumGPUs();
+bool is_available();
+int warp_size();
+cudaDeviceProp* getCurrentDeviceProperties();
+cudaDeviceProp* getDeviceProperties(c10::DeviceIndex);
+bool canDeviceAccessPeer(c10::DeviceIndex, c10::DeviceIndex);
+cusparseHandle_t getCurrentCUDASparseHandle();
+cublasHandle_t getCurrentCUDABlasHandle();
+cublasLtHandle_t getCurrentCUDABlasLtHandle();
+cusolverDnHandle_t getCurrentCUDASolverDnHandle();
+} // namespace at::cuda
+#endif
 #endif
 
 namespace at {
@@ -185,6 +207,18 @@ class Tensor {
   MemoryFormat suggest_memory_format() const;
   template <class T> T item() const;
   Scalar item() const;
+
+#define ASSAY_ACCESSOR(name, type)                                                           \
+  template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits>           \
+  type<T, N, Traits> name() const&;                                                          \
+  template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits>           \
+  type<T, N, Traits> name() && = delete;
+  ASSAY_ACCESSOR(packed_accessor32, PackedTensorAccessor32)
+  ASSAY_ACCESSOR(packed_accessor64, PackedTensorAccessor64)
+#undef ASSAY_ACCESSOR
+  template <class T, size_t N> TensorAccessor<T, N> accessor() const&;
+  template <class T, size_t N> TensorAccessor<T, N> accessor() && = delete;
+
   std::vector<Tensor> unbind(int64_t = 0) const;
   std::vector<Tensor> split(int64_t, int64_t = 0) const;
   std::vector<Tensor> chunk(int64_t, int64_t = 0) const;
@@ -214,6 +248,9 @@ class Tensor {
 #undef ASSAY_METHOD
 };
 using TensorList = c10::ArrayRef<Tensor>;
+std::optional<Device> device_of(const Tensor&);
+std::optional<Device> device_of(const std::optional<Tensor>&);
+std::optional<Device> device_of(TensorList);
 
 #define ASSAY_OPERATOR(op)                                                 \
   Tensor operator op(const Tensor&, const Tensor&);                        \

@@ -1,0 +1,36 @@
+"""Which headers are made for a candidate's file."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.compile import nvcc, precompiled
+
+TOOLS = precompiled.Tools(
+    cxx="c++", nvcc="nvcc", torch_root="/torch", cuda_include="/cuda", std="-std=c++20", arch="9.0a", versions=()
+)
+CONTEXT = b"#include <ATen/cuda/CUDAContext.h>\n__global__ void k() {}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "cpp", "cuda", "prefix"),
+    [
+        (b"cpp_sources=SOURCE", [""], [], "prefix.hpp"),
+        (b"cuda_sources=SOURCE", [""], [""], "prefix.hpp"),
+        (b"cuda_sources=SOURCE, extra_cuda_cflags=['-O3']", [""], ["-O3"], "prefix.hpp"),
+        (b"cuda_sources=SOURCE, extra_cflags=['-O3'], extra_cuda_cflags=['-O2']", ["-O2", "-O3"], ["-O2", "-O3"], ""),
+        (CONTEXT + b"at::cuda::getCurrentCUDAStream();", [""], [""], "prefix.hpp"),
+        (CONTEXT + b"at::cuda::getCurrentCUDABlasHandle();", [""], [""], "context.hpp"),
+        (b"__global__ void k(); torch.cuda.is_available()", [""], [""], "prefix.hpp"),
+    ],
+)
+def test_a_file_gets_what_it_may_need(source, cpp, cuda, prefix, monkeypatch):
+    made = []
+    monkeypatch.setattr(precompiled.Precompiled, "make", lambda self, *asked: made.append(asked))
+    precompiled.for_source(source, Path("/headers"), TOOLS)
+    assert made == [(cpp, cuda, prefix or "prefix.hpp")]
+
+
+def test_without_its_headers_a_kernel_file_is_left_to_nvcc(tmp_path):
+    with pytest.raises(nvcc.NotForSketch, match=r"context\.hpp has not been made"):
+        nvcc.compile_with_sketch("nvcc", [], tmp_path, [], [], tmp_path / "context.hpp", tmp_path, [])
