@@ -45,10 +45,8 @@ def scale_of(exact: torch.Tensor, *, axes: bool = True) -> Scale:
     do not need.
     """
     y = matrix(exact)
-    picked = y.reshape(-1)[sample(y.numel(), y.device, PAIRS)]
-    picked = picked[torch.isfinite(picked)]
-    center = float(picked.median()) if picked.numel() else 0.0
-    factor = in_range(rms(picked.double() - center), y.dtype)
+    center, typical = _typical(y)
+    factor = in_range(typical, y.dtype)
     sums = _sums(y, center, factor, masked=False)
     if not math.isfinite(sums.square):
         sums = _sums(y, center, factor, masked=True)
@@ -58,7 +56,7 @@ def scale_of(exact: torch.Tensor, *, axes: bool = True) -> Scale:
     if y.numel() == 1 or math.sqrt(variance) <= CONSTANT * format_of(exact.dtype).roundoff * size:
         return Scale(size, size, center, size, sums.row.fill_(size), sums.col.fill_(size), math.inf, True)
     row, col = sums.row / y.shape[1], sums.col / y.shape[0]
-    level = float(row.mean())
+    level = sums.absolute / y.numel()
     if y.shape[0] < SHORTEST_ROW:
         # A column of a few elements says what those elements are, not how large an element there would be.
         col.fill_(level)
@@ -66,12 +64,24 @@ def scale_of(exact: torch.Tensor, *, axes: bool = True) -> Scale:
     return Scale(math.sqrt(variance), size, center, level, row, col, axis, False)
 
 
+def _typical(y: torch.Tensor) -> tuple[float, float]:
+    """The median and the root mean square about it, of a part, of what is finite in it; zeros where nothing is."""
+    picked = y.reshape(-1)[sample(y.numel(), y.device, PAIRS)]
+    finite = torch.isfinite(picked)
+    center = picked.masked_fill(~finite, math.nan).nanmedian()
+    norm = torch.linalg.vector_norm((picked.double() - center).masked_fill(~finite, 0.0))
+    # Read together: on a card each reading waits for the device.
+    middle, whole, count = torch.stack([center.double(), norm, finite.sum().double()]).tolist()
+    return (middle, whole / math.sqrt(count)) if count else (0.0, 0.0)
+
+
 @dataclass(frozen=True)
 class _Sums:
-    """Of the distances from the center: signed, squared; absolute by row and by column."""
+    """Of the distances from the center: signed, squared, absolute; the last by row and by column, too."""
 
     total: float
     square: float
+    absolute: float
     row: torch.Tensor
     col: torch.Tensor
 
@@ -96,8 +106,8 @@ def _sums(y: torch.Tensor, center: float, factor: float, masked: bool) -> _Sums:
         both[1] += torch.linalg.vector_norm(away).double() ** 2
         row[rows] += torch.linalg.vector_norm(away, 1, dim=1)
         col[columns] += torch.linalg.vector_norm(away, 1, dim=0)
-    total, square = both.tolist()
-    return _Sums(total / factor, square / factor**2, row.div_(factor), col.div_(factor))
+    total, square, absolute = torch.cat([both, row.sum(0, keepdim=True)]).tolist()
+    return _Sums(total / factor, square / factor**2, absolute / factor, row.div_(factor), col.div_(factor))
 
 
 def _least_axis(exact: torch.Tensor) -> float:

@@ -47,6 +47,18 @@ class Surroundings:
     ceilings: Ceilings | None
 
 
+@dataclass(frozen=True)
+class Alone:
+    """Microseconds of single calls of the baseline before any candidate was there, behind the gate and without it.
+
+    A candidate that waits for the device by itself cannot be timed behind the gate, and then neither is the baseline:
+    its times beside that one have the host's launch latency in them.
+    """
+
+    gated_us: list[float]
+    ungated_us: list[float]
+
+
 class WrongAnswer(Exception):
     """A timed call whose output is not right."""
 
@@ -160,13 +172,19 @@ class Bench:
             baseline_single_us=samples.baseline_single_us + self.singles("baseline", count),
         )
 
-    def slow_baseline(self, alone: list[float], samples: Samples) -> Suspicion | None:
+    def give_up_gate(self) -> None:
+        """Time both sides with the host's launch latency from now on."""
+        self._gated = False
+        self._fixed.clear()
+
+    def slow_baseline(self, alone: Alone, samples: Samples) -> Suspicion | None:
         """Evidence that the candidate's company slows the baseline down; raises WrongAnswer."""
         fixed = self._fixed_cost(1)
         # Bursts of one call are single calls.
         together = samples.baseline_single_us or samples.baseline_us
         together = together + self.singles("baseline", company.FEWEST - len(together))
-        return company.slow_baseline(alone, together, slack_us=fixed.error_us + fixed.jitter_us)
+        before = alone.gated_us if self._gated else alone.ungated_us
+        return company.slow_baseline(before, together, slack_us=fixed.error_us + fixed.jitter_us)
 
     def singles(self, side: Side, count: int) -> list[float]:
         """Microseconds of so many single-call bursts; raises WrongAnswer."""

@@ -34,9 +34,6 @@ class RunnerDevice(Protocol):
         Outputs in the storages at the given addresses are not to be handed over in place.
         """
 
-    def seed(self, seed: int) -> None:
-        """What torch.manual_seed does to this device's generator, without its 70 microseconds for all the others."""
-
     def publish(self, output: Any, destinations: list[TensorRef]) -> Node:
         """Hand over one call's output; part of the call."""
 
@@ -100,9 +97,6 @@ class HostRunner:
 
     def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
         self._started = time.perf_counter()
-
-    def seed(self, seed: int) -> None:
-        torch.default_generator.manual_seed(seed)
 
     def publish(self, output: Any, destinations: list[TensorRef]) -> Node:
         waiting = iter(destinations)
@@ -189,11 +183,6 @@ class CudaRunner:
         assert self._gate is not None
         self._gate.wait_open(number, torch.cuda.current_stream().cuda_stream)
         self._start.record()
-
-    def seed(self, seed: int) -> None:
-        # A reference may draw on either.
-        torch.default_generator.manual_seed(seed)
-        torch.cuda.default_generators[self.device.index or 0].manual_seed(seed)
 
     def publish(self, output: Any, destinations: list[TensorRef]) -> Node:
         node = values.encode(output, self._hand_over)

@@ -25,7 +25,7 @@ from harness.timing.host_card import HostCard
 from harness.timing.nvml_card import NvmlCard
 from harness.timing.sampling import Side
 from harness.worker import deadlines, faults, measurement, planning
-from harness.worker.bench import Surroundings, WrongAnswer
+from harness.worker.bench import Alone, Surroundings, WrongAnswer
 from harness.worker.checking import Examiner, InvalidReference
 from harness.worker.host_link import HostLink
 from harness.worker.link import Link, RunnerFailed
@@ -119,7 +119,7 @@ class Judge:
             )
             return Opened(fault=fault, runner=verdict.runner)
         self._phase("baseline alone")
-        self._alone_us = self._time_alone()
+        self._alone = self._time_alone()
         return Opened()
 
     def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
@@ -219,7 +219,7 @@ class Judge:
             self._surroundings,
             self._timing,
             self._limits,
-            self._alone_us,
+            self._alone,
             profiled=request.profiled,
         )
         weakness = examiners["candidate"].weakness()
@@ -235,15 +235,15 @@ class Judge:
             warnings=[*warnings, *verdict.warnings],
         )
 
-    def _time_alone(self) -> list[float]:
+    def _time_alone(self) -> Alone:
         """Of the baseline, before any candidate is there; nothing where that fails, which the first candidate tells."""
         examiner = self._examiner(self._request.baseline)
         arguments = (self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing)
         try:
-            return measurement.alone_us(*arguments)
+            return measurement.time_alone(*arguments)
         except (WrongAnswer, RunnerFailed, PeerGone, DeadlineExceeded, ProtocolError) as error:
             print(f"the baseline alone: {error}", file=sys.stderr)
-            return []
+            return Alone([], [])
 
     def _guarded(self, source: CandidateSource, phase: str, act: Any) -> Any:
         """`act()`, or the verdict on a runner that failed, died, hung or talked nonsense meanwhile."""

@@ -13,7 +13,7 @@ from harness.timing import statistics
 from harness.timing.sampling import Side
 from harness.timing.stopping import StoppingRule
 from harness.worker import appraisal
-from harness.worker.bench import Bench, Surroundings, WrongAnswer
+from harness.worker.bench import Alone, Bench, Surroundings, WrongAnswer
 from harness.worker.checking import Examiner
 from harness.worker.link import Link
 from harness.worker.messages import Verdict
@@ -24,18 +24,20 @@ from harness.worker.reference import Reference
 ALONE_CALLS = 9
 
 
-def alone_us(
+def time_alone(
     reference: Reference,
     examiner: Examiner,
     baseline: Link,
     plan: Plan,
     surroundings: Surroundings,
     timing: TimingConfig,
-) -> list[float]:
-    """Times of single calls of the baseline while no candidate is there. Raises WrongAnswer, and what Link raises."""
+) -> Alone:
+    """The baseline while no candidate is there. Raises WrongAnswer, and what Link raises."""
     bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing)
     bench.warm_up()
-    return bench.singles("baseline", ALONE_CALLS)
+    gated_us = bench.singles("baseline", ALONE_CALLS) if bench.clock == "device" else []
+    bench.give_up_gate()
+    return Alone(gated_us, bench.singles("baseline", ALONE_CALLS))
 
 
 def measure(
@@ -46,11 +48,11 @@ def measure(
     surroundings: Surroundings,
     timing: TimingConfig,
     limits: Limits,
-    alone: list[float],
+    alone: Alone,
     *,
     profiled: bool,
 ) -> Verdict:
-    """Time a candidate that has passed its first call; `alone` holds times of the baseline without it, in microseconds.
+    """Time a candidate that has passed its first call; `alone` holds times of the baseline without it.
 
     `profiled`: with one more call at the end, of which the verdict has the profile. Raises what the candidate's runner
     makes Link raise.

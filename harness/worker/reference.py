@@ -12,7 +12,7 @@ import torch
 
 from harness.catalog import modules
 from harness.timing import work
-from harness.worker import values
+from harness.worker import generators, values
 from harness.worker.link import Draw
 from harness.worker.messages import CandidateSource
 
@@ -53,7 +53,7 @@ class Reference:
     def draw(self) -> Draw:
         """Fresh inputs on the device under test, floating ones in the precision under test; never the same twice."""
         self._draws += 1
-        torch.manual_seed(self._derive(f"inputs {self._draws}"))
+        generators.seed(self.device, self._derive(f"inputs {self._draws}"))
         with torch.device(self.device):
             inputs = self._get_inputs()
         inputs = values.cast_floating(tuple(inputs), self.dtype)
@@ -78,7 +78,7 @@ class Reference:
     def _timed(self, draw: Draw) -> tuple[Any, float]:
         _synchronize(self.device)
         started = time.perf_counter()
-        torch.manual_seed(draw.seed)
+        generators.seed(self.device, draw.seed)
         with torch.no_grad():
             output = self.model(*draw.inputs)
         _synchronize(self.device)

@@ -17,7 +17,7 @@ import torch
 
 from harness.catalog import modules
 from harness.compile import extensions
-from harness.worker import faults, values
+from harness.worker import faults, generators, values
 from harness.worker.baselines import dressed
 from harness.worker.devices import RunnerDevice, runner_device
 from harness.worker.layout import view
@@ -128,7 +128,7 @@ class Runner:
         channel.send(Finished(number=message.number, claimed_us=claimed_us, profile=profile))
 
     def _call(self, call: Call, inputs: Any, profiler: Profiler | None) -> Node:
-        self.device.seed(call.seed)
+        generators.seed(self.device.device, call.seed)
         output = profiler.forward(self.forward, inputs) if profiler else self.forward(*inputs)
         if self._aliased is None:
             self._aliased = shared_inputs(values.tensors(output), values.tensors(inputs))

@@ -1,0 +1,17 @@
+"""The generators that random operations draw from."""
+
+from __future__ import annotations
+
+import torch
+
+
+def seed(device: torch.device, number: int) -> None:
+    """What torch.manual_seed does to the generators of the host and of one device.
+
+    For every other kind of device that one keeps the call, with a stack trace, until there is one: 0.8 ms each time on
+    an H200's host, and memory that is never given back.
+    """
+    torch.default_generator.manual_seed(number)
+    if device.type == "cuda":
+        torch.cuda.init()
+        torch.cuda.default_generators[device.index or 0].manual_seed(number)

@@ -1,0 +1,115 @@
+"""Both sides of a comparison on made-up cards: what is batched, and what is slow in company."""
+
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from harness.config import TimingConfig
+from harness.timing.card import State
+from harness.timing.stopping import StoppingRule
+from harness.worker import measurement
+from harness.worker.bench import Alone, Bench, Surroundings
+from harness.worker.link import Reading
+from harness.worker.planning import Plan
+
+PLAN = Plan(example=None, expected=None, work=None, call_bytes=1, memory_bytes=1 << 30, most_calls=32, call_s=1e-5)
+RULE = StoppingRule(precision=0.01, budget_s=5.0, min_pairs=8, max_pairs=8)
+GATE_US, HOST_US, LAUNCH_US = 280.0, 900.0, 250.0
+
+
+class Card:
+    """Behind the gate a burst takes GATE_US and its calls' time; without it HOST_US more, and LAUNCH_US for each call.
+    `waits`: never behind it."""
+
+    def __init__(self, first_us, later_us, *, waits=False):
+        self.first_us, self.later_us, self.waits = first_us, later_us, waits
+        self.rng = random.Random(1)
+
+    def burst(self, draws, *, gated, deadline_s=None, profiled=False):
+        behind = gated and not self.waits
+        us = self._fixed(behind) + self.first_us + (len(draws) - 1) * self.later_us
+        us += 0.0 if behind else len(draws) * LAUNCH_US
+        return Reading(judge_us=us, claimed_us=us, gated=behind)
+
+    def null_us(self, draws, *, gated):
+        return self._fixed(gated)
+
+    def _fixed(self, behind):
+        return GATE_US + self.rng.uniform(0, 0.5) + (0.0 if behind else HOST_US)
+
+
+def given(**links):
+    """What Bench is made of."""
+    reference = SimpleNamespace(device=SimpleNamespace(type="cuda"), draw=lambda: None)
+    examiners = {side: SimpleNamespace(burst=lambda link, draws: None) for side in links}
+    watched = Surroundings(SimpleNamespace(state=lambda: State(kind="cuda", at_s=0.0)), None)
+    return reference, examiners, links, PLAN, watched, TimingConfig(burst_ms=0.5)
+
+
+def sampled(baseline, candidate):
+    made = Bench(*given(baseline=baseline, candidate=candidate))
+    made.warm_up()
+    return made, made.sample(RULE)
+
+
+def alone(baseline):
+    reference, examiners, links, *rest = given(baseline=baseline)
+    return measurement.time_alone(reference, examiners["baseline"], links["baseline"], *rest)
+
+
+def test_calls_that_are_done_in_the_first_one_are_timed_alone():
+    made, samples = sampled(Card(20.0, 18.0), Card(40.0, 0.1))
+    found, samples = made.batching(samples)
+    assert found.word == "batched_calls"
+    assert len(samples.candidate_single_us) == len(samples.baseline_single_us) == 40
+    made.one_call_a_burst()
+    assert made.sample(RULE).speedup().value == pytest.approx(0.5, rel=0.05)
+
+
+def test_honest_calls_stay_in_bursts():
+    made, samples = sampled(Card(20.0, 18.0), Card(12.0, 10.5))
+    found, samples = made.batching(samples)
+    assert found is None
+    assert samples.speedup().value == pytest.approx(18 / 10.5, rel=0.05)
+
+
+def test_disturbed_single_calls_are_taken_again():
+    class Disturbed(Card):
+        calls_alone = 0
+
+        def burst(self, draws, **options):
+            reading = super().burst(draws, **options)
+            self.calls_alone += len(draws) == 1
+            late_us = 60.0 if len(draws) == 1 and self.calls_alone < 18 else 0.0
+            return Reading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
+
+    made, samples = sampled(Card(20.0, 18.0), Disturbed(12.0, 10.5))
+    assert min(samples.candidate_single_us) > 30
+    assert made.batching(samples)[0] is None
+
+
+def test_a_candidate_that_waits_for_the_device_does_not_slow_the_baseline():
+    before = alone(Card(20.0, 18.0))
+    made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0, waits=True))
+    assert made.clock == "device_ungated"
+    assert made.slow_baseline(before, samples) is None
+
+
+@pytest.mark.parametrize(("waits", "factor"), [(False, 400 / 4000), (True, (400 + LAUNCH_US) / (4000 + LAUNCH_US))])
+def test_a_baseline_that_is_slower_in_company_is_noticed(waits, factor):
+    before = alone(Card(400.0, 400.0))
+    made, samples = sampled(Card(4000.0, 4000.0), Card(100.0, 100.0, waits=waits))
+    assert made.slow_baseline(before, samples).evidence["factor"] == pytest.approx(factor, rel=0.05)
+
+
+def test_the_baseline_alone_is_read_with_and_without_the_gate():
+    before = alone(Card(20.0, 18.0))
+    assert before.gated_us == pytest.approx([20.0] * 9, abs=1.5)
+    assert before.ungated_us == pytest.approx([20.0 + LAUNCH_US] * 9, abs=1.5)
+    assert alone(Card(20.0, 18.0, waits=True)).gated_us == []
+
+
+def test_without_times_alone_nothing_is_said():
+    made, samples = sampled(Card(4000.0, 4000.0), Card(100.0, 100.0))
+    assert made.slow_baseline(Alone([], []), samples) is None
