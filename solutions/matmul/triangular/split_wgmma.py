@@ -73,17 +73,19 @@ struct Product {
 struct Job {
   int row_tile, column_tile, begin, count;
 
-  // Shared pairs come first, the longest first, each as two jobs.
+  // By length, the longest first: with pair - 1 shared, half of its steps are as many as all of pair / 2 - 1.
   __device__ explicit Job(const Product& product) {
-    const int cluster = blockIdx.x / kCluster, number = cluster / product.column_tiles();
-    const int shared = product.shared_pairs(), half = number % 2;
-    const bool is_shared = number < 2 * shared;
-    const int pair = product.pairs() - 1 - (is_shared ? number / 2 : number - shared);
+    const int cluster = blockIdx.x / kCluster, unshared = product.pairs() - product.shared_pairs();
+    int number = cluster / product.column_tiles(), pair = product.pairs();
+    const auto jobs = [&] { return (pair > unshared ? 2 : 0) + (pair % 2 == 0 ? 1 : 0); };
+    for (; number >= jobs(); --pair) number -= jobs();
+    const bool is_shared = pair > unshared && number < 2;
+    pair = is_shared ? pair - 1 : pair / 2 - 1;
     const int steps = product.steps_of(pair);
     row_tile = pair * kCluster + blockIdx.x % kCluster;
     column_tile = cluster % product.column_tiles();
-    begin = is_shared && half == 1 ? steps / 2 : 0;
-    count = (is_shared && half == 0 ? steps / 2 : steps) - begin;
+    begin = is_shared && number == 1 ? steps / 2 : 0;
+    count = (is_shared && number == 0 ? steps / 2 : steps) - begin;
   }
 };
 
