@@ -1,6 +1,7 @@
 """Everything that is measured on a card, in parts that each fit a ten-minute lease.
 
-    python benchmarks/card_session.py PART... [--out DIR]     parts: corpus, clock, oracle, compile, seeds, starter
+    python benchmarks/card_session.py PART... [--out DIR]
+        parts: corpus, clock, oracle, compile, throughput, seeds, starter
 
 Each step has a limit of its own and a log in DIR; a step that fails or runs out of time does not keep the next from
 running. A copy of results/seeds-h200 or results/starter-h200 as DIR/seeds or DIR/starter is resumed. The table at the
@@ -47,8 +48,9 @@ PARTS = {
     ),
     "compile": (
         Step("compile cost", "benchmarks/compile_cost.py --jobs 5", 240),
-        Step("throughput", "benchmarks/throughput.py", 320),
+        Step("throughput, stock", "benchmarks/throughput.py --parts stock", 320),
     ),
+    "throughput": (Step("throughput, lean", "benchmarks/throughput.py --parts lean cached", 500),),
     "seeds": (Step("seeds", "run_eval.py run configs/seeds.yaml --out {out}/seeds", 420),),
     "starter": (Step("starter", "run_eval.py run configs/starter.yaml --out {out}/starter", 580),),
 }

@@ -1,6 +1,7 @@
 """How much the harness catches, and whom it wrongs: the whole corpus (tests/corpus) through the harness itself.
 
     python benchmarks/detection.py [--device cpu|cuda|cuda:N] [--only GLOB]... [--without-builds] [--out DIR]
+    python benchmarks/detection.py --judge results/detection-h200      what a finished run's records say, once more
 
 A cheat is caught if its record has the expected status, reason and warning, and shows no better speedup than its honest
 twin's (the whole interval above); a fault is named if its record has the expected status and reason; an honest one has
@@ -16,7 +17,7 @@ import fnmatch
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -25,6 +26,7 @@ from rich.console import Console
 
 from harness import environment
 from harness.errors import UsageError
+from harness.store import journal
 from tests import specimens
 from tests.specimens import Specimen
 
@@ -37,6 +39,8 @@ COUNTS = {"cheat": "cheats_caught", "fault": "faults_named", "honest": "honest_p
 
 def main() -> int:
     arguments = parse()
+    if arguments.judge:
+        return judge(arguments)
     started = time.monotonic()
     try:
         kind = environment.choose_devices(arguments.device)[0].kind
@@ -50,13 +54,30 @@ def main() -> int:
         console = Console(stderr=True)
         records = specimens.run(chosen, folder, console, arguments.device)
         texts = specimens.misses(chosen, records, folder, console, arguments.device)
+    return tell(chosen, aside, texts, f"on {kind} in {time.monotonic() - started:.0f} s")
+
+
+def judge(arguments: argparse.Namespace) -> int:
+    """Hold the records that a run left in a folder against the manifest as it is now. Nothing is run."""
+    runs = sorted(arguments.judge.glob("run*/records.jsonl"))
+    if not runs:
+        print(f"error: no run*/records.jsonl in {arguments.judge}", file=sys.stderr)
+        return 2
+    records = {record.candidate: record for run in runs for record in journal.parse(run.read_bytes())[0]}
+    kind = "cuda" if any(record.device != "cpu" for record in records.values()) else "cpu"
+    chosen, aside = choose(arguments, kind, specimens.sandboxed(arguments.judge / "run"))
+    found = ((one.name, specimens.miss(one.on(kind), records)) for one in chosen)
+    return tell(chosen, aside, {name: text for name, text in found if text}, f"on {kind}, judged again")
+
+
+def tell(chosen: list[Specimen], aside: list[Specimen], texts: Mapping[str, str], how: str) -> int:
+    """Print what was not as expected (`texts`, by specimen) and the last line; the exit status."""
     missed = [(one, texts[one.name]) for one in chosen if one.name in texts]
     for one in aside:
         print(f"set aside: {one.problem} {one.name}: {'needs a card' if one.needs_card else 'needs a sandbox'}")
     for one, text in missed:
         print(f"missed: {one.kind} {one.problem} {one.name} ({one.row}): {text}")
-    rows = {one.row for one in chosen}
-    print(f"{len(chosen)} specimens of {len(rows)} rows on {kind} in {time.monotonic() - started:.0f} s")
+    print(f"{len(chosen)} specimens of {len({one.row for one in chosen})} rows {how}")
     print(summary(chosen, [one for one, _ in missed]))
     return 1 if missed else 0
 
@@ -68,6 +89,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     parser.add_argument("--only", action="append", default=[], help="specimens by name, with * and ?; honest twins too")
     parser.add_argument("--without-builds", action="store_true", help="leave out what a compiler has to be run for")
+    parser.add_argument("--judge", type=Path, metavar="DIR", help="judge the records of such a run again; run nothing")
     parser.add_argument("--out", type=Path, help="where to keep the run's records (default: nowhere)")
     return parser.parse_args()
 

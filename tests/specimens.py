@@ -39,6 +39,7 @@ class Specimen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     status: Status
     reason: str = ""
     warning: str = ""
+    or_rejected: str = ""
     twin: str = ""
     sandbox: bool = False
     hole: str = ""
@@ -151,6 +152,8 @@ def miss(specimen: Specimen, records: dict[str, Record]) -> str:
     record = records.get(specimen.name)
     if record is None:
         return "no record"
+    if specimen.or_rejected and (record.status, record.reason) == (Status.REJECTED, specimen.or_rejected):
+        return ""
     got = f"{record.status} ({record.reason})"
     wanted = f"{specimen.status} ({specimen.reason})" if specimen.reason else str(specimen.status)
     if record.status is not specimen.status:

@@ -82,8 +82,10 @@ def quick(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> Quick:
     """Whether `got` is near enough to the reference's own output to be right.
 
     Compared in float32 where the output is: a difference is rounded by a roundoff of itself, which is nothing, at half
-    the memory traffic of float64.
+    the memory traffic of float64. The very same output, as the baseline's is, needs no measuring.
     """
+    if torch.equal(got, native):
+        return Quick(True, 0.0, 0.0)
     own = real(native) if native.dtype is torch.float32 else widened(native)
     scale = scale_of(own, axes=False)
     most = fast.limits(scale)

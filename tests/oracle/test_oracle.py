@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from harness.oracle import fast
 from harness.oracle.oracle import InvalidReference, Oracle
 from harness.oracle.stress import BY_NAME
 from harness.records import Status
@@ -244,6 +245,18 @@ def test_the_fast_check_accepts_the_right_and_promotes_the_wrong():
     wrong = oracle.check(glance, glance.native.roll(1, 0))
     assert not wrong.passed
     assert wrong.level == "full"
+
+
+def test_the_reference_s_own_output_is_not_measured(monkeypatch):
+    oracle = Oracle(Of(torch.relu))
+    oracle.expect([torch.randn(64, 128)])
+    glance = oracle.glance([torch.randn(64, 128)])
+    monkeypatch.setattr(fast, "measure", None)
+    finding = oracle.check(glance, glance.native.clone())
+    assert finding.passed
+    assert finding.evidence["leaves"] == {"output": {"distance": 0.0, "of_limit": 0.0}}
+    with pytest.raises(TypeError):
+        oracle.check(glance, glance.native + 1e-7)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
