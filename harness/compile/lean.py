@@ -34,8 +34,8 @@ OPTIONAL = {
     r"parallel_for|parallel_reduce|get_num_threads|set_num_threads": "ATen/Parallel.h",
     r"NoGradGuard|AutoGradMode|GradMode": "ATen/core/grad_mode.h",
 }
-# Headers that `headers/lean` leaves empty -> the words that call for the real one.
 CUDA_CONTEXT = "ASSAY_WANTS_CUDA_CONTEXT"
+# Headers that `headers/lean` leaves empty -> the words that call for the real one.
 WANTED = {
     "ASSAY_WANTS_CONTEXT": r"globalContext|Context|hasCUDA|manual_seed|allowTF32\w*",
     "ASSAY_WANTS_TENSORUTILS": r"TensorArg|TensorGeometry\w*|CheckedFrom|checkSame\w*|checkAllSame\w*|checkDim\w*",
