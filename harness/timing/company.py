@@ -1,6 +1,6 @@
 """Is the baseline slower in a candidate's company than alone? A candidate gains by slowing what it is compared with.
 
-Nothing here can tell a candidate that loads the machine from a machine that others load. So nobody is rejected: the
+A candidate that loads the machine cannot be told for sure from a machine that others load. So nobody is rejected: the
 baseline's time alone is the one that counts, and the record says so.
 """
 

@@ -58,6 +58,11 @@ class Alone:
     gated_us: list[float]
     ungated_us: list[float]
 
+    def slower(self, later: Alone) -> bool:
+        """Whether it has become slower until `later`, of itself."""
+        pairs = ((self.gated_us, later.gated_us), (self.ungated_us, later.ungated_us))
+        return any(company.slow_baseline(before, now, slack_us=0.0) for before, now in pairs)
+
 
 class WrongAnswer(Exception):
     """A timed call whose output is not right."""

@@ -42,6 +42,8 @@ from harness.worker.messages import (
     Probe,
     Probed,
     ProtocolError,
+    Retime,
+    Retimed,
     ToJudge,
     Verdict,
 )
@@ -49,7 +51,7 @@ from harness.worker.reference import Reference
 
 
 def main(channel_fd: int) -> None:
-    """Serve the supervisor until it hangs up: one Open, then any number of Evaluate; a Probe at any time."""
+    """Serve the supervisor until it hangs up: one Open, then any number of Evaluate and Retime; a Probe at any time."""
     channel = Channel.from_fd(channel_fd, ToJudge)
     try:
         judge: Judge | None = None
@@ -60,6 +62,8 @@ def main(channel_fd: int) -> None:
             elif isinstance(request, Open):
                 judge = Judge(request, channel)
                 channel.send(judge.open(fds[0]))
+            elif judge is not None and isinstance(request, Retime):
+                channel.send(judge.retime())
             elif judge is not None:
                 channel.send(judge.evaluate(request, fds[0]))
     except PeerGone:
@@ -137,6 +141,15 @@ class Judge:
         phases["judge"] = time.monotonic() - started
         phases = verdict.phases_s | phases
         return msgspec.structs.replace(verdict, phases_s={name: round(value, 4) for name, value in phases.items()})
+
+    def retime(self) -> Retimed:
+        """Time the baseline alone again, and go by that from now on if it is slower."""
+        self._phase("baseline alone")
+        now = self._time_alone()
+        slower = self._alone.slower(now)
+        if slower:
+            self._alone = now
+        return Retimed(slower=slower)
 
     def _admit(self, source: CandidateSource, fd: int) -> tuple[Link, float, Verdict | None]:
         """Construct a runner's class and check its first call; the verdict is None where all is well."""

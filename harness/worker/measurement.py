@@ -80,6 +80,7 @@ def measure(
         factor = slowed.evidence["factor"]
         samples = dataclasses.replace(samples, baseline_us=[value * factor for value in samples.baseline_us])
     verdict = appraisal.verdict(bench, samples, [finding for finding in (batched, slowed) if finding])
+    verdict = msgspec.structs.replace(verdict, slowed=slowed is not None)
     if not profiled or verdict.outcome.status is not Status.PASSED:
         return verdict
     begun = time.monotonic()

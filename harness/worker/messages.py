@@ -179,6 +179,10 @@ class Evaluate(Message, frozen=True, kw_only=True, tag=True):
     profiled: bool = False
 
 
+class Retime(Message, frozen=True, kw_only=True, tag=True):
+    """Time the baseline alone once more: the candidate that it was slow beside is gone."""
+
+
 class Probe(Message, frozen=True, kw_only=True, tag=True):
     """Is the device still of use: compute something trivial on it."""
 
@@ -205,6 +209,8 @@ class Verdict(Message, frozen=True, kw_only=True, tag=True):
     outcome: Outcome
     runner: str = "ok"
     baseline_ok: bool = True
+    # The baseline was slower beside this candidate than alone.
+    slowed: bool = False
     speedup: float | None = None
     speedup_lo: float | None = None
     speedup_hi: float | None = None
@@ -217,6 +223,12 @@ class Verdict(Message, frozen=True, kw_only=True, tag=True):
     profile: Profile | None = None
     warnings: list[str] = []
     phases_s: dict[str, float] = {}
+
+
+class Retimed(Message, frozen=True, kw_only=True, tag=True):
+    """Whether the baseline has become slower by itself; then its time now is the one that counts."""
+
+    slower: bool
 
 
 class Probed(Message, frozen=True, kw_only=True, tag=True):
@@ -329,8 +341,8 @@ class Audited(Message, frozen=True, kw_only=True, tag=True):
 
 ToRunner = Prepare | Burst | CopyOnly
 FromRunner = Ready | Enqueued | Finished | Failed
-ToJudge = Open | Evaluate | Probe
-FromJudge = Phase | Opened | Verdict | Probed
+ToJudge = Open | Evaluate | Retime | Probe
+FromJudge = Phase | Opened | Verdict | Retimed | Probed
 FromBuilder = Built | BuildFailed
 
 

@@ -40,12 +40,14 @@ from harness.worker.messages import (
     Probe,
     Probed,
     ProtocolError,
+    Retime,
+    Retimed,
     Verdict,
 )
 from harness.worker.processes import Child
 from harness.worker.renewal import Starter
 
-Answer = TypeVar("Answer", Opened, Verdict, Probed)
+Answer = TypeVar("Answer", Opened, Verdict, Retimed, Probed)
 
 # Until a death is heard of by way of the forking parent.
 REAP_S = 0.2
@@ -157,14 +159,19 @@ class Supervisor:
     def _judged_again_if_lost(self, job: Job, build: BuildResult) -> Verdict:
         """What was lost or killed in an evaluation is replaced, and the evaluation repeated once.
 
-        Then it is the candidate's doing: it alone was there both times.
+        Then it is the candidate's doing: it alone was there both times. It is repeated once, too, where the baseline
+        was slow beside the candidate and still is without it.
         """
         losses: list[ProcessLost] = []
+        slower: list[str] = []
         while True:
             try:
                 verdict = self._judged(job, build)
+                if verdict.slowed and not slower and self._slower_by_itself(job):
+                    slower.append("the baseline had become slower, not by this candidate")
+                    continue
                 if verdict.outcome.reason != KILLED or losses:
-                    again = [f"evaluated_again: {loss}" for loss in losses]
+                    again = [f"evaluated_again: {why}" for why in (*losses, *slower)]
                     return msgspec.structs.replace(verdict, warnings=[*again, *verdict.warnings])
                 losses.append(ProcessLost("runner_killed", "the candidate's process was killed"))
             except ProcessLost as error:
@@ -219,6 +226,19 @@ class Supervisor:
         if not verdict.baseline_ok or group.baseline.wait(0.0) is not None:
             self._end_group()
         return verdict
+
+    def _slower_by_itself(self, job: Job) -> bool:
+        """Whether the baseline is slower than at first now that the candidate is gone; the judge then goes by that."""
+        group = self._group
+        if group is None:
+            return False
+        group.wake()
+        try:
+            group.judge.channel.send(Retime())
+            return self._await(job, group.judge, Retimed, self._config.limits.total_s).slower
+        except (PeerGone, ProtocolError, DeadlineExceeded):
+            self._end_group()
+            return False
 
     def _group_for(self, job: Job) -> Group:
         """The group's judge, ready to evaluate; started where another group's was in its place."""
