@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import itertools
 import os
 import re
 import shutil
@@ -115,7 +116,7 @@ def for_source(source: bytes, root: Path, tools: Tools) -> Path:
     return Precompiled(root, tools).make(
         levels_in(source, "extra_cflags"),
         levels_in(source, "extra_cuda_cflags") if uses_cuda else [],
-        CONTEXT_PREFIX if with_context else PREFIX,
+        [PREFIX, CONTEXT_PREFIX] if with_context else [PREFIX],
     )
 
 
@@ -126,12 +127,12 @@ class Precompiled:
         self.folder = root / tools.digest[:32]
         self._tools = tools
 
-    def make(self, cpp_levels: Iterable[str], cuda_levels: Iterable[str], prefix: str = PREFIX) -> Path:
+    def make(self, cpp_levels: Iterable[str], cuda_levels: Iterable[str], prefixes: Iterable[str]) -> Path:
         """The folder, with the headers there for these levels. Raises RuntimeError where a compiler refuses."""
         with _ONE_AT_A_TIME:
-            return self._make(cpp_levels, cuda_levels, prefix)
+            return self._make(cpp_levels, cuda_levels, prefixes)
 
-    def _make(self, cpp_levels: Iterable[str], cuda_levels: Iterable[str], prefix: str) -> Path:
+    def _make(self, cpp_levels: Iterable[str], cuda_levels: Iterable[str], prefixes: Iterable[str]) -> Path:
         popular = self.folder / "operators/assay/operators.h"
         if not popular.exists():
             popular.parent.mkdir(parents=True, exist_ok=True)
@@ -141,7 +142,7 @@ class Precompiled:
             self._macros()
         for level in cpp_levels:
             self._binding(level)
-        for level in cuda_levels:
+        for prefix, level in itertools.product(prefixes, cuda_levels):
             self._prefix(prefix, level)
         os.utime(self.folder)
         self._forget_old()

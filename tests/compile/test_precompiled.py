@@ -13,22 +13,27 @@ CONTEXT = b"#include <ATen/cuda/CUDAContext.h>\n__global__ void k() {}\n"
 
 
 @pytest.mark.parametrize(
-    ("source", "cpp", "cuda", "prefix"),
+    ("source", "cpp", "cuda", "prefixes"),
     [
-        (b"cpp_sources=SOURCE", [""], [], "prefix.hpp"),
-        (b"cuda_sources=SOURCE", [""], [""], "prefix.hpp"),
-        (b"cuda_sources=SOURCE, extra_cuda_cflags=['-O3']", [""], ["-O3"], "prefix.hpp"),
-        (b"cuda_sources=SOURCE, extra_cflags=['-O3'], extra_cuda_cflags=['-O2']", ["-O2", "-O3"], ["-O2", "-O3"], ""),
-        (CONTEXT + b"at::cuda::getCurrentCUDAStream();", [""], [""], "prefix.hpp"),
-        (CONTEXT + b"at::cuda::getCurrentCUDABlasHandle();", [""], [""], "context.hpp"),
-        (b"__global__ void k(); torch.cuda.is_available()", [""], [""], "prefix.hpp"),
+        (b"cpp_sources=SOURCE", [""], [], ["prefix.hpp"]),
+        (b"cuda_sources=SOURCE", [""], [""], ["prefix.hpp"]),
+        (b"cuda_sources=SOURCE, extra_cuda_cflags=['-O3']", [""], ["-O3"], ["prefix.hpp"]),
+        (
+            b"cuda_sources=SOURCE, extra_cflags=['-O3'], extra_cuda_cflags=['-O2']",
+            ["-O2", "-O3"],
+            ["-O2", "-O3"],
+            ["prefix.hpp"],
+        ),
+        (CONTEXT + b"at::cuda::getCurrentCUDAStream();", [""], [""], ["prefix.hpp"]),
+        (CONTEXT + b"at::cuda::getCurrentCUDABlasHandle();", [""], [""], ["prefix.hpp", "context.hpp"]),
+        (b"__global__ void k(); torch.cuda.is_available()", [""], [""], ["prefix.hpp"]),
     ],
 )
-def test_a_file_gets_what_it_may_need(source, cpp, cuda, prefix, monkeypatch):
+def test_a_file_gets_what_it_may_need(source, cpp, cuda, prefixes, monkeypatch):
     made = []
     monkeypatch.setattr(precompiled.Precompiled, "make", lambda self, *asked: made.append(asked))
     precompiled.for_source(source, Path("/headers"), TOOLS)
-    assert made == [(cpp, cuda, prefix or "prefix.hpp")]
+    assert made == [(cpp, cuda, prefixes)]
 
 
 def test_without_its_headers_a_kernel_file_is_left_to_nvcc(tmp_path):
