@@ -50,6 +50,8 @@ def main() -> None:
     names = [name for name in arguments.only if torch_build().cuda or name not in NEED_CUDA_TORCH]
     for name in set(arguments.only) - set(names):
         print(f"{name}: left out, the headers it needs come with a torch built with CUDA")
+    if not names:
+        sys.exit("nothing is left to build")
     with tempfile.TemporaryDirectory() as scratch:
         compare(names, Path(scratch), arch, arguments.jobs)
 

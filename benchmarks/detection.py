@@ -64,7 +64,7 @@ def judge(arguments: argparse.Namespace) -> int:
         print(f"error: no run*/records.jsonl in {arguments.judge}", file=sys.stderr)
         return 2
     records = {record.candidate: record for run in runs for record in journal.parse(run.read_bytes())[0]}
-    kind = "cuda" if any(record.device != "cpu" for record in records.values()) else "cpu"
+    kind = specimens.environment(arguments.judge / "run")["device_kind"]
     chosen, aside = choose(arguments, kind, specimens.sandboxed(arguments.judge / "run"))
     found = ((one.name, specimens.miss(one.on(kind), records)) for one in chosen)
     return tell(chosen, aside, {name: text for name, text in found if text}, f"on {kind}, judged again")

@@ -108,9 +108,15 @@ def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: s
     return records
 
 
+def environment(run_directory: Path) -> dict[str, Any]:
+    """What a run says of the machine that it was carried out on."""
+    told: dict[str, Any] = json.loads((run_directory / "run.json").read_text())["environment"]
+    return told
+
+
 def sandboxed(run_directory: Path) -> bool:
     """Whether a run was carried out behind the whole sandbox, by its own account."""
-    told = json.loads((run_directory / "run.json").read_text())["environment"]
+    told = environment(run_directory)
     return isinstance(told["sandbox"], list) and bool(told["sandbox"]) and not told.get("sandbox_missing")
 
 

@@ -49,7 +49,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Alone:
-    """Microseconds of single calls of the baseline before any candidate was there, behind the gate and without it.
+    """Microseconds of single calls of the baseline while no candidate is there, behind the gate and without it.
 
     A candidate that waits for the device by itself cannot be timed behind the gate, and then neither is the baseline:
     its times beside that one have the host's launch latency in them.

@@ -35,8 +35,10 @@ def time_alone(
     """The baseline while no candidate is there. Raises WrongAnswer, and what Link raises."""
     bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing)
     bench.warm_up()
-    gated_us = bench.singles("baseline", ALONE_CALLS) if bench.clock == "device" else []
-    bench.give_up_gate()
+    gated_us = []
+    if bench.clock == "device":
+        gated_us = bench.singles("baseline", ALONE_CALLS)
+        bench.give_up_gate()
     return Alone(gated_us, bench.singles("baseline", ALONE_CALLS))
 
 

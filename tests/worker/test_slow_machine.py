@@ -19,7 +19,7 @@ class Model(nn.Module):
     def forward(self, x):
         SEEN.append(1)
         if len(SEEN) > 18:
-            time.sleep(0.003)
+            time.sleep(0.03)
         return x * 2.0
 
 def get_inputs():
@@ -54,7 +54,7 @@ def test_a_baseline_that_stays_slow_is_timed_anew_and_the_candidate_with_it(tmp_
     assert record.status is Status.PASSED
     assert record.warnings[0] == "evaluated_again: the baseline had become slower, not by this candidate"
     assert not any(warning.startswith("slow_baseline") for warning in record.warnings)
-    assert record.baseline_ms > 2.9
+    assert record.baseline_ms > 29
 
 
 def test_slower_is_seen_with_and_without_the_gate():

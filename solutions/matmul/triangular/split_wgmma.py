@@ -9,7 +9,7 @@ the longest come first: no cluster has more than half of a full row to do, and s
 to zeros by atomic additions, in no fixed order where two clusters share.
 
 3 n³ FLOP on tensor cores and some more at the diagonal (2.9e10 at full size), half of the full product's. Splitting
-reads and writes 6 n² bytes each and 4 n² bytes are zeroed; results are added three to five times. Limit: the tensor
+reads and writes 6 n² bytes each and 4 n² bytes are zeroed; results are added once to six times. Limit: the tensor
 cores, and the clusters that are done last.
 """
 
