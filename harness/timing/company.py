@@ -17,10 +17,11 @@ FEWEST = 5
 
 
 def slow_baseline(alone_us: Sequence[float], together_us: Sequence[float], *, slack_us: float) -> Suspicion | None:
-    """Evidence that the baseline takes longer, in microseconds a single call, while the candidate's process is there.
+    """Evidence that the baseline takes longer, in microseconds a call, while the candidate's process is there.
 
-    `slack_us` is granted beside TOLERATED and the intervals of both medians. The evidence's `factor` is by how much the
-    baseline's times together have to be multiplied to be what they are alone. None with fewer than five readings.
+    Both in bursts of as many calls. `slack_us` is granted beside TOLERATED and the intervals of both medians. The
+    evidence's `factor` is by how much the baseline's times together have to be multiplied to be what they are alone.
+    None with fewer than five readings.
     """
     if len(alone_us) < FEWEST or len(together_us) < FEWEST:
         return None

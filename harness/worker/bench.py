@@ -48,20 +48,39 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
+class Usual:
+    """Microseconds a call of a side: in bursts of one, and in bursts of several, where there are such."""
+
+    single_us: list[float]
+    burst_us: list[float]
+
+    def a_call(self, calls: int) -> list[float]:
+        """Microseconds a call in bursts of so many; what a first call takes longer is shared among them."""
+        if calls == 1 or not (self.single_us and self.burst_us):
+            return self.single_us
+        beyond_us = max(0.0, statistics.median(self.single_us) - statistics.median(self.burst_us))
+        return [value + beyond_us / calls for value in self.burst_us]
+
+    def slower(self, later: Usual) -> bool:
+        """Whether `later` is, in the longest bursts there are."""
+        before, now = (usual.burst_us or usual.single_us for usual in (self, later))
+        return company.slow_baseline(before, now, slack_us=0.0) is not None
+
+
+@dataclass(frozen=True)
 class Alone:
-    """Microseconds of single calls of the baseline while no candidate is there, behind the gate and without it.
+    """The baseline's times while no candidate is there, behind the gate and without it.
 
     A candidate that waits for the device by itself cannot be timed behind the gate, and then neither is the baseline:
     its times beside that one have the host's launch latency in them.
     """
 
-    gated_us: list[float]
-    ungated_us: list[float]
+    gated: Usual = Usual([], [])
+    ungated: Usual = Usual([], [])
 
     def slower(self, later: Alone) -> bool:
         """Whether it has become slower until `later`, of itself."""
-        pairs = ((self.gated_us, later.gated_us), (self.ungated_us, later.ungated_us))
-        return any(company.slow_baseline(before, now, slack_us=0.0) for before, now in pairs)
+        return self.gated.slower(later.gated) or self.ungated.slower(later.ungated)
 
 
 class WrongAnswer(Exception):
@@ -182,14 +201,19 @@ class Bench:
         self._gated = False
         self._fixed.clear()
 
+    def usual(self, side: Side, count: int) -> Usual:
+        """So many bursts of one call, and of several where that is the plan; raises WrongAnswer."""
+        several = self.bursts[side].calls > 1
+        return Usual(self.singles(side, count), [self._measure(side).judge_us for _ in range(count * several)])
+
     def slow_baseline(self, alone: Alone, samples: Samples) -> Suspicion | None:
         """Evidence that the candidate's company slows the baseline down; raises WrongAnswer."""
-        fixed = self._fixed_cost(1)
-        # Bursts of one call are single calls.
-        together = samples.baseline_single_us or samples.baseline_us
-        together = together + self.singles("baseline", company.FEWEST - len(together))
-        before = alone.gated_us if self._gated else alone.ungated_us
-        return company.slow_baseline(before, together, slack_us=fixed.error_us + fixed.jitter_us)
+        calls = self.bursts["baseline"].shortest
+        fixed = self._fixed_cost(calls)
+        missing = company.FEWEST - len(samples.baseline_us)
+        together = samples.baseline_us + [self._measure("baseline").judge_us for _ in range(missing)]
+        usual = alone.gated if self._gated else alone.ungated
+        return company.slow_baseline(usual.a_call(calls), together, slack_us=(fixed.error_us + fixed.jitter_us) / calls)
 
     def singles(self, side: Side, count: int) -> list[float]:
         """Microseconds of so many single-call bursts; raises WrongAnswer."""

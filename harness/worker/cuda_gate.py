@@ -14,8 +14,9 @@ that was made non-blocking, as torch's are.
 While a stream of a process stands at a gate, whatever waits for that process's whole device waits with it:
 `torch.cuda.synchronize`, freeing memory, closing imports, and the first use of a kernel, which loads its module.
 
-The judge does well to have its stream busy (drawing inputs, say) when it enqueues its part of a burst: the 20 us that
-its host takes from the first event to the last are then not in the reading.
+What the judge enqueues from its first event to the last takes its host tens of microseconds, more on a busy machine.
+For none of that to be in the reading its stream stands at a second gate of its own meanwhile: `hold(k)`, everything
+else, `open_now(k)`.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _LAST_BURST = 2**31 - 1  # GEQ compares differences as int32, so every number be
 class Gate:
     """One side's end of the gate over `words`: contiguous CUDA memory of at least `BYTES`, zero before the first burst.
 
-    Judge: `open`, `wait_done`, `release`. Runner: `wait_open`, `mark_done`. Every method only enqueues, and raises
-    `CudaCallFailed` if the driver refuses and `ValueError` for a burst number outside 1 to 2**31 - 1.
+    Judge: `open`, `wait_done`, `release`, `hold`, `open_now`. Runner: `wait_open`, `mark_done`. Every method only
+    enqueues. They raise `CudaCallFailed` if the driver refuses, `ValueError` for a burst number outside 1 to 2**31 - 1.
     """
 
     BYTES = 512
@@ -65,6 +66,15 @@ class Gate:
         """
         self._write(self._done, k, self._rescue_stream())
 
+    def hold(self, k: int, stream: int) -> None:
+        """Judge: hold a stream of its own until `open_now(k)`."""
+        self._rescue_stream()
+        self._wait(self._gate, k, stream)
+
+    def open_now(self, k: int) -> None:
+        """Judge: let burst k go at once, whatever its streams wait for."""
+        self._write(self._gate, k, self._rescue_stream())
+
     def wait_open(self, k: int, stream: int) -> None:
         """Runner: hold `stream` until the judge opens burst k."""
         self._wait(self._gate, k, stream)
@@ -74,7 +84,7 @@ class Gate:
         self._write(self._done, k, stream)
 
     def close(self) -> None:
-        """Give back the stream behind `release`. The words belong to whoever made them. Idempotent."""
+        """Give back the stream behind `release` and `open_now`. The words belong to whoever made them. Idempotent."""
         rescue, self._rescue = self._rescue, None
         if rescue is not None:
             with on_device(self._device):

@@ -59,8 +59,12 @@ class CudaLink(Link):
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
         self._kernel = torch.zeros(1, device=device)
+        # Loaded now: a kernel's first launch waits for the device, which may stand at a gate.
+        self._kernel.add_(1)
         self._add_block(GATE_BLOCK, Gate.BYTES)
         self._gate = Gate(self._blocks[GATE_BLOCK])
+        # In memory of the judge's own.
+        self._hold = Gate(torch.zeros(Gate.BYTES, dtype=torch.uint8, device=device))
 
     def burst(
         self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
@@ -117,13 +121,13 @@ class CudaLink(Link):
                 enqueued = self._enqueued_in_time(deadline, self.PROFILER_S if profiled else self.ENQUEUE_S)
             was_gated = enqueued is not None
             if enqueued is None:
-                self._open(draws)
+                self._open(draws, held=False)
                 if not gated:
                     self._send(request)
                 enqueued = self._receive_burst(Enqueued, deadline)
             self._snapshot = Snapshot(self._outputs(enqueued, len(request.calls)))
             if was_gated:
-                self._open(draws)
+                self._open(draws, held=True)
             self._stop()
             return enqueued, was_gated, self._await_end(deadline)
 
@@ -133,6 +137,7 @@ class CudaLink(Link):
         self._snapshot = Snapshot([])
         self._imports.close()
         self._gate.close()
+        self._hold.close()
         for block in self._owned.values():
             block.close()
 
@@ -144,16 +149,20 @@ class CudaLink(Link):
             return None
         return answer
 
-    def _open(self, draws: list[Draw]) -> None:
-        """On the judge's stream: inputs, a cold cache, start, gate."""
+    def _open(self, draws: list[Draw], *, held: bool) -> None:
+        """On the judge's stream: inputs, a cold cache, start, gate.
+
+        `held`: the stream stands before the start until the host has enqueued the end, too.
+        """
         with torch.cuda.stream(self._stream):
-            # Writing the inputs leaves them in the L2; writing several times its size of something else evicts them. It
-            # also keeps the stream busy while the host enqueues the rest, whose time is then not in the reading.
+            # Writing the inputs leaves them in the L2; writing several times its size of something else evicts them.
             if self._warm:
                 self._flush.zero_()
             self._write_inputs(draws)
             if not self._warm:
                 self._flush.zero_()
+            if held:
+                self._hold.hold(self._number, self._stream.cuda_stream)
             self._start.record()
             self._gate.open(self._number, self._stream.cuda_stream)
 
@@ -165,6 +174,7 @@ class CudaLink(Link):
             # stream. An event alone is recorded without that.
             self._kernel.add_(1)
             self._end.record()
+            self._hold.open_now(self._number)
             self._snapshot.take()
 
     def _await_end(self, deadline: float) -> Finished:
@@ -189,6 +199,7 @@ class CudaLink(Link):
         try:
             yield
         except BaseException:
+            self._hold.open_now(self._number)
             self._gate.release(self._number)
             with torch.cuda.stream(self._stream):
                 self._gate.open(self._number, self._stream.cuda_stream)

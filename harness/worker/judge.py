@@ -256,7 +256,7 @@ class Judge:
             return measurement.time_alone(*arguments)
         except (WrongAnswer, RunnerFailed, PeerGone, DeadlineExceeded, ProtocolError) as error:
             print(f"the baseline alone: {error}", file=sys.stderr)
-            return Alone([], [])
+            return Alone()
 
     def _guarded(self, source: CandidateSource, phase: str, act: Any) -> Any:
         """`act()`, or the verdict on a runner that failed, died, hung or talked nonsense meanwhile."""

@@ -13,15 +13,15 @@ from harness.timing import statistics
 from harness.timing.sampling import Side
 from harness.timing.stopping import StoppingRule
 from harness.worker import appraisal
-from harness.worker.bench import Alone, Bench, Surroundings, WrongAnswer
+from harness.worker.bench import Alone, Bench, Surroundings, Usual, WrongAnswer
 from harness.worker.checking import Examiner
 from harness.worker.link import Link
 from harness.worker.messages import Verdict
 from harness.worker.planning import Plan
 from harness.worker.reference import Reference
 
-# Single calls of the baseline before any candidate is there.
-ALONE_CALLS = 9
+# Bursts of the baseline, of each kind, before any candidate is there.
+ALONE_BURSTS = 9
 
 
 def time_alone(
@@ -35,11 +35,11 @@ def time_alone(
     """The baseline while no candidate is there. Raises WrongAnswer, and what Link raises."""
     bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing)
     bench.warm_up()
-    gated_us = []
+    gated = Usual([], [])
     if bench.clock == "device":
-        gated_us = bench.singles("baseline", ALONE_CALLS)
+        gated = bench.usual("baseline", ALONE_BURSTS)
         bench.give_up_gate()
-    return Alone(gated_us, bench.singles("baseline", ALONE_CALLS))
+    return Alone(gated, bench.usual("baseline", ALONE_BURSTS))
 
 
 def measure(

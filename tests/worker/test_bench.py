@@ -9,7 +9,7 @@ from harness.config import TimingConfig
 from harness.timing.card import State
 from harness.timing.stopping import StoppingRule
 from harness.worker import measurement
-from harness.worker.bench import Alone, Bench, Surroundings
+from harness.worker.bench import Alone, Bench, Surroundings, Usual
 from harness.worker.link import Reading
 from harness.worker.planning import Plan
 
@@ -103,13 +103,36 @@ def test_a_baseline_that_is_slower_in_company_is_noticed(waits, factor):
     assert made.slow_baseline(before, samples).evidence["factor"] == pytest.approx(factor, rel=0.05)
 
 
+def test_single_calls_that_the_host_disturbs_do_not_make_a_baseline_slow():
+    class Disturbed(Card):
+        """Single calls with the host's delays in them, as on a busy machine."""
+
+        def burst(self, draws, **options):
+            reading = super().burst(draws, **options)
+            late_us = self.rng.uniform(10, 60) if len(draws) == 1 else 0.0
+            return Reading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
+
+    before = alone(Card(3.3, 2.8))
+    made, samples = sampled(Disturbed(3.3, 2.8), Disturbed(3.3, 2.8))
+    assert min(samples.baseline_single_us) > 10
+    assert made.slow_baseline(before, samples) is None
+
+
 def test_the_baseline_alone_is_read_with_and_without_the_gate():
     before = alone(Card(20.0, 18.0))
-    assert before.gated_us == pytest.approx([20.0] * 9, abs=1.5)
-    assert before.ungated_us == pytest.approx([20.0 + LAUNCH_US] * 9, abs=1.5)
-    assert alone(Card(20.0, 18.0, waits=True)).gated_us == []
+    assert before.gated.single_us == pytest.approx([20.0] * 9, abs=1.5)
+    assert before.gated.burst_us == pytest.approx([18.1] * 9, abs=0.2)
+    assert before.ungated.single_us == pytest.approx([20.0 + LAUNCH_US] * 9, abs=1.5)
+    assert alone(Card(20.0, 18.0, waits=True)).gated == Usual([], [])
+
+
+def test_what_a_first_call_takes_longer_is_shared_by_a_burst():
+    usual = Usual([20.0, 21.0, 22.0], [17.0, 18.0, 19.0])
+    assert usual.a_call(1) == usual.single_us
+    assert usual.a_call(6) == [17.5, 18.5, 19.5]
+    assert Usual([20.0], []).a_call(6) == [20.0]
 
 
 def test_without_times_alone_nothing_is_said():
     made, samples = sampled(Card(4000.0, 4000.0), Card(100.0, 100.0))
-    assert made.slow_baseline(Alone([], []), samples) is None
+    assert made.slow_baseline(Alone(), samples) is None

@@ -5,7 +5,7 @@ from rich.console import Console
 from harness import session
 from harness.config import Config, Limits, TimingConfig
 from harness.records import Status
-from harness.worker.bench import Alone
+from harness.worker.bench import Alone, Usual
 
 # As if the machine became slower for the baseline, for good, after it was timed alone.
 PROBLEM = """
@@ -58,9 +58,15 @@ def test_a_baseline_that_stays_slow_is_timed_anew_and_the_candidate_with_it(tmp_
 
 
 def test_slower_is_seen_with_and_without_the_gate():
-    usual = Alone([20.0 + i % 3 for i in range(9)], [300.0 + i % 5 for i in range(9)])
+    gated = Usual([24.0 + i % 3 for i in range(9)], [20.0 + i % 3 for i in range(9)])
+    ungated = Usual([300.0 + i % 5 for i in range(9)], [])
+    usual = Alone(gated, ungated)
     assert not usual.slower(usual)
-    assert usual.slower(Alone([value * 2 for value in usual.gated_us], usual.ungated_us))
-    assert usual.slower(Alone(usual.gated_us, [value * 2 for value in usual.ungated_us]))
-    assert not usual.slower(Alone([], []))
-    assert not Alone([value * 2 for value in usual.gated_us], usual.ungated_us).slower(usual)
+    assert usual.slower(Alone(twice(gated), ungated))
+    assert usual.slower(Alone(gated, twice(ungated)))
+    assert not usual.slower(Alone())
+    assert not Alone(twice(gated), ungated).slower(usual)
+
+
+def twice(usual):
+    return Usual([value * 2 for value in usual.single_us], [value * 2 for value in usual.burst_us])
