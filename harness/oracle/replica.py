@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import nn
 
+_PLAIN = (OrderedDict, dict, list, set)
 Change = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -28,7 +30,10 @@ def replica(module: nn.Module, change: Change) -> nn.Module:
             memo[id(tensor)] = nn.Parameter(changed, requires_grad=False)
         else:
             memo[id(tensor)] = changed.clone() if changed is plain else changed
-    # deepcopy looks objects up in its memo first, so it takes ours for the tensors and copies the structure around.
+    for part in module.modules():
+        # A module has a dozen empty dicts of hooks, each of which deepcopy would take apart.
+        memo |= {id(value): type(value)() for value in vars(part).values() if type(value) in _PLAIN and not value}
+    # deepcopy looks objects up in its memo first, so it takes ours for these and copies the structure around.
     return copy.deepcopy(module, memo)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -30,9 +31,11 @@ from harness.worker.reference import Reference
 NULL_BURSTS, HOST_NULL_BURSTS = 30, 10
 # By how much a null burst may differ from one with work in it, behind the gate (seen: up to 3 us on an H200).
 NULL_ERROR_US = 3.0
-# Two processes running the same kernel differ by this for as long as they live: found with benchmarks/precision.py on
-# an H200, as what the intervals needed in order to contain 1 when a candidate runs against itself.
-PROCESS_US, PROCESS_SHARE = 0.18, 0.001
+# Two processes running the same kernel differ by this for as long as they live, whatever the length of bursts: found
+# with benchmarks/precision.py on an H200, as what the intervals needed in order to contain 1 when a candidate runs
+# against itself. Their bursts differ by some more, independent of that (seen: 0.7 us around nothing, 1.3 us around a
+# call).
+PROCESS_US, PROCESS_SHARE, PROCESS_BURST_US = 0.18, 0.001, 1.5
 WARM_UP_BURSTS = 3
 # Single calls of each side that settle what the first few say of batching, within so much time of both.
 MORE_SINGLES, MORE_SINGLES_US = 30, 2e6
@@ -112,35 +115,33 @@ class Bench:
         self._watch = Watch(surroundings.card)
         self._timing = timing
         self._gated = reference.device.type == "cuda"
-        self._most_calls = plan.most_calls
         self.bursts: dict[Side, bursts.BurstPlan] = {}
         self._single_us: dict[Side, float] = {}
         self.latency_us: dict[Side, float] = {}
         self._fixed: dict[int, FixedCost] = {}
 
     def warm_up(self) -> None:
-        """Run every path once on the shapes at hand, find out if the gate can be used, and choose burst lengths."""
+        """Find out if the gate can be used, choose burst lengths, and run all on the shapes at hand once."""
         for side in self._links:
-            # As many calls as there will ever be, so that nothing is met for the first time behind the gate.
-            self._burst(side, self._plan.most_calls, gated=False)
+            self._burst(side, 1, gated=False)
         if self._gated:
-            self._most_calls = min(self._calls_behind_gate(side) for side in self._links)
-            self._gated = self._most_calls > 0
-            self._most_calls = self._most_calls or self._plan.most_calls
+            self._gated = all(self._fits(side, 1) for side in self._links)
             self._fixed.clear()
         self._watch.look()
         for side in self._links:
             self._single_us[side] = min(self.singles(side, WARM_UP_BURSTS))
-            plan = bursts.plan(
+            self.bursts[side] = bursts.plan(
                 self._single_us[side],
                 target_us=self._timing.burst_ms * 1e3,
                 call_bytes=self._plan.call_bytes,
                 memory_bytes=self._plan.memory_bytes,
-                max_calls=self._most_calls,
+                max_calls=self._plan.most_calls,
             )
+        most_calls = min(self._rehearse(side) for side in self._links)
+        for side, plan in self.bursts.items():
+            calls, shortest = min(plan.calls, most_calls), min(plan.shortest, most_calls)
             # On the CPU a length of its own would need a calibration of its own.
-            shortest = plan.shortest if self._reference.device.type == "cuda" else plan.calls
-            self.bursts[side] = bursts.BurstPlan(plan.calls, shortest)
+            self.bursts[side] = bursts.BurstPlan(calls, shortest if self._reference.device.type == "cuda" else calls)
 
     def time_latency(self) -> None:
         """On a card: single calls with the gate open, so that what the host does is in the reading."""
@@ -250,12 +251,14 @@ class Bench:
     @property
     def systematic(self) -> float:
         """What no number of pairs averages away: the fixed cost's error, and what two processes differ by for good."""
-        baseline_us, candidate_us = self._single_us["baseline"], self._single_us["candidate"]
-        burst_us = baseline_us * self.bursts["baseline"].calls, candidate_us * self.bursts["candidate"].calls
-        systematic = self.fixed_cost.systematic(*burst_us)
+        bursts_us = {side: us * self.bursts[side].calls for side, us in self._single_us.items()}
+        systematic = self.fixed_cost.systematic(bursts_us["baseline"], bursts_us["candidate"])
         if self._reference.device.type == "cpu":
             return systematic
-        return systematic + PROCESS_SHARE + PROCESS_US / min(baseline_us, candidate_us)
+        unlike = [
+            math.hypot(PROCESS_US * self.bursts[side].calls, PROCESS_BURST_US) / us for side, us in bursts_us.items()
+        ]
+        return systematic + PROCESS_SHARE + max(unlike)
 
     @property
     def floor(self) -> Floor | None:
@@ -312,21 +315,26 @@ class Bench:
             raise WrongAnswer(refusal.outcome())
         return reading
 
-    def _calls_behind_gate(self, side: Side) -> int:
-        """How many calls can be enqueued behind the closed gate: 0 for a candidate that waits for the device itself.
+    def _rehearse(self, side: Side) -> int:
+        """Run a burst as long as planned, and find how many calls can be enqueued behind the gate.
 
         A device queues about a thousand launches and then blocks, so one that launches many kernels a call gets fewer
-        calls. The second try counts: the first may have loaded kernels, which blocks, too. One call is tried first,
-        since a try that fails takes a second.
+        calls.
         """
-        most = self._plan.most_calls
+        planned = self.bursts[side].calls
+        if planned > 1:
+            # Nothing may be met for the first time behind the gate.
+            self._burst(side, planned, gated=False)
+        if planned == 1 or not self._gated or self._fits(side, planned):
+            return self._plan.most_calls
+        return next((calls for calls in (planned // 4, planned // 16) if calls > 1 and self._fits(side, calls)), 1)
 
-        def fits(calls: int) -> bool:
-            return self._burst(side, calls).gated or self._burst(side, calls).gated
+    def _fits(self, side: Side, calls: int) -> bool:
+        """Whether a burst can be enqueued behind the closed gate: none can of a candidate that waits for the device.
 
-        if not fits(1):
-            return 0
-        return next((calls for calls in (most, most // 8) if calls > 1 and fits(calls)), 1)
+        The second try counts: the first may have loaded kernels, which blocks, too.
+        """
+        return self._burst(side, calls).gated or self._burst(side, calls).gated
 
     def _per_call(self, reading: Reading, calls: int) -> Sampled:
         lost_gate = "lost_gate" if self._gated and not reading.gated else ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -191,6 +192,8 @@ class CudaLink(Link):
                 finished = self._receive_burst(Finished, deadline)
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.5, 2e-3)
+        # The look at the outputs may still be under way, which those who compare with it have to wait for.
+        torch.cuda.current_stream(self.device).wait_stream(self._stream)
         return finished or self._receive_burst(Finished, deadline)
 
     @contextlib.contextmanager
@@ -266,7 +269,13 @@ class Snapshot:
     def __init__(self, outputs: list[Any]) -> None:
         self.tensors = values.tensors(outputs)
         self._outputs = outputs
-        self._seen = {id(tensor): _Sample(tensor, self.ELEMENTS) for tensor in self.tensors if tensor.numel()}
+
+        # The same places in all outputs of a size: drawn after the calls were enqueued, so that no runner knows them.
+        @functools.cache
+        def places(size: int, device: torch.device) -> torch.Tensor:
+            return torch.randint(size, (self.ELEMENTS,), device=device)
+
+        self._seen = {id(tensor): _Sample(tensor, places) for tensor in self.tensors if tensor.numel()}
         if self._seen:
             torch.cuda.current_stream().synchronize()
 
@@ -296,12 +305,12 @@ class Snapshot:
 class _Sample:
     """Random elements of a tensor on a card, whose other elements and strides may be anything."""
 
-    def __init__(self, tensor: torch.Tensor, elements: int) -> None:
+    def __init__(self, tensor: torch.Tensor, places: Callable[[int, torch.device], torch.Tensor]) -> None:
         self._tensor = tensor
         self._flat = _flat_bytes(tensor)
-        self._places = torch.randint(self._flat.numel(), (elements,), device=tensor.device)
+        self._places = places(self._flat.numel(), tensor.device)
         # Allocated beforehand: an allocation behind the end mark could wait for the device.
-        self._seen = torch.empty(elements, dtype=self._flat.dtype, device=tensor.device)
+        self._seen = torch.empty(len(self._places), dtype=self._flat.dtype, device=tensor.device)
 
     def take(self) -> None:
         torch.index_select(self._flat, 0, self._places, out=self._seen)
@@ -309,7 +318,8 @@ class _Sample:
     def copied(self) -> tuple[torch.Tensor, float]:
         """The tensor as it is now, in memory of its own, and the share of elements seen that are not the same there."""
         flat = self._flat.clone()
-        share = (flat[self._places] != self._seen).float().mean().item()
+        now = flat[self._places]
+        share = 0.0 if torch.equal(now, self._seen) else (now != self._seen).float().mean().item()
         return flat.view(self._tensor.dtype).as_strided(self._tensor.shape, self._tensor.stride()), share
 
 

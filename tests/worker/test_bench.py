@@ -89,6 +89,28 @@ def test_disturbed_single_calls_are_taken_again():
     assert made.batching(samples)[0] is None
 
 
+def test_a_candidate_of_many_launches_gets_fewer_calls_on_both_sides():
+    class Launching(Card):
+        """Calls of which no more than nine can be enqueued."""
+
+        def burst(self, draws, *, gated, **options):
+            return super().burst(draws, gated=gated and len(draws) < 10, **options)
+
+    made, _ = sampled(Card(20.0, 18.0), Launching(20.0, 18.0))
+    assert made.clock == "device"
+    assert made.bursts["candidate"].calls == made.bursts["baseline"].calls == 6
+    made, _ = sampled(Card(20.0, 18.0), Card(20.0, 18.0))
+    assert made.bursts["candidate"].calls > 20
+
+
+def test_two_processes_are_not_told_apart_by_single_calls_of_a_short_kernel():
+    made, _ = sampled(Card(3.4, 2.8), Card(6.0, 2.8))
+    made.one_call_a_burst()
+    interval = made.sample(RULE).speedup(systematic=made.systematic)
+    assert interval.value == pytest.approx(3.4 / 6.0, rel=0.2)
+    assert interval.lo < 1 < interval.hi
+
+
 def test_a_candidate_that_waits_for_the_device_does_not_slow_the_baseline():
     before = alone(Card(20.0, 18.0))
     made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0, waits=True))
