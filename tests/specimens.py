@@ -39,7 +39,7 @@ class Specimen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     status: Status
     reason: str = ""
     warning: str = ""
-    or_rejected: str = ""
+    instead: str = ""
     twin: str = ""
     sandbox: bool = False
     hole: str = ""
@@ -158,7 +158,7 @@ def miss(specimen: Specimen, records: dict[str, Record]) -> str:
     record = records.get(specimen.name)
     if record is None:
         return "no record"
-    if specimen.or_rejected and (record.status, record.reason) == (Status.REJECTED, specimen.or_rejected):
+    if specimen.instead == f"{record.status} {record.reason}":
         return ""
     got = f"{record.status} ({record.reason})"
     wanted = f"{specimen.status} ({specimen.reason})" if specimen.reason else str(specimen.status)

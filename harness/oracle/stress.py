@@ -144,7 +144,8 @@ def _special(value: float) -> Callable[[torch.Tensor, torch.Generator], torch.Te
 # of cancelling, and a variance of zero shows nothing but rounding.
 SETS = (
     Stress("scaled_up", _scaled(3), "wide"),
-    Stress("scaled_far_up", _far_up, "wide", first_only=True),
+    # Softmax through a logarithm rounds sums as large as its inputs, which no rounding of the inputs would show.
+    Stress("scaled_far_up", _far_up, "sense", first_only=True),
     Stress("scaled_down", _scaled(-7)),
     Stress("signs", _signs),
     Stress("negated", lambda tensor, _: -tensor, "wide"),

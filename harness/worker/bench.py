@@ -117,6 +117,7 @@ class Bench:
         self._gated = reference.device.type == "cuda"
         self.bursts: dict[Side, bursts.BurstPlan] = {}
         self._single_us: dict[Side, float] = {}
+        self._burst_us: dict[Side, float] = {}
         self.latency_us: dict[Side, float] = {}
         self._fixed: dict[int, FixedCost] = {}
 
@@ -142,6 +143,9 @@ class Bench:
             calls, shortest = min(plan.calls, most_calls), min(plan.shortest, most_calls)
             # On the CPU a length of its own would need a calibration of its own.
             self.bursts[side] = bursts.BurstPlan(calls, shortest if self._reference.device.type == "cuda" else calls)
+            self._burst_us[side] = self._single_us[side]
+            if calls > 1:
+                self._burst_us[side] = calls * self._per_call(self._burst(side, calls), calls).judge_us
 
     def time_latency(self) -> None:
         """On a card: single calls with the gate open, so that what the host does is in the reading."""
@@ -160,6 +164,7 @@ class Bench:
     def one_call_a_burst(self) -> None:
         """Give up bursts of several calls, on both sides."""
         self.bursts = {side: bursts.BurstPlan(1, 1) for side in self._links}
+        self._burst_us = dict(self._single_us)
 
     def sample(self, rule: StoppingRule) -> Samples:
         """Pairs until `rule` is content; raises WrongAnswer."""
@@ -251,12 +256,12 @@ class Bench:
     @property
     def systematic(self) -> float:
         """What no number of pairs averages away: the fixed cost's error, and what two processes differ by for good."""
-        bursts_us = {side: us * self.bursts[side].calls for side, us in self._single_us.items()}
-        systematic = self.fixed_cost.systematic(bursts_us["baseline"], bursts_us["candidate"])
+        systematic = self.fixed_cost.systematic(self._burst_us["baseline"], self._burst_us["candidate"])
         if self._reference.device.type == "cpu":
             return systematic
         unlike = [
-            math.hypot(PROCESS_US * self.bursts[side].calls, PROCESS_BURST_US) / us for side, us in bursts_us.items()
+            math.hypot(PROCESS_US * self.bursts[side].calls, PROCESS_BURST_US) / burst_us
+            for side, burst_us in self._burst_us.items()
         ]
         return systematic + PROCESS_SHARE + max(unlike)
 

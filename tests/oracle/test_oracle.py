@@ -35,6 +35,16 @@ def test_the_mean_of_v_is_no_attention_for_uniform_inputs(dtype, shape):
     assert not passes_everywhere(Oracle(attention()), mean, heads(torch.rand, *shape, dtype=dtype))
 
 
+@pytest.mark.parametrize("seed", [11, 23, 24, 39, 45, 54, 58])
+def test_a_softmax_through_its_logarithm_is_right_for_large_inputs(seed):
+    torch.manual_seed(seed)
+    assert passes_everywhere(
+        Oracle(Of(lambda x: torch.softmax(x, dim=-1))),
+        lambda x: (x - x.logsumexp(dim=-1, keepdim=True)).exp(),
+        [torch.randn(32, 200)],
+    )
+
+
 def test_the_mean_of_v_is_refused_on_the_drawn_inputs_and_named():
     q, k, v = heads(torch.rand, 2, 4, 128, 128)
     oracle = Oracle(attention())
