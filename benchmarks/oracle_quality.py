@@ -1,11 +1,12 @@
 """How often the oracle is wrong: labelled right and wrong candidates over many operators, judged as a run judges them.
 
-    python benchmarks/oracle_quality.py [--small] [--only WORD]
+    python benchmarks/oracle_quality.py [--small] [--only WORD] [--seeds N]
 
 Each candidate is a torch emulation of a kernel: sums in other orders, running sums, TF32 by rounding mantissas, split
 products, fp16 accumulators, forgotten terms, unwritten tiles. It passes if the oracle accepts it on two draws and on
-every binding stress set on which the reference is meaningful. The last line reads `wrong_accepted=0/N
-right_refused=0/M`; the exit status is 1 unless both counts are 0.
+every binding stress set on which the reference is meaningful. With several seeds, all of that again for other weights
+and inputs, of which only the misjudged are told. The last line reads `wrong_accepted=0/N right_refused=0/M`; the exit
+status is 1 unless both counts are 0.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -359,6 +361,7 @@ def softmax(n: int) -> Problem:
         "fast exp": lambda m, x: exp_fast(shifted(x)) / exp_fast(shifted(x)).sum(-1, keepdim=True),
         "times a reciprocal": lambda m, x: torch.exp(shifted(x)) * (1 / torch.exp(shifted(x)).sum(-1, keepdim=True)),
         "through logarithms": lambda m, x: torch.exp(shifted(x) - torch.logsumexp(shifted(x), -1, keepdim=True)),
+        "through large logarithms": lambda m, x: torch.exp(x - torch.logsumexp(x, -1, keepdim=True)),
         "one maximum for all rows": lambda m, x: torch.softmax(x - x.amax(-1, keepdim=True), -1),
     }
     problem.wrong = {
@@ -899,9 +902,162 @@ def networks(n: int) -> Iterator[Problem]:
     yield common_wrong(problem)
 
 
-def problems(n: int) -> Iterator[Problem]:
-    """All of them, for sizes that grow with `n`; weights and inputs are the same each time."""
-    torch.manual_seed(0)
+def activations(n: int) -> Iterator[Problem]:
+    """What kernels write in exponentials, and the cheaper functions that are not these."""
+
+    def draw() -> list[Any]:
+        return [torch.randn(n, 16 * n)]
+
+    def below_20(x: torch.Tensor, function: Kernel) -> torch.Tensor:
+        return torch.where(x > 20, x, function(torch.exp(x.clamp_max(20))))
+
+    problem = Problem("softplus", Lambda(F.softplus), draw)
+    problem.right = {
+        "stable": lambda m, x: torch.log1p(torch.exp(-x.abs())) + x.clamp_min(0),
+        "log of one more": lambda m, x: below_20(x, lambda e: torch.log(1 + e)),
+        "log1p": lambda m, x: below_20(x, torch.log1p),
+    }
+    problem.wrong = {
+        "overflows": lambda m, x: torch.log(1 + torch.exp(x)),
+        "relu": lambda m, x: x.relu(),
+        "bf16": lambda m, x: F.softplus(x.bfloat16()).float(),
+    }
+    yield common_wrong(problem)
+
+    for name, function, scale, alpha in (
+        ("elu", F.elu, 1.0, 1.0),
+        ("selu", F.selu, 1.0507009873554805, 1.6732632423543772),
+    ):
+        problem = Problem(name, Lambda(function), draw)
+        problem.right = {
+            "expm1": lambda m, x, s=scale, a=alpha: s * torch.where(x > 0, x, a * torch.expm1(x)),
+            "exp less one": lambda m, x, s=scale, a=alpha: s * torch.where(x > 0, x, a * (torch.exp(x) - 1)),
+        }
+        problem.wrong = {
+            "leaky": lambda m, x: F.leaky_relu(x, 0.4),
+            "first terms": lambda m, x, s=scale, a=alpha: s * torch.where(x > 0, x, a * (x + x * x / 2)),
+            "fp16": lambda m, x, f=function: f(x.half()).float(),
+        }
+        yield common_wrong(problem)
+
+    problem = Problem("tanh", Lambda(torch.tanh), draw)
+    problem.right = {
+        "by exponentials": lambda m, x: x.sign() * (1 - torch.exp(-2 * x.abs())) / (1 + torch.exp(-2 * x.abs())),
+        "by a sigmoid": lambda m, x: 2 * torch.sigmoid(2 * x) - 1,
+    }
+    problem.wrong = {
+        "softsign": lambda m, x: F.softsign(x),
+        "clipped": lambda m, x: x.clamp(-1, 1),
+        "overflows": lambda m, x: (torch.exp(2 * x) - 1) / (torch.exp(2 * x) + 1),
+        "bf16": lambda m, x: torch.tanh(x.bfloat16()).float(),
+    }
+    yield common_wrong(problem)
+
+    problem = Problem("mish", Lambda(F.mish), draw)
+    problem.right = {
+        "a ratio": lambda m, x: (lambda e: x * (e * e + 2 * e) / (e * e + 2 * e + 2))(torch.exp(x.clamp_max(20))),
+        "composed": lambda m, x: x * torch.tanh(torch.log1p(torch.exp(x.clamp_max(30)))),
+    }
+    problem.wrong = {
+        "swish": lambda m, x: F.silu(x),
+        "overflows": lambda m, x: (lambda e: x * (e * e + 2 * e) / (e * e + 2 * e + 2))(torch.exp(x)),
+        "fp16": lambda m, x: F.mish(x.half()).float(),
+    }
+    yield common_wrong(problem)
+
+    problem = Problem("log_softmax", Lambda(lambda x: F.log_softmax(x, -1)), draw)
+
+    def below_maximum(x: torch.Tensor) -> torch.Tensor:
+        return x - x.amax(-1, keepdim=True)
+
+    problem.right = {
+        "less log-sum-exp": lambda m, x: x - torch.logsumexp(x, -1, keepdim=True),
+        "serial": lambda m, x: below_maximum(x) - torch.log(sum_serial(below_maximum(x).exp()))[:, None],
+        "fast exp": lambda m, x: below_maximum(x) - torch.log(exp_fast(below_maximum(x)).sum(-1, keepdim=True)),
+    }
+    problem.wrong = {
+        "log of softmax": lambda m, x: torch.log(torch.softmax(x, -1).clamp_min(1e-38)),
+        "no maximum subtracted": lambda m, x: x - torch.log(torch.exp(x).sum(-1, keepdim=True)),
+        "wrong axis": lambda m, x: F.log_softmax(x, 0),
+        "bf16": lambda m, x: F.log_softmax(x.bfloat16(), -1).float(),
+    }
+    yield common_wrong(problem)
+
+
+def norms(n: int) -> Iterator[Problem]:
+    problem = Problem("l2 norm", Lambda(lambda x: x / x.norm(dim=1, keepdim=True)), lambda: [torch.randn(n, 16 * n)])
+    problem.right = {
+        "rsqrt": lambda m, x: x * torch.rsqrt(sum_serial(x * x))[:, None],
+        "1e-12 for safety": lambda m, x: x / (x.norm(dim=1, keepdim=True) + 1e-12),
+    }
+    problem.wrong = {
+        "l1": lambda m, x: x / x.abs().sum(1, keepdim=True),
+        "of the whole": lambda m, x: x / x.norm(),
+        "0.01 for safety": lambda m, x: x / (x.norm(dim=1, keepdim=True) + 0.01),
+        "fp16 sum": lambda m, x: x * torch.rsqrt(sum_in(x * x, torch.float16).float())[:, None],
+    }
+    yield common_wrong(problem)
+
+    groups = nn.GroupNorm(8, n)
+
+    def one_pass(m: Any, x: torch.Tensor, count: int, correction: float = 0.0) -> torch.Tensor:
+        grouped = x.reshape(x.shape[0], count, -1)
+        mean = grouped.mean(-1, keepdim=True)
+        variance = (grouped * grouped).mean(-1, keepdim=True) - mean * mean
+        variance = variance * (1 + correction)
+        normed = ((grouped - mean) * torch.rsqrt(variance + 1e-5)).reshape(x.shape)
+        return normed * m.weight[:, None, None] + m.bias[:, None, None]
+
+    problem = Problem("group_norm", groups, lambda: [torch.randn(4, n, 8, 8)])
+    problem.right = {"one pass": lambda m, x: one_pass(m, x, 8)}
+    problem.wrong = {
+        "each channel": lambda m, x: one_pass(m, x, n),
+        "half the groups": lambda m, x: one_pass(m, x, 4),
+        "unbiased": lambda m, x: one_pass(m, x, 8, 1 / (n * 8)),
+        "fp16": lambda m, x: one_pass(m, x.half().float(), 8),
+    }
+    yield common_wrong(problem)
+
+
+def distances(n: int) -> Iterator[Problem]:
+    def pair() -> list[Any]:
+        return [torch.randn(4 * n, 8 * n), torch.randn(4 * n, 8 * n)]
+
+    def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return sum_serial(a * b) / (torch.sqrt(sum_serial(a * a)) * torch.sqrt(sum_serial(b * b)))
+
+    problem = Problem("cosine distance", Lambda(lambda a, b: 1 - F.cosine_similarity(a, b)), pair)
+    problem.right = {
+        "serial": lambda m, a, b: 1 - cosine(a, b),
+        "rsqrt": lambda m, a, b: 1 - (a * b).sum(1) * torch.rsqrt((a * a).sum(1) * (b * b).sum(1)),
+    }
+    problem.wrong = {
+        "similarity": lambda m, a, b: cosine(a, b),
+        "unnormalised": lambda m, a, b: 1 - (a * b).sum(1) / a.shape[1],
+        "TF32": lambda m, a, b: 1 - F.cosine_similarity(tf32(a), tf32(b)),
+    }
+    yield common_wrong(problem)
+
+    direct = "donot_use_mm_for_euclid_dist"
+    problem = Problem("cdist", Lambda(lambda a, b: torch.cdist(a, b, compute_mode=direct)),
+                      lambda: [torch.randn(n, 2 * n), torch.randn(n, 2 * n)])  # fmt: skip
+
+    def by_product(a: torch.Tensor, b: torch.Tensor, product: Kernel) -> torch.Tensor:
+        squares = (a * a).sum(1)[:, None] + (b * b).sum(1)
+        return torch.sqrt((squares - 2 * product(a, b.T)).clamp_min(0))
+
+    problem.right = {"by a product": lambda m, a, b: by_product(a, b, torch.matmul)}
+    problem.wrong = {
+        "by a TF32 product": lambda m, a, b: by_product(a, b, lambda x, y: tf32(x) @ tf32(y)),
+        "squared": lambda m, a, b: torch.cdist(a, b) ** 2,
+        "l1": lambda m, a, b: torch.cdist(a, b, p=1.0),
+    }
+    yield common_wrong(problem)
+
+
+def problems(n: int, seed: int) -> Iterator[Problem]:
+    """All of them, for sizes that grow with `n`; weights and inputs are the same each time for a seed."""
+    torch.manual_seed(seed)
     yield matmul(n)
     yield matmul_uniform(n)
     yield matmul_half(n)
@@ -923,6 +1079,9 @@ def problems(n: int) -> Iterator[Problem]:
     yield from losses(n)
     yield from lookups(n)
     yield from networks(n)
+    yield from activations(n)
+    yield from norms(n)
+    yield from distances(n)
 
 
 # --- Judging -----------------------------------------------------------------------------------------------------
@@ -956,10 +1115,10 @@ def judge(oracle: Oracle, sets: list[tuple[str, Expectation]], module: nn.Module
     return Result(error, ratio, "", "")
 
 
-def expectations(oracle: Oracle, problem: Problem) -> list[tuple[str, Expectation]]:
+def expectations(oracle: Oracle, problem: Problem, seed: int) -> list[tuple[str, Expectation]]:
     draws = [problem.draw(), problem.draw()]
     sets = [(f"draw {i + 1}", oracle.expect(inputs)) for i, inputs in enumerate(draws)]
-    sets += [(stress.name, expected) for stress, expected in oracle.stress(draws[0]) if stress.binding]
+    sets += [(stress.name, expected) for stress, expected in oracle.stress(draws[0], seed) if stress.binding]
     return sets
 
 
@@ -967,36 +1126,46 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--small", action="store_true", help="sizes for CI, under a minute on two cores")
     parser.add_argument("--only", default="", help="problems whose name contains this")
+    parser.add_argument("--seeds", type=int, default=1, help="how many weights and inputs to try each problem with (1)")
     parser.add_argument("--verbose", action="store_true", help="the oracle's sentence under each refusal")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    wrong_accepted = right_refused = wrong = right = 0
+    counts, misjudged = Counter[str](), Counter[str]()
     print(f"{'problem':32} {'candidate':40} {'label':6} {'error':>9} {'ratio':>9}  verdict")
     start = time.perf_counter()
     with torch.no_grad():
-        for problem in problems(32 if options.small else 64):
-            if options.only not in problem.name:
-                continue
-            oracle = Oracle(problem.module)
-            sets = expectations(oracle, problem)
-            for label, kernels in (("right", problem.right), ("wrong", problem.wrong)):
-                for name, kernel in kernels.items():
-                    result = judge(oracle, sets, problem.module, kernel)
-                    right += label == "right"
-                    wrong += label == "wrong"
-                    missed = (label == "right") == bool(result.refused)
-                    right_refused += missed and label == "right"
-                    wrong_accepted += missed and label == "wrong"
-                    figures = [f"{value:9.2e}" if value is not None else "        -" for value in
-                               (result.error, result.ratio)]  # fmt: skip
-                    verdict = f"{result.refused} ({result.where})" if result.refused else "passed"
-                    print(f"{problem.name:32} {name:40} {label:6} {' '.join(figures)}  "
-                          f"{verdict}{'   <-- MISJUDGED' if missed else ''}")  # fmt: skip
-                    if options.verbose and result.message:
-                        print(f"    {result.message}")
+        for seed in range(options.seeds):
+            for problem in problems(32 if options.small else 64, seed):
+                if options.only in problem.name:
+                    tried, missed = try_out(problem, seed, options.verbose)
+                    counts += tried
+                    misjudged += missed
     print(f"{time.perf_counter() - start:.0f} s")
-    print(f"wrong_accepted={wrong_accepted}/{wrong} right_refused={right_refused}/{right}")
-    return int(bool(wrong_accepted or right_refused))
+    print(f"wrong_accepted={misjudged['wrong']}/{counts['wrong']} right_refused={misjudged['right']}/{counts['right']}")
+    return int(bool(misjudged))
+
+
+def try_out(problem: Problem, seed: int, verbose: bool) -> tuple[Counter[str], Counter[str]]:
+    """Judge all candidates of a problem and print a row for each; how many there are by label, and misjudged ones."""
+    counts, misjudged = Counter[str](), Counter[str]()
+    oracle = Oracle(problem.module)
+    sets = expectations(oracle, problem, seed)
+    for label, kernels in (("right", problem.right), ("wrong", problem.wrong)):
+        for name, kernel in kernels.items():
+            result = judge(oracle, sets, problem.module, kernel)
+            counts[label] += 1
+            missed = (label == "right") == bool(result.refused)
+            if missed:
+                misjudged[label] += 1
+            if seed and not missed:
+                continue
+            figures = [f"{value:9.2e}" if value is not None else "        -" for value in (result.error, result.ratio)]
+            verdict = f"{result.refused} ({result.where})" if result.refused else "passed"
+            remark = f"   <-- MISJUDGED, seed {seed}" if missed else ""
+            print(f"{problem.name:32} {name:40} {label:6} {' '.join(figures)}  {verdict}{remark}", flush=True)
+            if verbose and result.message:
+                print(f"    {result.message}")
+    return counts, misjudged
 
 
 if __name__ == "__main__":

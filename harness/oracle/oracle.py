@@ -6,6 +6,7 @@ does not accept goes to the full one, so it only ever saves time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +32,8 @@ from harness.records import Status
 # be the measure, since it is made of the same randomness.
 RANDOM_ROUNDINGS = 64.0
 RANDOM_SHARE = 1e-4
+# An output that scales with the inputs by a power of two differs by no more than this many of the reference's errors.
+SCALED_ROUNDINGS = 4.0
 
 
 class InvalidReference(Exception):
@@ -102,7 +105,11 @@ class Oracle:
             except Exception:
                 # Foreign code on inputs it was not written for.
                 continue
-            if expected.meaningful and (demanding := _demanding(expected, proposed.demands)) is not None:
+            if not expected.meaningful:
+                continue
+            if proposed.demands == "absolute":
+                yield proposed, self._as_on_drawn(expected, drawn)
+            elif (demanding := _demanding(expected, proposed.demands)) is not None:
                 yield proposed, demanding
 
     def check(
@@ -121,6 +128,17 @@ class Oracle:
                 return finding
             expected = expectation.expect(self.reference, expected.inputs, expected.seed, self.allow)
         return checks.full(self.reference, expected, outputs, self._earlier if explained else None, poison)
+
+    def _as_on_drawn(self, expected: Expectation, drawn: list[Any]) -> Expectation:
+        """With limits no smaller than on drawn inputs, but for outputs that only scale with the inputs."""
+        before = dict(flatten(self.reference.native(drawn, expected.seed)))
+        after = dict(flatten(expected.native))
+        yards = {}
+        for path, yard in expected.yards.items():
+            fast = self._fast.get(path)
+            lenient = fast is not None and not _only_scaled(before[path], after[path], yard)
+            yards[path] = yard.no_less(fast.norm) if fast and lenient else yard
+        return replace(expected, yards=yards)
 
     def _require_steady(self, expected: Expectation) -> None:
         """A number at all, and the same one again."""
@@ -142,6 +160,20 @@ class Oracle:
                 raise InvalidReference(
                     "random", f"the reference's {path} differs from call to call by more than rounding"
                 )
+
+
+def _only_scaled(before: torch.Tensor, after: torch.Tensor, yard: Yardstick) -> bool:
+    """Whether an output of the reference is another one times a power of two, but for rounding."""
+    if before.shape != after.shape:
+        return True
+    part = Part(after)
+    old, new = widened(part.of(before)), widened(part.of(after))
+    finite = torch.isfinite(old) & torch.isfinite(new)
+    old, new = old[finite], new[finite]
+    if not new.numel() or not rms(old) or not rms(new):
+        return True
+    factor = 2.0 ** round(math.log2(rms(new) / rms(old)))
+    return rms(new - factor * old) <= SCALED_ROUNDINGS * yard.unit
 
 
 def _demanding(expected: Expectation, demands: str) -> Expectation | None:

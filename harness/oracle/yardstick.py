@@ -106,6 +106,10 @@ class Yardstick:
         limits = Limits(max(self.limits.norm, rule.SENSE * self.scale.spread))
         return replace(self, limits=limits, signature=None)
 
+    def no_less(self, norm: float) -> Yardstick:
+        """The same with a limit of at least `norm`, and none for single rows and elements where that is more."""
+        return self if norm <= self.limits.norm else replace(self, limits=Limits(norm), signature=None)
+
 
 @dataclass(frozen=True)
 class Runs:

@@ -45,6 +45,29 @@ def test_a_softmax_through_its_logarithm_is_right_for_large_inputs(seed):
     )
 
 
+@pytest.mark.parametrize(
+    ("function", "kernel"),
+    [
+        (F.elu, lambda x: torch.where(x > 0, x, torch.exp(x) - 1)),
+        (torch.tanh, lambda x: 2 * torch.sigmoid(2 * x) - 1),
+        (lambda x: x / x.norm(dim=1, keepdim=True), lambda x: x / (x.norm(dim=1, keepdim=True) + 1e-12)),
+    ],
+)
+def test_what_is_right_to_a_digit_of_one_is_right_for_small_inputs(function, kernel):
+    assert passes_everywhere(Oracle(Of(function)), kernel, [torch.randn(32, 512)])
+
+
+@pytest.mark.parametrize("least", [1e-6, 1e-3])
+def test_what_scales_with_its_inputs_does_so_for_small_ones(least):
+    def cut_off(x):
+        return torch.where(x.abs() < least, 0.0, x.relu())
+
+    x = torch.randn(32, 512).sign() * (torch.rand(32, 512) + 1)
+    oracle = Oracle(Of(torch.relu))
+    assert oracle.check(oracle.expect([x]), cut_off(x)).passed
+    assert not passes_everywhere(oracle, cut_off, [x])
+
+
 def test_the_mean_of_v_is_refused_on_the_drawn_inputs_and_named():
     q, k, v = heads(torch.rand, 2, 4, 128, 128)
     oracle = Oracle(attention())
