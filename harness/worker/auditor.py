@@ -12,7 +12,8 @@ import torch
 from harness.oracle.oracle import InvalidReference, Oracle
 from harness.records import Outcome, Status
 from harness.worker import auditing, faults
-from harness.worker.messages import Audit, Audited, Channel
+from harness.worker.channel import Channel
+from harness.worker.messages import Audit, Audited
 from harness.worker.reference import Reference
 
 

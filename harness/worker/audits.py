@@ -9,7 +9,8 @@ from harness.catalog.problems import Problem
 from harness.environment import Device, why_no_cuda
 from harness.records import Outcome, Status
 from harness.worker import faults
-from harness.worker.messages import Audit, Audited, CandidateSource, DeadlineExceeded, PeerGone, ProtocolError
+from harness.worker.channel import DeadlineExceeded, PeerGone, ProtocolError
+from harness.worker.messages import Audit, Audited, CandidateSource
 from harness.worker.processes import Nursery
 
 

@@ -22,9 +22,9 @@ from harness.timing.sampling import Samples, Side, sample
 from harness.timing.stopping import StoppingRule
 from harness.timing.suspicion import Suspicion
 from harness.timing.work import uncached
+from harness.worker.channel import DeadlineExceeded, PeerGone
 from harness.worker.checking import Examiner
 from harness.worker.link import Link, Reading, RunnerFailed
-from harness.worker.messages import DeadlineExceeded, PeerGone
 from harness.worker.planning import Plan
 from harness.worker.reference import Reference
 

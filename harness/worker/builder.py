@@ -17,7 +17,8 @@ from harness.catalog import contract, modules
 from harness.compile import diagnostics, extensions
 from harness.records import Outcome, Status
 from harness.worker import faults
-from harness.worker.messages import Build, BuildFailed, Built, Channel
+from harness.worker.channel import Channel
+from harness.worker.messages import Build, BuildFailed, Built
 
 
 def main(channel_fd: int) -> None:

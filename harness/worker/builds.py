@@ -16,15 +16,8 @@ from harness.config import Config
 from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.records import Outcome, Status
 from harness.worker import faults, folders, sandbox_view
-from harness.worker.messages import (
-    Build,
-    BuildFailed,
-    Built,
-    DeadlineExceeded,
-    FromBuilder,
-    PeerGone,
-    ProtocolError,
-)
+from harness.worker.channel import DeadlineExceeded, PeerGone, ProtocolError
+from harness.worker.messages import Build, BuildFailed, Built, FromBuilder
 from harness.worker.processes import ZygoteLost
 from harness.worker.renewal import Starter
 

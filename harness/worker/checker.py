@@ -15,7 +15,8 @@ from harness.compile import resources, toolkit
 from harness.compile.stand_ins import StandIns
 from harness.records import Outcome, Status
 from harness.worker import builder, faults
-from harness.worker.messages import BuildFailed, Channel, Check, Checked
+from harness.worker.channel import Channel
+from harness.worker.messages import BuildFailed, Check, Checked
 
 # What a candidate says of its kernels must not drown the session.
 MOST_KERNELS = 200

@@ -14,7 +14,8 @@ from harness.compile.toolkit import INSTALL, Toolkit
 from harness.environment import why_no_cuda
 from harness.records import Outcome, Status
 from harness.worker import faults, sandbox_view
-from harness.worker.messages import Build, BuildFailed, Check, Checked, DeadlineExceeded, PeerGone, ProtocolError
+from harness.worker.channel import DeadlineExceeded, PeerGone, ProtocolError
+from harness.worker.messages import Build, BuildFailed, Check, Checked
 from harness.worker.processes import Nursery
 
 

@@ -13,21 +13,13 @@ import torch
 
 from harness.config import Limits
 from harness.worker import values
+from harness.worker.channel import Channel, DeadlineExceeded, ProtocolError
 from harness.worker.cuda_gate import Gate
 from harness.worker.cuda_memory import CudaBlock, CudaHandle, ImportRefused, Imports
 from harness.worker.devices import GATE_BLOCK
 from harness.worker.layout import BadReference
 from harness.worker.link import POISON, Draw, LateOutput, Link, Reading
-from harness.worker.messages import (
-    Burst,
-    Channel,
-    CopyOnly,
-    DeadlineExceeded,
-    Enqueued,
-    Finished,
-    ProtocolError,
-    SharedBlock,
-)
+from harness.worker.messages import Burst, CopyOnly, Enqueued, Finished, SharedBlock
 from harness.worker.nodes import Node, TensorRef
 
 FLUSH_FACTOR = 4

@@ -26,22 +26,19 @@ from harness.timing.nvml_card import NvmlCard
 from harness.timing.sampling import Side
 from harness.worker import deadlines, faults, measurement, planning
 from harness.worker.bench import Alone, Surroundings, WrongAnswer
+from harness.worker.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError
 from harness.worker.checking import Examiner, InvalidReference
 from harness.worker.host_link import HostLink
 from harness.worker.link import Link, RunnerFailed
 from harness.worker.messages import (
     CandidateSource,
-    Channel,
-    DeadlineExceeded,
     Evaluate,
     FromRunner,
     Open,
     Opened,
-    PeerGone,
     Phase,
     Probe,
     Probed,
-    ProtocolError,
     Retime,
     Retimed,
     ToJudge,

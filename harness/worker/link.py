@@ -12,17 +12,16 @@ import torch
 from harness.config import Limits
 from harness.integrity.provenance import Profile
 from harness.worker import values
+from harness.worker.channel import Channel, ProtocolError
 from harness.worker.layout import BadReference, contiguous, place, view
 from harness.worker.messages import (
     Burst,
     Call,
     CandidateSource,
-    Channel,
     CopyOnly,
     Enqueued,
     Failed,
     Prepare,
-    ProtocolError,
     Ready,
     SharedBlock,
 )

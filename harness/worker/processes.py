@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from harness.worker import sandbox_view
-from harness.worker.messages import Channel, pair
+from harness.worker.channel import Channel, pair
 from harness.worker.sandbox import Confinement
 from harness.worker.zygote import Exited, Kill, Spawn, Spawned
 

@@ -19,21 +19,10 @@ from harness.catalog import modules
 from harness.compile import extensions
 from harness.worker import faults, generators, values
 from harness.worker.baselines import dressed
+from harness.worker.channel import Channel, PeerGone
 from harness.worker.devices import RunnerDevice, runner_device
 from harness.worker.layout import view
-from harness.worker.messages import (
-    Burst,
-    Call,
-    Channel,
-    CopyOnly,
-    Enqueued,
-    Failed,
-    Finished,
-    PeerGone,
-    Prepare,
-    Ready,
-    ToRunner,
-)
+from harness.worker.messages import Burst, Call, CopyOnly, Enqueued, Failed, Finished, Prepare, Ready, ToRunner
 from harness.worker.nodes import Node, TensorRef
 from harness.worker.profiling import Profiler
 

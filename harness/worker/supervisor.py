@@ -6,15 +6,15 @@ No torch here: this is the session's side of the boundary.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import socket
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -22,32 +22,27 @@ from harness.catalog.baselines import ALLOWANCES
 from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, why_no_cuda
-from harness.integrity.findings import remarks
-from harness.integrity.screen import screen
 from harness.records import Outcome, Record, Status
-from harness.worker import faults, folders, provenance, sandbox_view
+from harness.worker import faults, folders, recording, sandbox_view
 from harness.worker.builds import KILLED, BuildResult
+from harness.worker.channel import DeadlineExceeded, PeerGone, ProtocolError
+from harness.worker.dialogue import Dialogue
 from harness.worker.messages import (
     CandidateSource,
-    DeadlineExceeded,
     Evaluate,
     FromJudge,
     FromRunner,
     Open,
     Opened,
-    PeerGone,
-    Phase,
     Probe,
     Probed,
-    ProtocolError,
     Retime,
     Retimed,
     Verdict,
 )
 from harness.worker.processes import Child
+from harness.worker.recording import file_name, group_name
 from harness.worker.renewal import Starter
-
-Answer = TypeVar("Answer", Opened, Verdict, Retimed, Probed)
 
 # Until a death is heard of by way of the forking parent.
 REAP_S = 0.2
@@ -69,17 +64,26 @@ class ProcessLost(Exception):
 class Group:
     """A judge that has opened one problem at one variant and precision, and the baseline's runner beside it."""
 
-    def __init__(self, name: tuple[str, str, str], judge: Child, baseline: Child, fault: Outcome | None) -> None:
+    def __init__(self, name: tuple[str, str, str], judge: Dialogue, baseline: Child) -> None:
         self.name = name
         self.judge = judge
         self.baseline = baseline
-        self.fault = fault
+        # Why nobody can be judged by it.
+        self.fault: Outcome | None = None
 
     def wake(self) -> None:
         """Continue what a candidate may have stopped, where nothing keeps it from sending signals."""
-        for child in (self.judge, self.baseline):
+        for child in (self.judge.child, self.baseline):
             with contextlib.suppress(OSError):
                 os.kill(child.pid, signal.SIGCONT)
+
+    @property
+    def alive(self) -> bool:
+        return self.judge.child.wait(0.0) is None
+
+    def end(self) -> None:
+        self.judge.child.kill()
+        self.baseline.kill()
 
 
 class Supervisor:
@@ -101,8 +105,7 @@ class Supervisor:
         self._seed = seed
         self._report_phase = report_phase
         self._group: Group | None = None
-        # What the judge was at, and since when; and what this job's parts took, the opening of its group included.
-        self._reached: list[tuple[str, float]] = []
+        # What this job's parts took, the opening of its group included.
         self._phases_s: dict[str, float] = {}
         self._scratch = Path(tempfile.mkdtemp(prefix="assay-run-"))
         # Another user, as a sandboxed runner is, must be able to pass through to its own folder.
@@ -126,6 +129,9 @@ class Supervisor:
             verdict = self._judged_again_if_lost(job, build)
         return self._record(job, build, verdict, time.monotonic() - started)
 
+    def _record(self, job: Job, build: BuildResult, verdict: Verdict, wall_s: float) -> Record:
+        return recording.record(job, build, verdict, self._device, self._config, phases_s=self._phases_s, wall_s=wall_s)
+
     def _profiled(self, job: Job) -> bool:
         """Whose kernels a baseline runs needs no telling."""
         return not job.candidate.baseline and self._config.provenance.profile
@@ -139,20 +145,19 @@ class Supervisor:
         """What is wrong with the device; empty where it still computes, in the judge at hand or else in a fresh one."""
         if self._device.kind == "cpu":
             return ""
-        if self._group is not None and not self._probe(self._group.judge):
+        if self._group is not None and not self._fault_seen_by(self._group.judge):
             return ""
         self._end_group()
         log = self._logs / f"{self._device.spec.replace(':', '')}.probe.log"
         fresh = self._nursery.start("judge", FromJudge, log, self._device.environment)
         try:
-            return self._probe(fresh)
+            return self._fault_seen_by(Dialogue(fresh, time.monotonic()))
         finally:
             fresh.kill()
 
-    def _probe(self, judge: Child) -> str:
+    def _fault_seen_by(self, judge: Dialogue) -> str:
         try:
-            judge.channel.send(Probe(device=self._device.alone))
-            return self._await(None, judge, Probed, PROBE_S).fault
+            return judge.ask(Probe(device=self._device.alone), Probed, PROBE_S).fault
         except (PeerGone, ProtocolError, DeadlineExceeded) as error:
             return f"no answer from {self._device.spec}: {error}"
 
@@ -184,7 +189,7 @@ class Supervisor:
         group = self._group_for(job)
         if group.fault is not None:
             return Verdict(outcome=group.fault)
-        log = self._logs / f"{_file_name(job)}.log"
+        log = self._logs / f"{file_name(job)}.log"
         runner, its_end = self._start_runner(
             log, job.problem.path if job.candidate.baseline else job.candidate.path, build
         )
@@ -199,13 +204,16 @@ class Supervisor:
             )
         verdict: Verdict | None = None
         try:
-            group.judge.channel.send(Evaluate(candidate=source, profiled=self._profiled(job)), (its_end.fileno(),))
-            its_end.close()
-            self._reached = []
-            verdict = self._await(job, group.judge, Verdict, self._config.limits.total_s)
-            self._phases_s |= self._spent()
+            verdict = group.judge.ask(
+                Evaluate(candidate=source, profiled=self._profiled(job)),
+                Verdict,
+                self._config.limits.total_s,
+                handed=its_end,
+                report_phase=functools.partial(self._report_phase, job),
+            )
+            self._phases_s |= group.judge.spent_s()
         except (PeerGone, ProtocolError) as error:
-            raise self._judge_lost(job, f"the judge went away: {error}", group.judge) from error
+            raise self._judge_lost(job, f"the judge went away: {error}", group.judge.child) from error
         except DeadlineExceeded:
             # Which of the two hangs cannot be told from outside; neither is kept.
             self._end_group()
@@ -234,22 +242,23 @@ class Supervisor:
             return False
         group.wake()
         try:
-            group.judge.channel.send(Retime())
-            return self._await(job, group.judge, Retimed, self._config.limits.total_s).slower
+            report_phase = functools.partial(self._report_phase, job)
+            return group.judge.ask(Retime(), Retimed, self._config.limits.total_s, report_phase=report_phase).slower
         except (PeerGone, ProtocolError, DeadlineExceeded):
             self._end_group()
             return False
 
     def _group_for(self, job: Job) -> Group:
         """The group's judge, ready to evaluate; started where another group's was in its place."""
-        if self._group is not None and self._group.name == job.group and self._group.judge.wait(0.0) is None:
+        if self._group is not None and self._group.name == job.group and self._group.alive:
             self._group.wake()
             return self._group
         self._end_group()
         self._report_phase(job, "starting judge")
-        self._reached = [("judge", time.monotonic())]
-        judge = self._nursery.start("judge", FromJudge, self._judge_log(job), self._device.environment)
-        baseline_log = self._logs / f"{_group_name(job)}.baseline.log"
+        begun = time.monotonic()
+        child = self._nursery.start("judge", FromJudge, self._judge_log(job), self._device.environment)
+        judge = Dialogue(child, begun)
+        baseline_log = self._logs / f"{group_name(job)}.baseline.log"
         baseline, its_end = self._start_runner(baseline_log, job.problem.path, BuildResult())
         request = Open(
             problem=_reference(job, "eager"),
@@ -263,17 +272,22 @@ class Supervisor:
             limits=msgspec.to_builtins(self._config.limits),
             why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
         )
-        self._group = Group(job.group, judge, baseline, None)
+        self._group = Group(job.group, judge, baseline)
         limits = self._config.limits
         try:
-            judge.channel.send(request, (its_end.fileno(),))
-            opened = self._await(job, judge, Opened, limits.load_s + limits.first_call_s + limits.total_s)
+            opened = judge.ask(
+                request,
+                Opened,
+                limits.load_s + limits.first_call_s + limits.total_s,
+                handed=its_end,
+                report_phase=functools.partial(self._report_phase, job),
+            )
         except (PeerGone, ProtocolError, DeadlineExceeded) as error:
             what = f"the judge could not open {job.problem.id}: {error}"
-            raise self._judge_lost(job, what, judge, opening=True) from error
+            raise self._judge_lost(job, what, child, opening=True) from error
         finally:
             its_end.close()
-        self._phases_s = {f"open: {name}": seconds for name, seconds in self._spent().items()}
+        self._phases_s = {f"open: {name}": seconds for name, seconds in judge.spent_s().items()}
         fault = opened.fault
         if opened.runner == "gone" and fault is not None:
             died = faults.death(baseline.wait(2.0), "the baseline's first call", baseline.cause)
@@ -302,70 +316,13 @@ class Supervisor:
         message = f"{what}; see {self._judge_log(job).name}"
         return ProcessLost("judge_lost", message, opening=opening, evidence=evidence)
 
-    def _await(self, job: Job | None, judge: Child, kind: type[Answer], timeout_s: float) -> Answer:
-        deadline = time.monotonic() + timeout_s
-        while True:
-            message, fds = judge.channel.receive(max(deadline - time.monotonic(), 0.001))
-            for fd in fds:
-                os.close(fd)
-            if isinstance(message, Phase):
-                self._reached.append((message.name, time.monotonic()))
-                if job is not None:
-                    self._report_phase(job, message.name)
-            elif isinstance(message, kind):
-                return message
-            else:
-                raise ProtocolError(f"expected {kind.__name__}, got {type(message).__name__}")
-
-    def _spent(self) -> dict[str, float]:
-        """Seconds from each phase that the judge has told of to the next, and from the last to now."""
-        ends = [*(begun for _, begun in self._reached[1:]), time.monotonic()]
-        return {name: round(end - begun, 4) for (name, begun), end in zip(self._reached, ends, strict=True)}
-
     def _end_group(self) -> None:
         group, self._group = self._group, None
         if group is not None:
-            group.judge.kill()
-            group.baseline.kill()
+            group.end()
 
     def _judge_log(self, job: Job) -> Path:
-        return self._logs / f"{_group_name(job)}.judge.log"
-
-    def _record(self, job: Job, build: BuildResult, verdict: Verdict, wall_s: float) -> Record:
-        verdict, found = provenance.told(verdict, job.candidate, build, self._config.provenance, self._device.kind)
-        outcome = verdict.outcome
-        findings = [] if job.candidate.baseline else screen(job.candidate.source.decode(errors="replace"))
-        warnings, notes = remarks(findings)
-        return Record(
-            key=job.key,
-            problem=job.problem.id,
-            variant=job.variant,
-            precision=job.precision,
-            candidate=job.candidate.name,
-            caption=job.candidate.caption,
-            status=outcome.status,
-            reason=outcome.reason,
-            message=outcome.message,
-            evidence=outcome.evidence,
-            warnings=[*build.warnings, *verdict.warnings, *warnings],
-            notes=notes,
-            device=self._device.name,
-            baseline=self._config.baseline,
-            speedup=verdict.speedup,
-            speedup_lo=verdict.speedup_lo,
-            speedup_hi=verdict.speedup_hi,
-            candidate_ms=verdict.candidate_ms,
-            baseline_ms=verdict.baseline_ms,
-            error_ratio=verdict.error_ratio,
-            sol_fraction=verdict.sol_fraction,
-            compile_s=build.compile_s,
-            wall_s=round(wall_s, 3),
-            phases_s=self._phases_s | verdict.phases_s,
-            timing=verdict.timing,
-            provenance=found,
-            log=f"logs/{_file_name(job)}.log",
-            finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+        return self._logs / f"{group_name(job)}.judge.log"
 
 
 def _of_second_loss(job: Job, first: ProcessLost, second: ProcessLost) -> Outcome:
@@ -389,11 +346,3 @@ def _reference(job: Job, baseline: str) -> CandidateSource:
 def _cause_of_death(exit_code: int | None, outcome: Outcome, runner: Child) -> Outcome:
     found = faults.death(exit_code, outcome.message.removeprefix("the process went away in "), runner.cause)
     return msgspec.structs.replace(found, evidence={"exit_code": exit_code, "log_tail": runner.log_tail()})
-
-
-def _group_name(job: Job) -> str:
-    return f"{job.problem.id.replace('/', '.')}.{job.variant}.{job.precision}"
-
-
-def _file_name(job: Job) -> str:
-    return f"{_group_name(job)}.{job.candidate.name}"

@@ -16,7 +16,7 @@ from harness.worker.supervisor import Supervisor
 from tests.conftest import corpus_config
 
 PIDS = {
-    "judge": lambda supervisor, nursery: supervisor._group.judge.pid,
+    "judge": lambda supervisor, nursery: supervisor._group.judge.child.pid,
     "baseline": lambda supervisor, nursery: supervisor._group.baseline.pid,
     "zygote": lambda supervisor, nursery: nursery._nursery._process.pid,
 }

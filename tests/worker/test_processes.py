@@ -11,7 +11,8 @@ import pytest
 
 from harness.records import Status
 from harness.worker import faults, zygote
-from harness.worker.messages import DeadlineExceeded, FromBuilder, PeerGone
+from harness.worker.channel import DeadlineExceeded, PeerGone
+from harness.worker.messages import FromBuilder
 from harness.worker.processes import Nursery, ZygoteLost
 from harness.worker.sandbox import EXIT_WITHOUT
 from harness.worker.sandbox_calls import PR_SET_DUMPABLE, prctl

@@ -8,17 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.worker.messages import (
-    MAX_FRAME_BYTES,
-    Channel,
-    DeadlineExceeded,
-    Finished,
-    FromRunner,
-    PeerGone,
-    ProtocolError,
-    ToRunner,
-    pair,
-)
+from harness.worker.channel import MAX_FRAME_BYTES, Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
+from harness.worker.messages import Finished, FromRunner, ToRunner
 
 
 @pytest.fixture

@@ -1,0 +1,133 @@
+"""A private stream socket between two of our processes, with typed messages and file descriptors beside them.
+
+A frame is four bytes of length and a JSON object. Nothing is ever unpickled, and a frame that is too long, torn or of
+an unknown shape is a `ProtocolError`, which costs the sender its result and nobody else's.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import socket
+import struct
+import time
+from typing import Any
+
+import msgspec
+
+MAX_FRAME_BYTES = 8 << 20
+MAX_FDS = 8
+
+
+class ProtocolError(Exception):
+    """The peer sent something that is no message."""
+
+
+class PeerGone(Exception):
+    """The peer closed its end: its process is dead or dying."""
+
+
+class DeadlineExceeded(Exception):
+    """The peer said nothing in time."""
+
+
+class Channel:
+    """One end of a private stream socket; sends and receives frames with file descriptors beside them."""
+
+    def __init__(self, sock: socket.socket, inbound: Any) -> None:
+        self._socket = sock
+        self._decoder = msgspec.json.Decoder(inbound)
+
+    @classmethod
+    def from_fd(cls, fd: int, inbound: Any) -> Channel:
+        return cls(socket.socket(fileno=fd), inbound)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def detach(self) -> socket.socket:
+        """The socket, which is the caller's from now on."""
+        return socket.socket(fileno=self._socket.detach())
+
+    def send(self, message: msgspec.Struct, fds: tuple[int, ...] = (), timeout_s: float = 30.0) -> None:
+        """Raises PeerGone, or DeadlineExceeded where the peer does not read."""
+        frame = msgspec.json.encode(message)
+        if len(frame) > MAX_FRAME_BYTES:
+            raise ProtocolError(
+                f"{type(message).__name__} is {len(frame)} bytes long; at most {MAX_FRAME_BYTES} may be"
+            )
+        self._socket.settimeout(timeout_s)
+        try:
+            socket.send_fds(self._socket, [struct.pack("<I", len(frame))], list(fds))
+            self._socket.sendall(frame)
+        except TimeoutError:
+            raise DeadlineExceeded(f"{type(message).__name__} was not taken in {timeout_s:g} s") from None
+        except OSError as error:
+            raise PeerGone(str(error)) from error
+
+    def receive(self, timeout_s: float | None) -> tuple[Any, list[int]]:
+        """The next message and the descriptors beside it (the caller owns them).
+
+        Raises DeadlineExceeded, PeerGone or ProtocolError.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        header, fds = self._header(deadline)
+        try:
+            (length,) = struct.unpack("<I", header)
+            if length > MAX_FRAME_BYTES:
+                raise ProtocolError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} may be")
+            frame = self._exactly(length, deadline)
+            return self._decoder.decode(frame), fds
+        except Exception as error:
+            for fd in fds:
+                os.close(fd)
+            if isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError):
+                raise ProtocolError(f"not a message: {str(error)[:200]}") from error
+            raise
+
+    def _header(self, deadline: float | None) -> tuple[bytes, list[int]]:
+        with self._timed(deadline):
+            data, ancillary, flags, _ = self._socket.recvmsg(4, socket.CMSG_SPACE(MAX_FDS * 4))
+        fds = array.array("i")
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds.frombytes(payload[: len(payload) - len(payload) % 4])
+        if not data:
+            raise PeerGone("the channel was closed")
+        if flags & socket.MSG_CTRUNC:
+            for fd in fds:
+                os.close(fd)
+            raise ProtocolError(f"more than {MAX_FDS} file descriptors beside a message")
+        return data + self._exactly(4 - len(data), deadline), list(fds)
+
+    def _exactly(self, count: int, deadline: float | None) -> bytes:
+        parts = bytearray()
+        while len(parts) < count:
+            with self._timed(deadline):
+                chunk = self._socket.recv(count - len(parts))
+            if not chunk:
+                raise PeerGone("the channel was closed in the middle of a message")
+            parts += chunk
+        return bytes(parts)
+
+    @contextlib.contextmanager
+    def _timed(self, deadline: float | None) -> Any:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise DeadlineExceeded("no message in time")
+        self._socket.settimeout(left)
+        try:
+            yield
+        except TimeoutError:
+            raise DeadlineExceeded("no message in time") from None
+        except OSError as error:
+            raise PeerGone(str(error)) from error
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected ends, to be handed to two processes."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
