@@ -7,6 +7,7 @@ baseline's time alone is the one that counts, and the record says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from harness.timing import statistics
 from harness.timing.suspicion import Suspicion
@@ -14,6 +15,42 @@ from harness.timing.suspicion import Suspicion
 # Of the time alone, what may come of clocks, caches and neighbours.
 TOLERATED = 1.25
 FEWEST = 5
+
+
+@dataclass(frozen=True)
+class Usual:
+    """Microseconds a call of a side: in bursts of one, and in bursts of several, where there are such."""
+
+    single_us: list[float]
+    burst_us: list[float]
+
+    def a_call(self, calls: int) -> list[float]:
+        """Microseconds a call in bursts of so many; what a first call takes longer is shared among them."""
+        if calls == 1 or not (self.single_us and self.burst_us):
+            return self.single_us
+        beyond_us = max(0.0, statistics.median(self.single_us) - statistics.median(self.burst_us))
+        return [value + beyond_us / calls for value in self.burst_us]
+
+    def slower(self, later: Usual) -> bool:
+        """Whether `later` is, in the longest bursts there are."""
+        before, now = (usual.burst_us or usual.single_us for usual in (self, later))
+        return slow_baseline(before, now, slack_us=0.0) is not None
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The baseline's times while no candidate is there, behind the gate and without it.
+
+    A candidate that waits for the device by itself cannot be timed behind the gate, and then neither is the baseline:
+    its times beside that one have the host's launch latency in them.
+    """
+
+    gated: Usual = Usual([], [])
+    ungated: Usual = Usual([], [])
+
+    def slower(self, later: Alone) -> bool:
+        """Whether it has become slower until `later`, of itself."""
+        return self.gated.slower(later.gated) or self.ungated.slower(later.ungated)
 
 
 def slow_baseline(alone_us: Sequence[float], together_us: Sequence[float], *, slack_us: float) -> Suspicion | None:

@@ -15,6 +15,7 @@ from harness.records import Outcome, Status
 from harness.timing import bursts, company, fixed_cost, light, statistics
 from harness.timing.card import Card, Watch
 from harness.timing.ceilings import cache_bytes
+from harness.timing.company import Alone, Usual
 from harness.timing.fixed_cost import FixedCost
 from harness.timing.light import Ceilings, Floor
 from harness.timing.sampling import Reading as Sampled
@@ -48,42 +49,6 @@ class Surroundings:
 
     card: Card
     ceilings: Ceilings | None
-
-
-@dataclass(frozen=True)
-class Usual:
-    """Microseconds a call of a side: in bursts of one, and in bursts of several, where there are such."""
-
-    single_us: list[float]
-    burst_us: list[float]
-
-    def a_call(self, calls: int) -> list[float]:
-        """Microseconds a call in bursts of so many; what a first call takes longer is shared among them."""
-        if calls == 1 or not (self.single_us and self.burst_us):
-            return self.single_us
-        beyond_us = max(0.0, statistics.median(self.single_us) - statistics.median(self.burst_us))
-        return [value + beyond_us / calls for value in self.burst_us]
-
-    def slower(self, later: Usual) -> bool:
-        """Whether `later` is, in the longest bursts there are."""
-        before, now = (usual.burst_us or usual.single_us for usual in (self, later))
-        return company.slow_baseline(before, now, slack_us=0.0) is not None
-
-
-@dataclass(frozen=True)
-class Alone:
-    """The baseline's times while no candidate is there, behind the gate and without it.
-
-    A candidate that waits for the device by itself cannot be timed behind the gate, and then neither is the baseline:
-    its times beside that one have the host's launch latency in them.
-    """
-
-    gated: Usual = Usual([], [])
-    ungated: Usual = Usual([], [])
-
-    def slower(self, later: Alone) -> bool:
-        """Whether it has become slower until `later`, of itself."""
-        return self.gated.slower(later.gated) or self.ungated.slower(later.ungated)
 
 
 class WrongAnswer(Exception):

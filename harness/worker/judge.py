@@ -21,11 +21,12 @@ from harness.config import Check, Limits, TimingConfig
 from harness.records import Outcome, Status
 from harness.timing import ceilings
 from harness.timing.card import Card, Watch
+from harness.timing.company import Alone
 from harness.timing.host_card import HostCard
 from harness.timing.nvml_card import NvmlCard
 from harness.timing.sampling import Side
 from harness.worker import deadlines, faults, measurement, planning
-from harness.worker.bench import Alone, Surroundings, WrongAnswer
+from harness.worker.bench import Surroundings, WrongAnswer
 from harness.worker.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError
 from harness.worker.checking import Examiner, InvalidReference
 from harness.worker.host_link import HostLink

@@ -10,10 +10,11 @@ import msgspec
 from harness.config import Limits, TimingConfig
 from harness.records import Status
 from harness.timing import statistics
+from harness.timing.company import Alone, Usual
 from harness.timing.sampling import Side
 from harness.timing.stopping import StoppingRule
 from harness.worker import appraisal
-from harness.worker.bench import Alone, Bench, Surroundings, Usual, WrongAnswer
+from harness.worker.bench import Bench, Surroundings, WrongAnswer
 from harness.worker.checking import Examiner
 from harness.worker.link import Link
 from harness.worker.messages import Verdict

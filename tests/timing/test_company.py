@@ -1,6 +1,6 @@
 import pytest
 
-from harness.timing.company import slow_baseline
+from harness.timing.company import Alone, Usual, slow_baseline
 
 ALONE = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 100.2]
 
@@ -28,3 +28,25 @@ def test_noise_is_not_taken_for_it():
 
 def test_a_few_readings_prove_nothing():
     assert slow_baseline(ALONE[:4], [500.0] * 9, slack_us=0.0) is None
+
+
+def test_what_a_first_call_takes_longer_is_shared_by_a_burst():
+    usual = Usual([20.0, 21.0, 22.0], [17.0, 18.0, 19.0])
+    assert usual.a_call(1) == usual.single_us
+    assert usual.a_call(6) == [17.5, 18.5, 19.5]
+    assert Usual([20.0], []).a_call(6) == [20.0]
+
+
+def test_slower_is_seen_with_and_without_the_gate():
+    gated = Usual([24.0 + i % 3 for i in range(9)], [20.0 + i % 3 for i in range(9)])
+    ungated = Usual([300.0 + i % 5 for i in range(9)], [])
+    usual = Alone(gated, ungated)
+    assert not usual.slower(usual)
+    assert usual.slower(Alone(twice(gated), ungated))
+    assert usual.slower(Alone(gated, twice(ungated)))
+    assert not usual.slower(Alone())
+    assert not Alone(twice(gated), ungated).slower(usual)
+
+
+def twice(usual):
+    return Usual([value * 2 for value in usual.single_us], [value * 2 for value in usual.burst_us])

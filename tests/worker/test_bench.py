@@ -7,9 +7,10 @@ import pytest
 
 from harness.config import TimingConfig
 from harness.timing.card import State
+from harness.timing.company import Alone, Usual
 from harness.timing.stopping import StoppingRule
 from harness.worker import measurement
-from harness.worker.bench import Alone, Bench, Surroundings, Usual
+from harness.worker.bench import Bench, Surroundings
 from harness.worker.link import Reading
 from harness.worker.planning import Plan
 
@@ -146,13 +147,6 @@ def test_the_baseline_alone_is_read_with_and_without_the_gate():
     assert before.gated.burst_us == pytest.approx([18.1] * 9, abs=0.2)
     assert before.ungated.single_us == pytest.approx([20.0 + LAUNCH_US] * 9, abs=1.5)
     assert alone(Card(20.0, 18.0, waits=True)).gated == Usual([], [])
-
-
-def test_what_a_first_call_takes_longer_is_shared_by_a_burst():
-    usual = Usual([20.0, 21.0, 22.0], [17.0, 18.0, 19.0])
-    assert usual.a_call(1) == usual.single_us
-    assert usual.a_call(6) == [17.5, 18.5, 19.5]
-    assert Usual([20.0], []).a_call(6) == [20.0]
 
 
 def test_without_times_alone_nothing_is_said():

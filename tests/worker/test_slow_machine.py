@@ -5,7 +5,6 @@ from rich.console import Console
 from harness import session
 from harness.config import Config, Limits, TimingConfig
 from harness.records import Status
-from harness.worker.bench import Alone, Usual
 
 # As if the machine became slower for the baseline, for good, after it was timed alone.
 PROBLEM = """
@@ -55,18 +54,3 @@ def test_a_baseline_that_stays_slow_is_timed_anew_and_the_candidate_with_it(tmp_
     assert record.warnings[0] == "evaluated_again: the baseline had become slower, not by this candidate"
     assert not any(warning.startswith("slow_baseline") for warning in record.warnings)
     assert record.baseline_ms > 29
-
-
-def test_slower_is_seen_with_and_without_the_gate():
-    gated = Usual([24.0 + i % 3 for i in range(9)], [20.0 + i % 3 for i in range(9)])
-    ungated = Usual([300.0 + i % 5 for i in range(9)], [])
-    usual = Alone(gated, ungated)
-    assert not usual.slower(usual)
-    assert usual.slower(Alone(twice(gated), ungated))
-    assert usual.slower(Alone(gated, twice(ungated)))
-    assert not usual.slower(Alone())
-    assert not Alone(twice(gated), ungated).slower(usual)
-
-
-def twice(usual):
-    return Usual([value * 2 for value in usual.single_us], [value * 2 for value in usual.burst_us])
