@@ -133,11 +133,10 @@ class Oracle:
         """With limits no smaller than on drawn inputs, but for outputs that only scale with the inputs."""
         before = dict(flatten(self.reference.native(drawn, expected.seed)))
         after = dict(flatten(expected.native))
-        yards = {}
-        for path, yard in expected.yards.items():
-            fast = self._fast.get(path)
-            lenient = fast is not None and not _only_scaled(before[path], after[path], yard)
-            yards[path] = yard.no_less(fast.norm) if fast and lenient else yard
+        yards = dict(expected.yards)
+        for path, fast in self._fast.items():
+            if path in yards and not _only_scaled(before[path], after[path], yards[path]):
+                yards[path] = yards[path].no_less(fast.norm)
         return replace(expected, yards=yards)
 
     def _require_steady(self, expected: Expectation) -> None:

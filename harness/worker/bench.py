@@ -174,8 +174,8 @@ class Bench:
 
     def usual(self, side: Side, count: int) -> Usual:
         """So many bursts of one call, and of several where that is the plan; raises WrongAnswer."""
-        several = self.bursts[side].calls > 1
-        return Usual(self.singles(side, count), [self._measure(side).judge_us for _ in range(count * several)])
+        several = count if self.bursts[side].calls > 1 else 0
+        return Usual(self.singles(side, count), [self._measure(side).judge_us for _ in range(several)])
 
     def slow_baseline(self, alone: Alone, samples: Samples) -> Suspicion | None:
         """Evidence that the candidate's company slows the baseline down; raises WrongAnswer."""
