@@ -34,14 +34,14 @@ OPTIONAL = {
     r"parallel_for|parallel_reduce|get_num_threads|set_num_threads": "ATen/Parallel.h",
     r"NoGradGuard|AutoGradMode|GradMode": "ATen/core/grad_mode.h",
 }
-CUDA_CONTEXT = "ASSAY_WANTS_CUDA_CONTEXT"
+CUDA_CONTEXT, BINDS_IN_CUDA = "ASSAY_WANTS_CUDA_CONTEXT", "ASSAY_BINDS_IN_CUDA"
 # Headers that `headers/lean` leaves empty -> the words that call for the real one.
 WANTED = {
     "ASSAY_WANTS_CONTEXT": r"globalContext|Context|hasCUDA|manual_seed|allowTF32\w*",
     "ASSAY_WANTS_TENSORUTILS": r"TensorArg|TensorGeometry\w*|CheckedFrom|checkSame\w*|checkAllSame\w*|checkDim\w*",
     CUDA_CONTEXT: r"getCurrentDeviceProperties|getDeviceProperties|warp_size|getCurrentCUDA\w+Handle|"
     r"CUDAContext_\w+|canDeviceAccessPeer|getCUDADeviceAllocator|TORCH_CU[A-Z]+_CHECK|getNumGPUs|is_available",
-    "ASSAY_BINDS_IN_CUDA": r"py|pybind11|PYBIND11_\w+|PyObject|THPVariable\w*",
+    BINDS_IN_CUDA: r"py|pybind11|PYBIND11_\w+|PyObject|THPVariable\w*",
 }
 EMPTIED = {"ASSAY_WANTS_CONTEXT": "ATen/Context.h", "ASSAY_WANTS_TENSORUTILS": "ATen/TensorUtils.h"}
 # Parts of torch that an umbrella header holds and `headers/lean` does not: a try with it would be lost.
@@ -65,7 +65,7 @@ def operators_header(torch_root: Path, cpp: Iterable[str], cuda: Iterable[str]) 
     words = set(re.findall(r"\w+", text))
     lines = ["// Generated for one build: what its sources name.", "#pragma once", ""]
     for macro in WANTED:
-        if wants(macro, cuda_text if macro == "ASSAY_BINDS_IN_CUDA" else text):
+        if wants(macro, cuda_text if macro == BINDS_IN_CUDA else text):
             lines.append(f"#define {macro}")
             if macro in EMPTIED:
                 # Left out once already where a precompiled header was read.

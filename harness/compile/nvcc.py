@@ -16,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -69,8 +70,13 @@ fabs sqrt exp log log2 exp2 pow sin cos tanh floor ceil round fmax fmin isnan is
 """
 STD_NAMES = frozenset(STD_NAMES_TEXT.split())
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
-# In place of the sketch for the host compiler, without and with the handles of CUDA's libraries.
-PREFIXES = ("prefix.hpp", "context.hpp")
+# In place of the sketch for the host compiler: with the handles of CUDA's libraries, or not, and with pybind11, or not.
+PREFIXES = {
+    (False, False): "prefix.hpp",
+    (True, False): "context.hpp",
+    (False, True): "module.hpp",
+    (True, True): "context_module.hpp",
+}
 END_OF_HEADERS = re.compile(r"^extern int assay_end_of_headers;.*$", re.MULTILINE)
 START_OF_HEADERS = re.compile(r'^# \d+ "[^"]*cuda_runtime\.h".*$', re.MULTILINE)
 # Carries a launch to the stub of its instantiation; the unspecialised one has nothing to launch.
@@ -199,10 +205,12 @@ def compile_with_sketch(
     prefix: Path,
     folder: Path,
     wanted: list[str],
+    cut: Callable[[str], tuple[str, str]],
 ) -> None:
     """All passes, with the sketch for the `narrow` headers too, and without the include folders `replaced`.
 
-    `wanted` are macros that the sketch asks for. Raises NotForSketch where a pass fails.
+    `wanted` are macros that the sketch asks for; what `cut` takes out of the text only the host compiler reads. Raises
+    NotForSketch where a pass fails, ValueError as `cut` does.
     """
     if not prefix.exists():
         raise NotForSketch(f"{prefix.name} has not been made")
@@ -216,13 +224,19 @@ def compile_with_sketch(
     steps = Steps(nvcc, [*extra, *arguments], folder)
     if sum("cicc" in command.split()[0] for command in steps.passes) != 1:
         raise NotForSketch("more than one architecture")
+    module = ""
     for command in steps.passes[:-1]:
         steps.run(command)
-        if command.startswith("cudafe++"):
+        if " -E " in command:
+            preprocessed = Path(shlex.split(command)[-1])
+            text, block = cut(preprocessed.read_text())
+            preprocessed.write_text(text)
+            module = module or block
+        elif command.startswith("cudafe++"):
             (output,) = folder.glob("*.cudafe1.cpp")
             text = output.read_text()
             begin, end = headers_of(text)
-            output.write_text(text[:begin] + without_empty_launches(text[end:]))
+            output.write_text(text[:begin] + without_empty_launches(text[end:]) + "\n" + module)
     compiler, *flags = host_words(steps.passes[-1])
     *_, text_file, _, target = shlex.split(steps.passes[-1])
     steps.run(shlex.join([compiler, "-include", str(prefix), *flags, text_file, "-o", target]))
@@ -243,19 +257,21 @@ def main(arguments: list[str]) -> int:
     nvcc, torch_root = os.environ["ASSAY_NVCC"], Path(os.environ["ASSAY_TORCH"])
     why = ""
     try:
-        lean = _beside("lean")
+        lean, module_block = _beside("lean"), _beside("module_block")
         source = source_of(arguments)
-        code = lean.without_comments(source.read_text(errors="replace"))
+        whole = lean.without_comments(source.read_text(errors="replace"))
+        code, module = module_block.cut(whole)
         popular = frozenset(lean.POPULAR)
-        std = check(code, shlex.split(os.environ["ASSAY_FLAGS"]), popular, lean.called(torch_root, code))
+        std = check(code, shlex.split(os.environ["ASSAY_FLAGS"]), popular, lean.called(torch_root, whole))
         replaced = [str(lean.LEAN), os.environ["ASSAY_GENERATED"]]
         check_surroundings(code, source, arguments, replaced)
         folder = Path.cwd() / f"{source.stem}.steps"
-        context = lean.wants(lean.CUDA_CONTEXT, code)
-        prefix = Path(os.environ["ASSAY_PREPARED"]) / PREFIXES[context]
+        context = lean.wants(lean.CUDA_CONTEXT, whole)
+        prefix = Path(os.environ["ASSAY_PREPARED"]) / PREFIXES[context, bool(module)]
         wanted = ["ASSAY_WANTS_STD"] * std + [lean.CUDA_CONTEXT] * context
         narrow = narrow_of(code, popular)
-        compile_with_sketch(nvcc, arguments, lean.SKETCH, narrow, replaced, prefix, folder, wanted)
+        cut = module_block.cut
+        compile_with_sketch(nvcc, arguments, lean.SKETCH, narrow, replaced, prefix, folder, wanted, cut)
     except (NotForSketch, OSError, ValueError) as error:
         why = str(error)
     note = "sketch" if not why else "no sketch: " + " | ".join(why.strip().splitlines()[:6])[:900]

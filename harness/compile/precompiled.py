@@ -2,9 +2,9 @@
 
 `binding.h` is what `main.cpp` of every extension begins with. `prefix.hpp` is what cudafe++ makes of the lean headers
 of a kernel file: nvcc.py puts it where it had a sketch. `context.hpp` is the same for files that name handles of CUDA's
-libraries. All are made for each optimisation level asked for: GCC takes a precompiled header under the same one only,
-and reads the text otherwise, so that nothing depends on them. `macros.json` says which macros tell our headers from
-torch's.
+libraries, `module.hpp` for those that write their own PYBIND11_MODULE, whose macros it ends with. All are made for each
+optimisation level asked for: GCC takes a precompiled header under the same one only, and reads the text otherwise, so
+that nothing depends on them. `macros.json` says which macros tell our headers from torch's.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ from pathlib import Path
 
 import msgspec
 
-from harness.compile import lean, nvcc
+from harness.compile import lean, module_block, nvcc
 from harness.compile.macro_survey import survey
 from harness.compile.toolkit import STAND_INS, Toolkit
 from harness.environment import torch_build
 
 BINDING, MACROS = "binding.h", "macros.json"
-# Without and with what ATen/cuda/CUDAContext.h has of other libraries.
-PREFIX, CONTEXT_PREFIX = nvcc.PREFIXES
 CONTEXT_HEADER = b"ATen/cuda/CUDAContext.h"
 KEEP_UNUSED_S = 30 * 24 * 3600
 _ONE_AT_A_TIME = threading.Lock()
@@ -112,11 +110,14 @@ def for_source(source: bytes, root: Path, tools: Tools) -> Path:
     Raises RuntimeError or OSError where they cannot be made; the candidate builds without them, in longer.
     """
     uses_cuda = tools.nvcc and any(word in source for word in CUDA_WORDS)
-    with_context = CONTEXT_HEADER in source and lean.wants(lean.CUDA_CONTEXT, source.decode(errors="replace"))
+    context = CONTEXT_HEADER in source and lean.wants(lean.CUDA_CONTEXT, source.decode(errors="replace"))
+    module = module_block.MACRO.encode() in source
+    # A file may hold several extensions.
+    kinds = itertools.product({False, context}, {False, module})
     return Precompiled(root, tools).make(
         levels_in(source, "extra_cflags"),
         levels_in(source, "extra_cuda_cflags") if uses_cuda else [],
-        [PREFIX, CONTEXT_PREFIX] if with_context else [PREFIX],
+        [nvcc.PREFIXES[kind] for kind in sorted(kinds)],
     )
 
 
@@ -166,7 +167,7 @@ class Precompiled:
             return
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             source = lean.LEAN / "assay/prefix.cu"
-            asked = [f"-D{lean.CUDA_CONTEXT}"] if prefix == CONTEXT_PREFIX else []
+            asked = [f"-D{macro}" for macro in _asked(prefix)]
             arguments = [*asked, *self.nvcc_flags(), *_words(level), "-c", str(source), "-o", f"{scratch}/prefix.o"]
             steps = nvcc.Steps(self._tools.nvcc, arguments, Path(scratch) / "steps")
             try:
@@ -176,12 +177,24 @@ class Precompiled:
                     (output,) = Path(scratch).glob("steps/*.cudafe1.cpp")
                     whole = output.read_text()
                     begin, end = nvcc.headers_of(whole)
-                    self._keep(text, whole[begin:end].encode() + b"\n")
+                    macros = (
+                        module_block.definitions(self._all_macros()) if lean.BINDS_IN_CUDA in _asked(prefix) else ""
+                    )
+                    self._keep(text, f"{whole[begin:end]}\n{macros}".encode())
             except nvcc.NotForSketch as error:
                 raise RuntimeError(str(error)) from error
             words = nvcc.host_words(steps.passes[-1])
             words = ["c++-header" if word == "c++" else word for word in words if word != "-c"]
             self._run([*words, str(text)], target)
+
+    def _all_macros(self) -> str:
+        """Every macro behind torch/extension.h, as the compiler prints them."""
+        flags = [*DEFINES, *self._own(), *self._system(), self._tools.std]
+        command = [self._tools.cxx, "-x", "c++", "-dM", "-E", *flags, str(self.folder / BINDING)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr[-2000:])
+        return done.stdout
 
     def _macros(self) -> None:
         cxx = [self._tools.cxx, *DEFINES, *self._system(), "-fPIC", self._tools.std]
@@ -231,6 +244,12 @@ class Precompiled:
             file.write(data)
         os.chmod(scratch, 0o644)
         os.rename(scratch, path)
+
+
+def _asked(prefix: str) -> list[str]:
+    """The macros by which lean headers know what a prefix is to hold."""
+    ((context, module),) = [kind for kind, name in nvcc.PREFIXES.items() if name == prefix]
+    return [lean.CUDA_CONTEXT] * context + [lean.BINDS_IN_CUDA] * module
 
 
 def _words(level: str) -> list[str]:

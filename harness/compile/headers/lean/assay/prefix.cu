@@ -13,6 +13,11 @@
 #ifdef ASSAY_WANTS_CUDA_CONTEXT
 #include <ATen/cuda/CUDAContext.h>
 #endif
+#ifdef ASSAY_BINDS_IN_CUDA
+#include <torch/csrc/utils/pybind.h>
+
+#include <torch/csrc/Exceptions.h>
+#endif
 
 #include "../../layout.h"
 
