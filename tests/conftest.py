@@ -52,3 +52,20 @@ def evaluate(tmp_path) -> Callable[..., dict[str, Record]]:
 def dump_config(config: Config, path: Path) -> Path:
     path.write_text(yaml.safe_dump(msgspec.to_builtins(config)))
     return path
+
+
+@pytest.fixture
+def evaluate_made(tmp_path) -> Callable[..., Record]:
+    """The record of one candidate of one problem, both given as text."""
+
+    def run(problem: str, candidate: str, **settings) -> Record:
+        for place, text in (("problems/made/problem.py", problem), ("solutions/made/problem/candidate.py", candidate)):
+            path = tmp_path / place
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+        config = Config(problems=[str(tmp_path / "problems")], solutions=[str(tmp_path / "solutions")], **settings)
+        with open(tmp_path / "console", "w") as file:
+            (record,) = session.run(config, tmp_path / "run", Console(file=file), command=["test"])
+        return record
+
+    return run

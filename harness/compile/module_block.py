@@ -6,12 +6,12 @@ The passes that look for kernels read the file without it, and so without pybind
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 MACRO = "PYBIND11_MODULE"
 ALIAS = re.compile(r"^[ \t]*namespace\s+\w+\s*=\s*(?:::\s*)?pybind11\s*;", re.MULTILINE)
-# Literals, which may hold brackets, and brackets.
-TOKEN = re.compile(r"""R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[(){}]""", re.DOTALL)
+# Literals, which may hold braces (as in lean.py, which a script in a sandbox cannot import here), and braces.
+TOKEN = re.compile(r"""R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]""", re.DOTALL)
 # What would make the device's passes need it: kernels, and functions that may launch an instance of one.
 DEVICE = re.compile(r"<<<|\b__(?:global|device|host|managed|constant|shared)__\b|&\s*[\w:]+\s*<")
 DEFINE = re.compile(r"^#define (\w+)\b.*$", re.MULTILINE)
@@ -28,9 +28,11 @@ def cut(text: str) -> tuple[str, str]:
     if len(starts) > 1:
         raise ValueError(f"more than one {MACRO}")
     begin = starts[0]
-    if _depth(text[:begin]):
+    if [0, *(depth for depth, end in _braces(text) if end <= begin)][-1]:
         raise ValueError(f"{MACRO} within something else")
-    end = _end_of_body(text, begin)
+    end = next((end for depth, end in _braces(text, begin) if depth == 0), None)
+    if end is None:
+        raise ValueError(f"{MACRO} without an end")
     block = text[begin:end]
     if DEVICE.search(block):
         raise ValueError(f"kernels in {MACRO}")
@@ -52,22 +54,10 @@ def definitions(macros: str) -> str:
     return "".join(f"{line}\n" for line in found.values())
 
 
-def _depth(text: str) -> int:
-    """How many braces are open at the end."""
-    tokens = list(_brackets(text, 0))
-    return sum(token == "{" for token, _ in tokens) - sum(token == "}" for token, _ in tokens)
-
-
-def _end_of_body(text: str, begin: int) -> int:
-    """Behind the brace that closes the first one behind `begin`."""
+def _braces(text: str, begin: int = 0) -> Iterator[tuple[int, int]]:
+    """Where each brace outside of literals ends, and how many are open there; the number first."""
     depth = 0
-    for token, end in _brackets(text, begin):
-        depth += {"{": 1, "}": -1}.get(token, 0)
-        if token == "}" and depth == 0:
-            return end
-    raise ValueError(f"{MACRO} without an end")
-
-
-def _brackets(text: str, begin: int) -> Iterable[tuple[str, int]]:
-    """Brackets outside of literals, and where each ends."""
-    return ((match[0], match.end()) for match in TOKEN.finditer(text, begin) if match[0] in "(){}")
+    for match in TOKEN.finditer(text, begin):
+        if match[0] in "{}":
+            depth += 1 if match[0] == "{" else -1
+            yield depth, match.end()

@@ -92,7 +92,6 @@ class Bench:
             self._burst(side, 1, gated=False)
         if self._gated:
             self._gated = all(self._fits(side, 1) for side in self._links)
-            self._fixed.clear()
         self._watch.look()
         for side in self._links:
             self._single_us[side] = min(self.singles(side, WARM_UP_BURSTS))

@@ -14,8 +14,8 @@ that was made non-blocking, as torch's are.
 While a stream of a process stands at a gate, whatever waits for that process's whole device waits with it:
 `torch.cuda.synchronize`, freeing memory, closing imports, and the first use of a kernel, which loads its module.
 
-What the judge enqueues from its first event to the last takes its host tens of microseconds, more on a busy machine.
-For none of that to be in the reading its stream stands at a second gate of its own meanwhile: `hold(k)`, everything
+What the judge enqueues from its first event to the last takes its host 20 us, more on a busy machine. For none of that
+to be in the reading its stream stands at a second gate of its own meanwhile: `hold(k)`, everything
 else, `open_now(k)`.
 """
 

@@ -1,10 +1,8 @@
 """The judge's clock on a card."""
 
 import pytest
-from rich.console import Console
 
-from harness import session
-from harness.config import Config, TimingConfig
+from harness.config import TimingConfig
 from harness.records import Status
 
 PROBLEM = """
@@ -31,19 +29,9 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.gpu
-def test_outputs_of_a_long_burst_are_compared_with_a_look_that_is_over(tmp_path):
-    for place, text in (("problems/made/triple.py", PROBLEM), ("solutions/made/triple/copy.py", COPY)):
-        path = tmp_path / place
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-    config = Config(
-        problems=[str(tmp_path / "problems")],
-        solutions=[str(tmp_path / "solutions")],
-        device="cuda:0",
-        timing=TimingConfig(budget_s=5.0, min_pairs=4, max_pairs=4, max_calls_per_burst=256),
-    )
-    with open(tmp_path / "console", "w") as file:
-        (record,) = session.run(config, tmp_path / "run", Console(file=file), command=["test"])
+def test_outputs_of_a_long_burst_are_compared_with_a_look_that_is_over(evaluate_made):
+    timing = TimingConfig(budget_s=5.0, min_pairs=4, max_pairs=4, max_calls_per_burst=256)
+    record = evaluate_made(PROBLEM, COPY, device="cuda:0", timing=timing)
     assert record.status is Status.PASSED, record.message
     assert record.timing.calls_per_burst == 256
     assert record.speedup_lo < 1 < record.speedup_hi

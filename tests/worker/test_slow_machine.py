@@ -1,9 +1,6 @@
 """A baseline that becomes slower by itself is no candidate's doing."""
 
-from rich.console import Console
-
-from harness import session
-from harness.config import Config, Limits, TimingConfig
+from harness.config import Limits, TimingConfig
 from harness.records import Status
 
 # As if the machine became slower for the baseline, for good, after it was timed alone.
@@ -36,20 +33,14 @@ class ModelNew(nn.Module):
 """
 
 
-def test_a_baseline_that_stays_slow_is_timed_anew_and_the_candidate_with_it(tmp_path):
-    for place, text in (("problems/made/twice.py", PROBLEM), ("solutions/made/twice/sum.py", CANDIDATE)):
-        path = tmp_path / place
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-    config = Config(
-        problems=[str(tmp_path / "problems")],
-        solutions=[str(tmp_path / "solutions")],
+def test_a_baseline_that_stays_slow_is_timed_anew_and_the_candidate_with_it(evaluate_made):
+    record = evaluate_made(
+        PROBLEM,
+        CANDIDATE,
         device="cpu",
         timing=TimingConfig(budget_s=2.0, min_pairs=6, max_pairs=6, burst_ms=0.01, max_calls_per_burst=1),
         limits=Limits(call_s=5.0, first_call_s=10.0, load_s=60.0),
     )
-    with open(tmp_path / "console", "w") as file:
-        (record,) = session.run(config, tmp_path / "run", Console(file=file), command=["test"])
     assert record.status is Status.PASSED
     assert record.warnings[0] == "evaluated_again: the baseline had become slower, not by this candidate"
     assert not any(warning.startswith("slow_baseline") for warning in record.warnings)
