@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,9 +33,9 @@ class BurstPlan:
     calls: int
     shortest: int
 
-    def draw(self, rng: random.Random) -> int:
-        """The length of the next burst."""
-        return rng.randint(self.shortest, self.calls)
+    def at(self, share: float) -> int:
+        """The length of a burst, at a share (0 to 1) of the way from the shortest to the longest."""
+        return self.shortest + round(share * (self.calls - self.shortest))
 
 
 def plan(single_us: float, *, target_us: float, call_bytes: int, memory_bytes: int, max_calls: int) -> BurstPlan:

@@ -12,14 +12,19 @@ import numpy as np
 MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
 RANGE_TO_SIGMA = 1.645
 FEWEST_READINGS = 5
+# Whoever is quicker than a null burst's runner at reading a message and answering it, gains what that one took longer:
+# so what is taken off is what a quarter of the null bursts stay below.
+LOW = 0.25
+# Times its smallest that a burst has to last for its time to be one.
+RESOLVED = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class FixedCost:
-    """The fixed cost of a burst in microseconds: its median, the jitter of one reading (a standard deviation), and how
-    wrong the median may be (two standard errors, and what a null burst leaves out)."""
+    """The fixed cost of a burst in microseconds: what is taken off a reading, the jitter of one reading (a standard
+    deviation), and how wrong what is taken off may be (two standard errors, and what a null burst leaves out)."""
 
-    median_us: float
+    us: float
     jitter_us: float
     error_us: float
 
@@ -27,20 +32,20 @@ class FixedCost:
         """Microseconds a call of a burst of `calls`, fixed cost removed.
 
         What lies under the jitter reads as the jitter: never zero or negative, and never faster than the clock can
-        tell. A speedup made of such times is understated. Raises ValueError for fewer than one call.
+        tell; `resolves` says whether that is the case. Raises ValueError for fewer than one call.
         """
         if calls < 1:
             raise ValueError(f"a burst of {calls} calls has no time for one")
-        return max(burst_us - self.median_us, self.smallest_us) / calls
+        return max(burst_us - self.us, self.smallest_us) / calls
+
+    def resolves(self, burst_us: float) -> bool:
+        """Whether a burst, fixed cost removed, can be told from none."""
+        return burst_us > RESOLVED * self.smallest_us
 
     @property
     def smallest_us(self) -> float:
         """The shortest burst that can be told from none; positive even where all readings agree."""
         return max(self.jitter_us, self.error_us, 1e-3)
-
-    def shortest_burst_us(self, precision: float) -> float:
-        """The device time a burst needs for the jitter to stay under `precision` (relative) of it."""
-        return self.jitter_us / precision
 
     def systematic(self, baseline_burst_us: float, candidate_burst_us: float, tick_us: float = 0.0) -> float:
         """By how much (relative) a ratio of bursts may be off whatever the number of pairs.
@@ -56,6 +61,7 @@ class FixedCost:
         return shared + rounding
 
 
+# Of a clock that nothing is taken off.
 NONE = FixedCost(0.0, 0.0, 0.0)
 
 
@@ -71,7 +77,7 @@ def calibrate(null_bursts_us: Sequence[float], *, model_error_us: float = 0.0) -
         raise ValueError(f"{len(readings)} null bursts are too few to calibrate on; {FEWEST_READINGS} are needed")
     if not (np.isfinite(readings) & (readings >= 0)).all():
         raise ValueError("a null burst's time is negative or not finite")
-    low, middle, high = (float(end) for end in np.quantile(readings, [0.05, 0.5, 0.95]))
+    low, taken, high = (float(end) for end in np.quantile(readings, [0.05, LOW, 0.95]))
     jitter = (high - low) / (2 * RANGE_TO_SIGMA)
     error = 2 * MEDIAN_EFFICIENCY * jitter / math.sqrt(len(readings)) + model_error_us
-    return FixedCost(middle, jitter, error)
+    return FixedCost(taken, jitter, error)

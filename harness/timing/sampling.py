@@ -81,13 +81,15 @@ def sample(
     rng: random.Random,
     *,
     probe: Measure | None = None,
+    between: Callable[[bool], None] | None = None,
     systematic: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Samples:
     """Measure pairs until `rule` says stop.
 
     `measure` runs one burst of a side; `probe`, if given, one single-call burst, interleaved with the pairs so that the
-    runner cannot tell the evidence from the timing by its place. `systematic` is the clock's own relative error, which
+    runner cannot tell the evidence from the timing by its place. `between` is called before each pair, and told whether
+    the baseline goes first in it. `systematic` is the clock's own relative error, which
     no number of pairs removes. `clock` counts seconds. An exception from `measure` or `probe` propagates.
     """
     start = clock()
@@ -98,6 +100,8 @@ def sample(
     baseline_first = next(orders)
     stop = None
     while stop is None:
+        if between is not None:
+            between(baseline_first)
         pair = _measure_pair(measure, baseline_first)
         every.append(pair)
         if not pair.unusable:
@@ -105,7 +109,7 @@ def sample(
             # A dropped pair is tried again in the same order: the kept ones stay balanced.
             baseline_first = next(orders)
             if probe is not None and len(usable) % 2 == 0 and len(usable) <= 2 * FEWEST_SINGLES:
-                _probe_both(probe, rng, singles)
+                probe_both(probe, rng, singles)
         looking = not pair.unusable and len(usable) in rule.looks()
         stop = rule.decide(
             pairs=len(usable),
@@ -147,7 +151,8 @@ def _measure_pair(measure: Measure, baseline_first: bool) -> _Pair:
     return _Pair(candidate, measure("baseline"), baseline_first)
 
 
-def _probe_both(probe: Measure, rng: random.Random, singles: dict[Side, list[float]]) -> None:
+def probe_both(probe: Measure, rng: random.Random, singles: dict[Side, list[float]]) -> None:
+    """One single-call burst of each side, in random order, into `singles` as far as they are times."""
     sides: list[Side] = ["candidate", "baseline"]
     rng.shuffle(sides)
     for side in sides:

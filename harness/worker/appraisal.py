@@ -62,6 +62,11 @@ def _warnings(
             f"under_the_floor: {candidate_us:.1f} us, where the reference's work takes {floor.us:.1f} us "
             f"({floor.bound}) at this device's best rates"
         )
+    if sides := bench.unresolved(samples):
+        yield (
+            f"below_resolution: {sides} bursts are too short to be told from empty ones; the times are upper bounds, "
+            "and the interval says so"
+        )
     if samples.taken_back:
         yield f"noisy: {samples.taken_back} of {len(samples.candidate_us)} pairs are of doubtful quality"
     if bench.clock == "device_ungated":
@@ -78,7 +83,7 @@ def _timing(bench: Bench, samples: Samples, card: dict[str, Any]) -> Timing:
         clock=bench.clock,
         calls_per_burst=bench.bursts["candidate"].calls,
         baseline_calls_per_burst=bench.bursts["baseline"].calls,
-        fixed_us=round(bench.fixed_cost.median_us, 3),
+        fixed_us=round(bench.fixed_cost.us, 3),
         candidate_us=_rounded(samples.candidate_us),
         baseline_us=_rounded(samples.baseline_us),
         candidate_claimed_us=_rounded(samples.candidate_claimed_us),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.config import TimingConfig
@@ -19,28 +21,36 @@ from harness.timing.company import Alone, Usual
 from harness.timing.fixed_cost import FixedCost
 from harness.timing.light import Ceilings, Floor
 from harness.timing.sampling import Reading as Sampled
-from harness.timing.sampling import Samples, Side, sample
+from harness.timing.sampling import Samples, Side, probe_both, sample
 from harness.timing.stopping import StoppingRule
 from harness.timing.suspicion import Suspicion
 from harness.timing.work import uncached
 from harness.worker.channel import DeadlineExceeded, PeerGone
-from harness.worker.checking import Examiner
-from harness.worker.link import Link, Reading, RunnerFailed
+from harness.worker.checking import Examiner, HardCall, HardInputs
+from harness.worker.link import Draw, Link, Reading, RepeatAsked, RunnerFailed
 from harness.worker.planning import Plan
 from harness.worker.reference import Reference
 
-NULL_BURSTS, HOST_NULL_BURSTS = 30, 10
-# By how much a null burst may differ from one with work in it, behind the gate (seen: up to 3 us on an H200).
-NULL_ERROR_US = 3.0
+NULL_BURSTS = 30
+# By how much a null burst may differ from one with work in it: behind the gate (seen: up to 3 us on an H200), and on a
+# host, where runners have more or fewer threads to wake.
+NULL_ERROR_US, HOST_NULL_ERROR_US = 3.0, 5.0
 # Two processes running the same kernel differ by this for as long as they live, whatever the length of bursts: found
 # with benchmarks/precision.py on an H200, as what the intervals needed in order to contain 1 when a candidate runs
 # against itself. Their bursts differ by some more, independent of that (seen: 0.7 us around nothing, 1.3 us around a
 # call).
 PROCESS_US, PROCESS_SHARE, PROCESS_BURST_US = 0.18, 0.001, 1.5
+HOST_PROCESS_SHARE = 0.0
 WARM_UP_BURSTS = 3
 # Single calls of each side that settle what the first few say of batching, within so much time of both.
 MORE_SINGLES, MORE_SINGLES_US = 30, 2e6
 LATENCY_CALLS = 9
+# A side's bursts are planned by its own time, but by no more than this many times the baseline's: who dawdles while
+# that is measured would get bursts of one call, which tell little.
+SLOWEST_PLANNED = 2.0
+# A burst on the CPU lasts so much longer: what it costs a process to go on from a standstill with cold caches, some
+# 0.2 ms beyond an empty burst's cost, is in its time.
+HOST_FACTOR = 2.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,17 @@ class Surroundings:
 
     card: Card
     ceilings: Ceilings | None
+
+
+@dataclass(frozen=True)
+class Before:
+    """What the trusted baseline showed before any candidate was there: nothing that one does can change it."""
+
+    # Of a burst, by the clock that the fixed cost is taken off.
+    fixed: FixedCost
+    # Of a single call without the gate; only on a card.
+    ungated_us: float = 0.0
+    alone: Alone = field(default_factory=Alone)
 
 
 class WrongAnswer(Exception):
@@ -70,8 +91,17 @@ class Bench:
         plan: Plan,
         surroundings: Surroundings,
         timing: TimingConfig,
+        before: Before,
+        hard: HardInputs | None = None,
     ) -> None:
         self.rng = random.Random()
+        self.warnings: list[str] = []
+        self._before = before
+        self._hard = hard or HardInputs(iter(()), 0, 0.0)
+        self._turns = 0
+        # Of the way from the shortest burst to the longest; both bursts of a pair are as long, so that what a burst
+        # costs beside its calls is in both alike.
+        self._share = 1.0
         self._reference = reference
         self._examiners = examiners
         self._links = links
@@ -84,7 +114,6 @@ class Bench:
         self._single_us: dict[Side, float] = {}
         self._burst_us: dict[Side, float] = {}
         self.latency_us: dict[Side, float] = {}
-        self._fixed: dict[int, FixedCost] = {}
 
     def warm_up(self) -> None:
         """Find out if the gate can be used, choose burst lengths, and run all on the shapes at hand once."""
@@ -95,21 +124,27 @@ class Bench:
         self._watch.look()
         for side in self._links:
             self._single_us[side] = min(self.singles(side, WARM_UP_BURSTS))
+        # A call alone may take longer than one in company, so lengths are planned again by the first ones' time.
+        a_call_us = dict(self._single_us)
+        for _ in range(2):
+            self._plan_bursts(a_call_us)
+            most_calls = min(self._rehearse(side) for side in self._links)
+            for side, plan in self.bursts.items():
+                self.bursts[side] = bursts.BurstPlan(min(plan.calls, most_calls), min(plan.shortest, most_calls))
+                calls = self.bursts[side].calls
+                a_call_us[side] = self._per_call(self._burst(side, calls), calls).judge_us
+                self._burst_us[side] = calls * a_call_us[side]
+
+    def _plan_bursts(self, a_call_us: dict[Side, float]) -> None:
+        target_us = self._timing.burst_ms * 1e3 * (HOST_FACTOR if self._reference.device.type == "cpu" else 1.0)
+        for side in self._links:
             self.bursts[side] = bursts.plan(
-                self._single_us[side],
-                target_us=self._timing.burst_ms * 1e3,
+                min(a_call_us[side], SLOWEST_PLANNED * a_call_us["baseline"]),
+                target_us=target_us,
                 call_bytes=self._plan.call_bytes,
                 memory_bytes=self._plan.memory_bytes,
                 max_calls=self._plan.most_calls,
             )
-        most_calls = min(self._rehearse(side) for side in self._links)
-        for side, plan in self.bursts.items():
-            calls, shortest = min(plan.calls, most_calls), min(plan.shortest, most_calls)
-            # On the CPU a length of its own would need a calibration of its own.
-            self.bursts[side] = bursts.BurstPlan(calls, shortest if self._reference.device.type == "cuda" else calls)
-            self._burst_us[side] = self._single_us[side]
-            if calls > 1:
-                self._burst_us[side] = calls * self._per_call(self._burst(side, calls), calls).judge_us
 
     def time_latency(self) -> None:
         """On a card: single calls with the gate open, so that what the host does is in the reading."""
@@ -117,12 +152,10 @@ class Bench:
             return
         sides: list[Side] = ["candidate", "baseline"]
         readings: dict[Side, list[float]] = {side: [] for side in sides}
-        trusted = self._links["baseline"]
-        fixed_us = statistics.median([trusted.null_us([self._plan.example], gated=False) for _ in range(LATENCY_CALLS)])
         for _ in range(LATENCY_CALLS):
             self.rng.shuffle(sides)
             for side in sides:
-                readings[side].append(self._burst(side, 1, gated=False).judge_us - fixed_us)
+                readings[side].append(self._burst(side, 1, gated=False).judge_us - self._before.ungated_us)
         self.latency_us = {side: max(statistics.median(values), 0.0) for side, values in readings.items()}
 
     def one_call_a_burst(self) -> None:
@@ -134,7 +167,18 @@ class Bench:
         """Pairs until `rule` is content; raises WrongAnswer."""
         several = any(plan.calls > 1 for plan in self.bursts.values())
         probe = self._probe if several else None
-        samples = sample(self._measure, rule, self.rng, probe=probe, systematic=self.systematic)
+        samples = sample(
+            self._measure,
+            rule,
+            self.rng,
+            probe=probe,
+            between=self._before_a_pair,
+            systematic=self.systematic,
+            # Hard inputs have a budget of their own.
+            clock=lambda: time.monotonic() - self._hard.spent_s,
+        )
+        while self._hard.left:
+            self._hard_turn()
         # Enough single calls to judge by, however few pairs the sampling took.
         return self._more_singles(samples, bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0)
 
@@ -160,26 +204,34 @@ class Bench:
         )
 
     def _more_singles(self, samples: Samples, count: int) -> Samples:
+        singles: dict[Side, list[float]] = {"candidate": [], "baseline": []}
+        for _ in range(count):
+            probe_both(self._probe, self.rng, singles)
         return dataclasses.replace(
             samples,
-            candidate_single_us=samples.candidate_single_us + self.singles("candidate", count),
-            baseline_single_us=samples.baseline_single_us + self.singles("baseline", count),
+            candidate_single_us=samples.candidate_single_us + singles["candidate"],
+            baseline_single_us=samples.baseline_single_us + singles["baseline"],
         )
 
     def give_up_gate(self) -> None:
         """Time both sides with the host's launch latency from now on."""
         self._gated = False
-        self._fixed.clear()
 
     def usual(self, side: Side, count: int) -> Usual:
         """So many bursts of one call, and of several where that is the plan; raises WrongAnswer."""
         several = count if self.bursts[side].calls > 1 else 0
         return Usual(self.singles(side, count), [self._measure(side).judge_us for _ in range(several)])
 
-    def slow_baseline(self, alone: Alone, samples: Samples) -> Suspicion | None:
-        """Evidence that the candidate's company slows the baseline down; raises WrongAnswer."""
+    def slow_baseline(self, samples: Samples) -> Suspicion | None:
+        """Evidence that the candidate's company slows the baseline down; raises WrongAnswer.
+
+        None where other programs used the device: they slow it down, too, and the candidate beside it.
+        """
+        alone = self._before.alone
+        if samples.taken_back:
+            return None
         calls = self.bursts["baseline"].shortest
-        fixed = self._fixed_cost(calls)
+        fixed = self.fixed_cost
         missing = company.FEWEST - len(samples.baseline_us)
         together = samples.baseline_us + [self._measure("baseline").judge_us for _ in range(missing)]
         usual = alone.gated if self._gated else alone.ungated
@@ -214,20 +266,36 @@ class Bench:
 
     @property
     def fixed_cost(self) -> FixedCost:
-        """What a burst of the candidate's longest costs that runs nothing."""
-        return self._fixed_cost(self.bursts["candidate"].calls)
+        """What a burst costs that runs nothing, where that is taken off.
+
+        Without a card's gate it is not: who sees to messages more quickly than the baseline's runner would gain.
+        """
+        ungated = self._reference.device.type == "cuda" and not self._gated
+        return fixed_cost.NONE if ungated else self._before.fixed
 
     @property
     def systematic(self) -> float:
         """What no number of pairs averages away: the fixed cost's error, and what two processes differ by for good."""
-        systematic = self.fixed_cost.systematic(self._burst_us["baseline"], self._burst_us["candidate"])
+        fixed = self.fixed_cost
         if self._reference.device.type == "cpu":
-            return systematic
+            # Each process goes on from its standstill in its own way, so the error is not one that both sides share.
+            return HOST_PROCESS_SHARE + math.hypot(*(fixed.error_us / burst_us for burst_us in self._burst_us.values()))
+        systematic = fixed.systematic(self._burst_us["baseline"], self._burst_us["candidate"])
         unlike = [
             math.hypot(PROCESS_US * self.bursts[side].calls, PROCESS_BURST_US) / burst_us
             for side, burst_us in self._burst_us.items()
         ]
         return systematic + PROCESS_SHARE + max(unlike)
+
+    def unresolved(self, samples: Samples) -> str:
+        """Of which sides the times are too short to be told from none; empty where both are times."""
+        sides: dict[Side, list[float]] = {"candidate": samples.candidate_us, "baseline": samples.baseline_us}
+        found = []
+        for side, times_us in sides.items():
+            calls = self.bursts[side].shortest
+            if not self.fixed_cost.resolves(statistics.median(times_us) * calls):
+                found.append(f"the {side}'s")
+        return " and ".join(found)
 
     @property
     def floor(self) -> Floor | None:
@@ -251,7 +319,7 @@ class Bench:
         return self._watch.summary()
 
     def _measure(self, side: Side) -> Sampled:
-        calls = self.bursts[side].draw(self.rng)
+        calls = self.bursts[side].at(self._share)
         return self._per_call(self._burst(side, calls), calls)
 
     def _probe(self, side: Side) -> Sampled:
@@ -273,16 +341,65 @@ class Bench:
         profiled: bool = False,
     ) -> Reading:
         """One burst on fresh inputs, every output checked."""
-        draws = [self._reference.draw() for _ in range(calls)]
-        gated = self._gated if gated is None else gated
-        reading = self._links[side].burst(draws, gated=gated, deadline_s=deadline_s, profiled=profiled)
-        refusal = self._examiners[side].burst(self._links[side], draws)
+
+        def draws() -> list[Draw]:
+            return [self._reference.draw() for _ in range(calls)]
+
+        return self._checked(side, draws, gated=gated, deadline_s=deadline_s, profiled=profiled)
+
+    def _checked(
+        self, side: Side, draw: Callable[[], list[Draw]], hard: HardCall | None = None, **options: Any
+    ) -> Reading:
+        """One burst, again on other draws where the runner may have that; raises WrongAnswer."""
+        if options.get("gated") is None:
+            options["gated"] = self._gated
+        draws = draw()
+        try:
+            reading = self._links[side].burst(draws, **options)
+        except RepeatAsked:
+            self.warnings.append(
+                f"one_buffer: the {side}'s calls return one buffer; each output has been copied since, in its time"
+            )
+            draws = draw()
+            reading = self._links[side].burst(draws, **options)
+        refusal = self._examiners[side].burst(self._links[side], draws, hard)
         if refusal is not None and side == "baseline":
             message = f"the baseline disagrees with the same reference in the judge: {refusal.message}"
             raise WrongAnswer(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))
         if refusal is not None:
             raise WrongAnswer(refusal.outcome())
         return reading
+
+    def _before_a_pair(self, baseline_first: bool) -> None:
+        """Draw the length of its bursts, and take hard inputs before some pairs.
+
+        As many as leave few for each of the pairs that are sure to come, and before those that the baseline begins, so
+        that its turn lies between a hard one's and a timed one's.
+        """
+        self._share = self.rng.random()
+        self._turns += 1
+        pairs_left = max(1, self._timing.min_pairs - self._turns + 1)
+        if not baseline_first and pairs_left > 1:
+            return
+        share = 2 * self._hard.left / pairs_left
+        for _ in range(math.floor(share + self.rng.random())):
+            self._hard_turn()
+
+    def _hard_turn(self) -> None:
+        """A burst of the candidate's with one hard call in it: to the runner it is like any other."""
+        with self._hard.counted():
+            hard = self._hard.take()
+            if hard is None:
+                return
+            # As before a timed burst.
+            self._measure("baseline")
+            calls = self.bursts["candidate"].at(self.rng.random())
+            place = self.rng.randrange(calls)
+
+            def draws() -> list[Draw]:
+                return [hard.draw if call == place else self._reference.draw() for call in range(calls)]
+
+            self._checked("candidate", draws, hard)
 
     def _rehearse(self, side: Side) -> int:
         """Run a burst as long as planned, and find how many calls can be enqueued behind the gate.
@@ -308,19 +425,20 @@ class Bench:
     def _per_call(self, reading: Reading, calls: int) -> Sampled:
         lost_gate = "lost_gate" if self._gated and not reading.gated else ""
         return Sampled(
-            judge_us=self._fixed_cost(calls).per_call(reading.judge_us, calls),
+            judge_us=self.fixed_cost.per_call(reading.judge_us, calls),
             claimed_us=reading.claimed_us / calls,
             unusable=lost_gate or self._watch.look(),
         )
 
-    def _fixed_cost(self, calls: int) -> FixedCost:
-        """What a burst costs that runs nothing. On the CPU it grows with the outputs that each call copies."""
-        key = calls if self._reference.device.type == "cpu" else 0
-        if key not in self._fixed:
-            draws = [self._plan.example] * calls
-            trusted = self._links["baseline"]
-            count = NULL_BURSTS if key == 0 else HOST_NULL_BURSTS
-            readings = [trusted.null_us(draws, gated=self._gated) for _ in range(count + 1)]
-            # The first one meets cold code and cold memory.
-            self._fixed[key] = fixed_cost.calibrate(readings[1:], model_error_us=NULL_ERROR_US if self._gated else 0.0)
-        return self._fixed[key]
+
+def calibrated(baseline: Link) -> FixedCost:
+    """What a burst of the trusted baseline costs that runs nothing."""
+    # The first one meets cold code and cold memory.
+    readings = [baseline.null_us() for _ in range(NULL_BURSTS + 1)][1:]
+    error_us = HOST_NULL_ERROR_US if baseline.device.type == "cpu" else NULL_ERROR_US
+    return fixed_cost.calibrate(readings, model_error_us=error_us)
+
+
+def ungated_us(baseline: Link) -> float:
+    """What a burst without the gate takes that runs nothing, on a card."""
+    return statistics.median([baseline.null_us(gated=False) for _ in range(LATENCY_CALLS)])

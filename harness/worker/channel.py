@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -61,9 +62,10 @@ class Channel:
                 f"{type(message).__name__} is {len(frame)} bytes long; at most {MAX_FRAME_BYTES} may be"
             )
         self._socket.settimeout(timeout_s)
+        frame = struct.pack("<I", len(frame)) + frame
         try:
-            socket.send_fds(self._socket, [struct.pack("<I", len(frame))], list(fds))
-            self._socket.sendall(frame)
+            sent = socket.send_fds(self._socket, [frame], list(fds)) if fds else 0
+            self._socket.sendall(frame[sent:])
         except TimeoutError:
             raise DeadlineExceeded(f"{type(message).__name__} was not taken in {timeout_s:g} s") from None
         except OSError as error:
@@ -74,20 +76,25 @@ class Channel:
 
         Raises DeadlineExceeded, PeerGone or ProtocolError.
         """
+        return self.decode(*self.receive_frame(timeout_s))
+
+    def receive_frame(self, timeout_s: float | None) -> tuple[bytes, list[int]]:
+        """The next message as it came, for `decode`, and the descriptors beside it. Raises as `receive` does."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         header, fds = self._header(deadline)
-        try:
+        with _closed_on_failure(fds):
             (length,) = struct.unpack("<I", header)
             if length > MAX_FRAME_BYTES:
                 raise ProtocolError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} may be")
-            frame = self._exactly(length, deadline)
-            return self._decoder.decode(frame), fds
-        except Exception as error:
-            for fd in fds:
-                os.close(fd)
-            if isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError):
+            return self._exactly(length, deadline), fds
+
+    def decode(self, frame: bytes, fds: list[int]) -> tuple[Any, list[int]]:
+        """What `receive_frame` brought. Raises ProtocolError."""
+        with _closed_on_failure(fds):
+            try:
+                return self._decoder.decode(frame), fds
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise ProtocolError(f"not a message: {str(error)[:200]}") from error
-            raise
 
     def _header(self, deadline: float | None) -> tuple[bytes, list[int]]:
         with self._timed(deadline):
@@ -126,6 +133,16 @@ class Channel:
             raise DeadlineExceeded("no message in time") from None
         except OSError as error:
             raise PeerGone(str(error)) from error
+
+
+@contextlib.contextmanager
+def _closed_on_failure(fds: list[int]) -> Iterator[None]:
+    try:
+        yield
+    except Exception:
+        for fd in fds:
+            os.close(fd)
+        raise
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

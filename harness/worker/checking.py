@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,9 +18,9 @@ from harness.oracle.expectation import Expectation
 from harness.oracle.oracle import InvalidReference, Oracle
 from harness.oracle.stress import SETS, Stress
 from harness.oracle.verdict import Finding
-from harness.records import Outcome, Status
+from harness.records import Status
 from harness.worker import auditing, values
-from harness.worker.link import Draw, LateOutput, Link
+from harness.worker.link import Draw, LateOutput, Link, RepeatAsked
 from harness.worker.nodes import Opaque, TensorRef
 from harness.worker.reference import Reference
 
@@ -90,7 +92,11 @@ class Examiner:
             draw, expected = self._draw, self._expected
         else:
             draw, expected = self._reference.draw(), None
-        reading = link.burst([draw], gated=False, deadline_s=deadline_s)
+        try:
+            reading = link.burst([draw], gated=False, deadline_s=deadline_s)
+        except RepeatAsked:
+            draw, expected = self._reference.draw(), None
+            reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         expected = expected or self._oracle.expect(list(draw.inputs), draw.seed)
         finding = self._finding(link, 0, draw, expected)
         if finding.passed and reading.aliased and not self._oracle.reference.returns_inputs:
@@ -101,40 +107,35 @@ class Examiner:
             return Finding(Status.INCORRECT, "aliases_input", message, evidence={"aliased": list(reading.aliased)})
         return finding
 
-    def burst(self, link: Link, draws: list[Draw]) -> Finding | None:
-        """The first refusal among the last burst's calls, each compared with the reference's own output."""
+    def burst(self, link: Link, draws: list[Draw], hard: HardCall | None = None) -> Finding | None:
+        """The first refusal among the last burst's calls, each compared with the reference's own output, but for the
+        `hard` one with what is known of that."""
         for call, draw in enumerate(draws):
-            glance = self._oracle.glance(list(draw.inputs), draw.seed)
-            finding = self._finding(link, call, draw, glance)
+            if hard is not None and draw is hard.draw:
+                finding = self._hard_finding(link, call, hard)
+            else:
+                glance = self._oracle.glance(list(draw.inputs), draw.seed)
+                finding = self._finding(link, call, draw, glance)
             if not finding.passed:
                 return finding
         return None
 
-    def stress(self, link: Link) -> tuple[Outcome | None, list[str], list[str]]:
-        """Calls on the stress sets, in random order as far as the time goes.
-
-        Returns the refusal, if any, warnings of sets that do not bind, and the names of the sets that were run.
-        """
-        done: list[str] = []
-        warnings: list[str] = []
+    def hard_inputs(self) -> HardInputs:
+        """The stress sets for one candidate."""
         if not self._options.stress:
-            return None, warnings, done
-        deadline = time.monotonic() + self._options.stress_budget_s
-        for stress, expected in self._stress_sets():
-            draw = Draw(inputs=tuple(expected.inputs), seed=expected.seed)
-            link.burst([draw], gated=False)
-            finding = self._finding(link, 0, draw, expected)
-            done.append(stress.name)
-            if not finding.passed and stress.binding:
-                message = f"on inputs '{stress.name}': {finding.message}"
-                evidence = finding.evidence | {"stress": stress.name, "without_stress": "right"}
-                reason = f"{finding.reason}:{stress.name}"
-                return Outcome(status=finding.status, reason=reason, message=message, evidence=evidence), warnings, done
-            if not finding.passed:
-                warnings.append(f"stress: on inputs '{stress.name}': {finding.message}"[:300])
-            if time.monotonic() > deadline:
-                break
-        return None, warnings, done
+            return HardInputs(iter(()), 0, 0.0)
+        return HardInputs(self._stress_sets(), len(SETS), self._options.stress_budget_s)
+
+    def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:
+        finding = self._finding(link, call, hard.draw, hard.expected)
+        if finding.passed:
+            return finding
+        message = f"on inputs '{hard.stress.name}': {finding.message}"
+        if not hard.stress.binding:
+            hard.warnings.append(f"stress: {message}"[:300])
+            return Finding(Status.PASSED)
+        evidence = finding.evidence | {"stress": hard.stress.name, "without_stress": "right"}
+        return Finding(finding.status, f"{finding.reason}:{hard.stress.name}", message, evidence=evidence)
 
     def _stress_sets(self) -> Iterator[tuple[Stress, Expectation]]:
         """In random order, so that what time cuts off differs from candidate to candidate; made when first needed."""
@@ -166,6 +167,57 @@ class Examiner:
                     message = f"input {index} was written to, which the reference does not do"
                     return Finding(Status.INCORRECT, "input_changed", message)
         return finding
+
+
+@dataclass(frozen=True)
+class HardCall:
+    """One call on a stress set; `warnings` takes what is said of a set that does not bind."""
+
+    draw: Draw
+    stress: Stress
+    expected: Expectation
+    warnings: list[str]
+
+
+class HardInputs:
+    """One candidate's calls on the stress sets, handed out one by one as far as the time goes.
+
+    `done` names the sets handed out, `warnings` has what was found on those that do not bind, and `spent_s` is the time
+    spent within `counted`.
+    """
+
+    def __init__(self, sets: Iterator[tuple[Stress, Expectation]], count: int, budget_s: float) -> None:
+        self.done: list[str] = []
+        self.warnings: list[str] = []
+        self.spent_s = 0.0
+        self._sets = sets
+        self._count = count
+        self._budget_s = budget_s
+
+    @property
+    def left(self) -> int:
+        """How many more may come; 0 when the time is over."""
+        return self._count - len(self.done) if self.spent_s < self._budget_s else 0
+
+    def take(self) -> HardCall | None:
+        """The next one; None where there is none."""
+        pair = next(self._sets, None) if self.left else None
+        if pair is None:
+            self._count = len(self.done)
+            return None
+        stress, expected = pair
+        self.done.append(stress.name)
+        draw = Draw(inputs=tuple(expected.inputs), seed=expected.seed)
+        return HardCall(draw, stress, expected, self.warnings)
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """What is done inside counts towards the budget."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent_s += time.monotonic() - begun
 
 
 class _WithInputs(nn.Module):
@@ -220,4 +272,4 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous().view(-1).view(torch.uint8)
 
 
-__all__ = ["Examiner", "InvalidReference"]
+__all__ = ["Examiner", "HardCall", "HardInputs", "InvalidReference"]

@@ -13,14 +13,15 @@ import torch
 
 from harness.config import Limits
 from harness.worker import values
-from harness.worker.channel import Channel, DeadlineExceeded, ProtocolError
+from harness.worker.channel import Channel, DeadlineExceeded
 from harness.worker.cuda_gate import Gate
 from harness.worker.cuda_memory import CudaBlock, CudaHandle, ImportRefused, Imports
 from harness.worker.devices import GATE_BLOCK
+from harness.worker.family import Family
 from harness.worker.layout import BadReference
 from harness.worker.link import POISON, Draw, LateOutput, Link, Reading
-from harness.worker.messages import Burst, CopyOnly, Enqueued, Finished, SharedBlock
-from harness.worker.nodes import Node, TensorRef
+from harness.worker.messages import Burst, Enqueued, Finished, SharedBlock
+from harness.worker.nodes import NOWHERE, Node, TensorRef
 
 FLUSH_FACTOR = 4
 """Times the card's L2 that are written before each burst."""
@@ -37,8 +38,8 @@ class CudaLink(Link):
     # The same, with a profiler to load before it.
     PROFILER_S = 15.0
 
-    def __init__(self, channel: Channel, device: torch.device, limits: Limits, *, warm: bool) -> None:
-        super().__init__(channel, device, limits)
+    def __init__(self, channel: Channel, family: Family, device: torch.device, limits: Limits, *, warm: bool) -> None:
+        super().__init__(channel, family, device, limits)
         self._warm = warm
         self._owned: dict[int, CudaBlock] = {}
         # The runner's memory as the last burst left it. Opened anew for each burst: an allocation that stays open stays
@@ -62,44 +63,36 @@ class CudaLink(Link):
     def burst(
         self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
     ) -> Reading:
-        deadline_s = deadline_s or self.limits.call_s
-        reading, repeat = self._burst(draws, gated, deadline_s, profiled)
-        if repeat:
-            reading, repeat = self._burst(draws, gated, deadline_s, profiled)
-        if repeat:
-            raise ProtocolError("the runner will not keep the outputs of a burst apart")
-        return reading
-
-    def _burst(self, draws: list[Draw], gated: bool, deadline_s: float, profiled: bool) -> tuple[Reading, bool]:
         self._begin()
-        calls = self._calls(draws)
-        request = Burst(number=self._number, calls=calls, blocks=self._unsent, gated=gated, profiled=profiled)
-        enqueued, was_gated, finished = self._timed(request, draws, gated, time.monotonic() + deadline_s)
-        reading = Reading(
+        request = Burst(
+            number=self._number,
+            nonce=self._nonce,
+            calls=self._calls(draws),
+            blocks=self._unsent,
+            gated=gated,
+            profiled=profiled,
+        )
+        deadline = time.monotonic() + (deadline_s or self.limits.call_s)
+        enqueued, was_gated, finished = self._timed(request, draws, gated, deadline)
+        self._grant_repeat(enqueued)
+        return Reading(
             judge_us=self._start.elapsed_time(self._end) * 1e3,
             claimed_us=finished.claimed_us,
             gated=was_gated,
             aliased=tuple(enqueued.aliased),
             profile=finished.profile,
         )
-        return reading, enqueued.repeat
 
     def output(self, call: int) -> Any:
         return self._snapshot.output(call)
 
-    def null_us(self, draws: list[Draw], *, gated: bool = True) -> float:
-        self._begin()
-        request = CopyOnly(number=self._number, calls=self._calls(draws), blocks=self._unsent)
-        self._timed(request, [], gated, time.monotonic() + self.limits.call_s)
-        return self._start.elapsed_time(self._end) * 1e3
-
     def _begin(self) -> None:
-        self._number += 1
+        self._number_burst()
         self._poison()
         self._settle()
 
     def _timed(
-        self, request: Burst | CopyOnly, draws: list[Draw], gated: bool, deadline: float
+        self, request: Burst, draws: list[Draw], gated: bool, deadline: float
     ) -> tuple[Enqueued, bool, Finished]:
         """One burst with the judge's events around it; whether all of it was enqueued before the gate opened.
 
@@ -108,21 +101,24 @@ class CudaLink(Link):
         """
         enqueued = None
         with self._released_on_failure():
+            self.family.go()
             if gated:
                 self._send(request)
-                profiled = isinstance(request, Burst) and request.profiled
-                enqueued = self._enqueued_in_time(deadline, self.PROFILER_S if profiled else self.ENQUEUE_S)
+                patience_s = self.PROFILER_S if request.profiled else self.ENQUEUE_S
+                enqueued = self._enqueued_in_time(deadline, patience_s)
             was_gated = enqueued is not None
             if enqueued is None:
                 self._open(draws, held=False)
                 if not gated:
                     self._send(request)
-                enqueued = self._receive_burst(Enqueued, deadline)
+                enqueued = self._receive_enqueued(deadline)
             self._snapshot = Snapshot(self._outputs(enqueued, len(request.calls)))
             if was_gated:
                 self._open(draws, held=True)
             self._stop()
-            return enqueued, was_gated, self._await_end(deadline)
+            finished = self._await_end(deadline)
+            self.family.stop()
+            return enqueued, was_gated, finished
 
     def close(self) -> None:
         torch.cuda.synchronize(self.device)
@@ -137,10 +133,9 @@ class CudaLink(Link):
     def _enqueued_in_time(self, deadline: float, patience_s: float) -> Enqueued | None:
         """The runner's answer, or None where it did not come: the candidate waits for the device itself."""
         try:
-            answer: Enqueued = self._receive_burst(Enqueued, min(deadline, time.monotonic() + patience_s))
+            return self._receive_enqueued(min(deadline, time.monotonic() + patience_s))
         except DeadlineExceeded:
             return None
-        return answer
 
     def _open(self, draws: list[Draw], *, held: bool) -> None:
         """On the judge's stream: inputs, a cold cache, start, gate.
@@ -213,7 +208,7 @@ class CudaLink(Link):
 
     def _decode(self, node: Node, call: int) -> Any:
         def tensor(ref: TensorRef) -> Any:
-            if ref.block == -1:
+            if ref.block == NOWHERE:
                 return ref
             block = self._foreign.get(ref.block)
             if block is None:
@@ -229,9 +224,6 @@ class CudaLink(Link):
     def _outputs(self, enqueued: Enqueued, calls: int) -> list[Any]:
         self._foreign |= {block.id: block for block in enqueued.blocks}
         return super()._outputs(enqueued, calls)
-
-    def _reserve_outputs(self, nbytes: int) -> None:
-        """Outputs stay where the candidate puts them."""
 
     def _add_block(self, number: int, nbytes: int) -> None:
         block = CudaBlock(max(nbytes, 1), self.device.index or 0)

@@ -8,10 +8,9 @@ from typing import Any, Protocol
 
 import torch
 
-from harness.worker import host_memory, values
-from harness.worker.layout import view
+from harness.worker import host_memory, layout, values
 from harness.worker.messages import SharedBlock
-from harness.worker.nodes import Node, TensorRef
+from harness.worker.nodes import NOWHERE, OWN_MEMORY, Node, TensorRef
 
 GATE_BLOCK = 0
 """The block that holds a CUDA gate's words."""
@@ -21,6 +20,8 @@ class RunnerDevice(Protocol):
     """One runner's side of the protocol on one kind of device."""
 
     device: torch.device
+    # Whether a call is over when it returns.
+    synchronous: bool
 
     def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
         """Map the judge's blocks; takes over the descriptors."""
@@ -34,11 +35,11 @@ class RunnerDevice(Protocol):
         Outputs in the storages at the given addresses are not to be handed over in place.
         """
 
-    def publish(self, output: Any, destinations: list[TensorRef]) -> Node:
+    def publish(self, output: Any) -> None:
         """Hand over one call's output; part of the call."""
 
-    def copy_only(self, destinations: list[TensorRef]) -> Node:
-        """The cost of `publish` on its own."""
+    def outputs(self) -> list[Node]:
+        """Where the outputs are that were published since `begin`."""
 
     def end(self, number: int, whole_device: bool) -> None:
         """Stop the runner's clock and tell the judge's stream that the burst is over.
@@ -62,7 +63,7 @@ def runner_device(spec: str) -> RunnerDevice:
     return HostRunner() if spec == "cpu" else CudaRunner(spec)
 
 
-def described(tensor: torch.Tensor, block: int = -1, offset: int = 0) -> TensorRef:
+def described(tensor: torch.Tensor, block: int = NOWHERE, offset: int = 0) -> TensorRef:
     """A reference that tells what a tensor is; it lies somewhere only if a block is given."""
     strided = tensor.layout is torch.strided
     kind = "Tensor" if type(tensor) in (torch.Tensor, torch.nn.Parameter) else type(tensor).__qualname__
@@ -78,13 +79,20 @@ def described(tensor: torch.Tensor, block: int = -1, offset: int = 0) -> TensorR
 
 
 class HostRunner:
-    """On the CPU, calls copy their outputs into the judge's block; the copy is timed, and calibrated away."""
+    """On the CPU, outputs stay where the candidate left them, and the judge reads them there."""
+
+    synchronous = True
 
     def __init__(self) -> None:
         self.device = torch.device("cpu")
         self._blocks: dict[int, torch.Tensor] = {}
-        self._scratch: dict[tuple[str, tuple[int, ...]], torch.Tensor] = {}
         self._started = self._claimed_us = 0.0
+        self._outputs: list[Node] = []
+        self._kept: list[torch.Tensor] = []
+        self._seen: set[int] = set()
+        self._forbidden: frozenset[int] = frozenset()
+        self._always_copy = self._shared_buffer = False
+        host_memory.keep_what_is_freed()
 
     def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
         for block in blocks:
@@ -96,29 +104,34 @@ class HostRunner:
         return self._blocks[number]
 
     def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
+        self._outputs = []
+        self._kept.clear()
+        self._seen.clear()
+        self._forbidden = outputs_forbidden
+        self._shared_buffer = False
         self._started = time.perf_counter()
 
-    def publish(self, output: Any, destinations: list[TensorRef]) -> Node:
-        waiting = iter(destinations)
+    def publish(self, output: Any) -> None:
+        addresses = set[int]()
+        self._outputs.append(values.encode(output, lambda tensor: self._hand_over(tensor, addresses)))
+        self._seen |= addresses
 
-        def hand_over(tensor: torch.Tensor) -> TensorRef:
-            ref, target = described(tensor), next(waiting, None)
-            fits = target is not None and (ref.dtype, ref.shape, ref.device) == (target.dtype, target.shape, "cpu")
-            if target is None or not fits or ref.kind != "Tensor":
-                return ref
-            view(self._blocks[target.block], target).copy_(tensor)
-            return target
+    def outputs(self) -> list[Node]:
+        return self._outputs
 
-        return values.encode(output, hand_over)
-
-    def copy_only(self, destinations: list[TensorRef]) -> Node:
-        return self.publish(tuple(self._filler(target) for target in destinations), destinations)
-
-    def _filler(self, target: TensorRef) -> torch.Tensor:
-        key = (target.dtype, target.shape)
-        if key not in self._scratch:
-            self._scratch[key] = torch.zeros(target.shape, dtype=values.dtype_named(target.dtype))
-        return self._scratch[key]
+    def _hand_over(self, tensor: torch.Tensor, addresses: set[int]) -> TensorRef:
+        ref = described(tensor)
+        if ref.kind != "Tensor" or ref.device != "cpu" or not tensor.numel():
+            return ref
+        address = tensor.untyped_storage().data_ptr()
+        addresses.add(address)
+        if address in self._seen and not self._always_copy:
+            self._shared_buffer = self._always_copy = True
+        spread = layout.span(tensor.shape, tensor.stride()) > layout.MOST_SPREAD * tensor.numel()
+        if self._always_copy or address in self._forbidden or spread or tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg()
+        self._kept.append(tensor)
+        return described(tensor, OWN_MEMORY, tensor.data_ptr())
 
     def end(self, number: int, whole_device: bool) -> None:
         self._claimed_us = (time.perf_counter() - self._started) * 1e6
@@ -127,7 +140,7 @@ class HostRunner:
         return []
 
     def must_repeat(self) -> bool:
-        return False
+        return self._shared_buffer
 
     def claimed_us(self) -> float:
         return self._claimed_us
@@ -141,6 +154,8 @@ class CudaRunner:
 
     The current stream is the legacy default stream, because kernels launched without naming a stream run there.
     """
+
+    synchronous = False
 
     def __init__(self, spec: str) -> None:
         from harness.worker.cuda_gate import Gate
@@ -157,6 +172,7 @@ class CudaRunner:
         self._end = torch.cuda.Event(enable_timing=True)
         self._exported: dict[bytes, int] = {}
         self._fresh: list[SharedBlock] = []
+        self._outputs: list[Node] = []
         self._kept: list[Any] = []
         self._seen: set[int] = set()
         self._forbidden: frozenset[int] = frozenset()
@@ -176,6 +192,7 @@ class CudaRunner:
         return self._blocks[number]
 
     def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
+        self._outputs = []
         self._kept.clear()
         self._seen.clear()
         self._forbidden = outputs_forbidden
@@ -184,18 +201,12 @@ class CudaRunner:
         self._gate.wait_open(number, torch.cuda.current_stream().cuda_stream)
         self._start.record()
 
-    def publish(self, output: Any, destinations: list[TensorRef]) -> Node:
-        node = values.encode(output, self._hand_over)
+    def publish(self, output: Any) -> None:
+        self._outputs.append(values.encode(output, self._hand_over))
         self._seen |= _addresses(output)
-        return node
 
-    def copy_only(self, destinations: list[TensorRef]) -> Node:
-        dtypes = [values.dtype_named(ref.dtype) for ref in destinations]
-        empty = [
-            torch.empty(ref.shape, dtype=dtype, device=self.device)
-            for ref, dtype in zip(destinations, dtypes, strict=True)
-        ]
-        return self.publish(empty, [])
+    def outputs(self) -> list[Node]:
+        return self._outputs
 
     def _hand_over(self, tensor: torch.Tensor) -> TensorRef:
         from harness.worker.cuda_memory import NotExportable, export

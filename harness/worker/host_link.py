@@ -1,32 +1,53 @@
-"""The judge's end of a runner on the CPU: sealed shared memory, and the host clock around two messages."""
+"""The judge's end of a runner on the CPU: its memory read from outside, and the host clock around its turn."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
 import torch
 
-from harness.worker import host_memory, values
-from harness.worker.layout import BadReference, view
-from harness.worker.link import OUTPUT_BLOCK, POISON, Draw, LateOutput, Link, Reading
-from harness.worker.messages import Burst, CopyOnly, Enqueued, Finished, SharedBlock
-from harness.worker.nodes import Node, TensorRef
+from harness.config import Limits
+from harness.worker import host_memory, layout, values
+from harness.worker.channel import Channel, ProtocolError
+from harness.worker.family import Family
+from harness.worker.host_memory import BadMemory, ForeignMemory
+from harness.worker.layout import BadReference
+from harness.worker.link import POISON, Draw, Link, Reading
+from harness.worker.messages import Armed, Burst, Enqueued, Go, Hello, SharedBlock
+from harness.worker.nodes import NOWHERE, OWN_MEMORY, Node, TensorRef
 
 
 class HostLink(Link):
-    """CPU: the judge's host clock around a message there and a message back."""
+    """CPU: the judge's host clock from letting the runner go to having it stop.
+
+    In between there are a message there, the calls, and a message back. Inputs are written and outputs read while the
+    runner stands still, so what they take is in no reading, and nothing can be done before or after.
+    """
+
+    def __init__(self, channel: Channel, family: Family, device: torch.device, limits: Limits) -> None:
+        super().__init__(channel, family, device, limits)
+        self._memory: ForeignMemory | None = None
+        # Address and size of each piece of the last burst's outputs, which the runner may hand out again.
+        self._pieces: list[tuple[int, int]] = []
+        self._returned: list[Any] = []
 
     def burst(
         self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
     ) -> Reading:
-        self._number += 1
-        self._blocks[OUTPUT_BLOCK].fill_(POISON)
-        request = Burst(number=self._number, calls=self._calls(draws), blocks=self._unsent, profiled=profiled)
-        judge_us, enqueued, finished = self._timed(request, draws, deadline_s or self.limits.call_s)
-        late = self._blocks[OUTPUT_BLOCK] != self._snapshot
-        self._late_share = late.count_nonzero().item() / max(late.numel(), 1)
+        deadline = time.monotonic() + (deadline_s or self.limits.call_s)
+        self._number_burst()
+        self.family.settle()
+        self._poison()
+        self._announce(draws, profiled, deadline)
+        self._write_inputs(draws)
+        judge_us, enqueued = self._timed(deadline)
+        self._grant_repeat(enqueued)
         self._returned = self._outputs(enqueued, len(draws))
+        finished = enqueued.finished
+        if finished is None:
+            raise ProtocolError("an answer without a time")
         return Reading(
             judge_us=judge_us,
             claimed_us=finished.claimed_us,
@@ -36,46 +57,77 @@ class HostLink(Link):
         )
 
     def output(self, call: int) -> Any:
-        if self._late_share:
-            raise LateOutput(self._late_share)
         return self._returned[call]
 
-    def null_us(self, draws: list[Draw], *, gated: bool = True) -> float:
-        self._number += 1
-        self._blocks[OUTPUT_BLOCK].fill_(POISON)
-        request = CopyOnly(number=self._number, calls=self._calls(draws), blocks=self._unsent)
-        return self._timed(request, draws, self.limits.call_s)[0]
+    def close(self) -> None:
+        super().close()
+        if self._memory is not None:
+            self._memory.close()
 
-    def _timed(
-        self, request: Burst | CopyOnly, draws: list[Draw], deadline_s: float
-    ) -> tuple[float, Enqueued, Finished]:
-        deadline = time.monotonic() + deadline_s
+    def _announce(self, draws: list[Draw], profiled: bool, deadline: float) -> None:
+        """Have the runner understand what is to come, so that this is on no clock."""
+        self.family.go()
+        calls = self._calls(draws)
+        # No nonce yet: that comes with the inputs.
+        self._send(
+            Burst(number=self._number, nonce=0, calls=calls, blocks=self._unsent, gated=False, profiled=profiled)
+        )
+        self._receive_burst(Armed, deadline)
+        self.family.stop()
+        self.family.settle()
+
+    def _timed(self, deadline: float) -> tuple[float, Enqueued]:
+        """One turn of a runner that stands still before and after. The answer is understood after the clock."""
+        self._send(Go(nonce=self._nonce))
+        timeout_s = max(deadline - time.monotonic(), 0.001)
         started = time.perf_counter()
-        # With the clock running: a thread of the runner's may be watching this memory, and begin at once.
-        self._write_inputs(draws)
-        self._send(request)
-        enqueued = self._receive_burst(Enqueued, deadline)
+        self.family.go()
+        frame, fds = self.channel.receive_frame(timeout_s)
+        self.family.stop()
         judge_us = (time.perf_counter() - started) * 1e6
-        # The message is the runner's word only: what counts is what lies there now, whatever is written later.
-        self._snapshot.copy_(self._blocks[OUTPUT_BLOCK])
-        return judge_us, enqueued, self._receive_burst(Finished, deadline)
+        enqueued = self._enqueued(*self.channel.decode(frame, fds))
+        self.family.settle()
+        return judge_us, enqueued
+
+    def _take_hello(self, hello: Hello, fds: list[int]) -> None:
+        if len(fds) != 1:
+            raise ProtocolError("a runner that does not open its memory")
+        self._memory = ForeignMemory(fds[0])
+
+    def _poison(self) -> None:
+        """Spoil the last burst's outputs where they lie: memory handed out again must hold no answers."""
+        for address, nbytes in self._pieces:
+            # It may have been given back to the kernel, and then it holds none.
+            with contextlib.suppress(BadMemory):
+                self._owner().write(address, torch.full((nbytes,), POISON, dtype=torch.uint8))
+        self._pieces.clear()
 
     def _decode(self, node: Node, call: int) -> Any:
-        allowed = set(self._output_refs[call])
+        expected = iter(self._output_refs)
 
         def tensor(ref: TensorRef) -> Any:
-            if ref.block == -1:
+            if ref.block == NOWHERE:
                 return ref
-            # Only this call's own places count: an output cannot be an input or another call's output.
-            if ref not in allowed:
-                raise BadReference("outside the places given to this call")
-            return view(self._snapshot, ref)
+            if ref.block != OWN_MEMORY:
+                raise BadReference("an output in memory that is not the runner's own")
+            # What is not like the reference's output is judged by its description; its size is only a claim.
+            like = next(expected, None)
+            return self._read(ref) if like and (ref.dtype, ref.shape) == (like.dtype, like.shape) else ref
 
         return values.decode(node, tensor)
 
-    def _reserve_outputs(self, nbytes: int) -> None:
-        self._add_block(OUTPUT_BLOCK, nbytes)
-        self._snapshot = torch.empty_like(self._blocks[OUTPUT_BLOCK])
+    def _read(self, ref: TensorRef) -> torch.Tensor:
+        dtype = layout.checked_dtype(ref)
+        places = layout.span(ref.shape, ref.stride)
+        if places > layout.MOST_SPREAD * torch.Size(ref.shape).numel():
+            raise BadReference(f"elements spread over {places} places")
+        copy = self._owner().read(ref.offset, places * dtype.itemsize)
+        self._pieces.append((ref.offset, copy.numel()))
+        return copy.view(dtype).as_strided(ref.shape, ref.stride)
+
+    def _owner(self) -> ForeignMemory:
+        assert self._memory is not None
+        return self._memory
 
     def _add_block(self, number: int, nbytes: int) -> None:
         fd, block = host_memory.create(nbytes)

@@ -6,6 +6,7 @@ one problem (at one variant and precision) for as long as its supervisor asks.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import sys
@@ -29,6 +30,7 @@ from harness.worker import deadlines, faults, measurement, planning
 from harness.worker.bench import Surroundings, WrongAnswer
 from harness.worker.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError
 from harness.worker.checking import Examiner, InvalidReference
+from harness.worker.family import Family
 from harness.worker.host_link import HostLink
 from harness.worker.link import Link, RunnerFailed
 from harness.worker.messages import (
@@ -112,23 +114,34 @@ class Judge:
             path = Path(self._request.problem.path)
             return Opened(fault=faults.of_problem(error, path, self._request.why_no_cuda))
         self._phase("baseline")
-        self._baseline, _, verdict = self._admit(request.baseline, baseline_fd)
+        self._baseline, _, verdict = self._admit(request.baseline, baseline_fd, request.runner_pid)
         if verdict is not None:
-            outcome = verdict.outcome
-            message = f"the baseline, run by itself, ended {outcome.status} ({outcome.reason}): {outcome.message}"
-            fault = Outcome(
-                status=Status.INVALID_REFERENCE, reason="baseline", message=message, evidence=outcome.evidence
-            )
-            return Opened(fault=fault, runner=verdict.runner)
+            return self._no_baseline(verdict)
         self._phase("baseline alone")
-        self._alone = self._time_alone()
-        return Opened()
+        verdict = self._guarded(request.baseline, "call", self._look_at_baseline)
+        return self._no_baseline(verdict) if verdict is not None else Opened()
+
+    def _look_at_baseline(self) -> Verdict | None:
+        """Raises what Link raises, which is the baseline's fault."""
+        examiner = self._examiner(self._request.baseline)
+        arguments = (self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing)
+        try:
+            self._before = measurement.before(*arguments)
+        except WrongAnswer as error:
+            return Verdict(outcome=error.outcome)
+        return None
+
+    def _no_baseline(self, verdict: Verdict) -> Opened:
+        outcome = verdict.outcome
+        message = f"the baseline, run by itself, ended {outcome.status} ({outcome.reason}): {outcome.message}"
+        fault = Outcome(status=Status.INVALID_REFERENCE, reason="baseline", message=message, evidence=outcome.evidence)
+        return Opened(fault=fault, runner=verdict.runner)
 
     def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
         """Load, check and time one candidate; the verdict's `runner` tells the supervisor what to look into."""
         started = time.monotonic()
         phases: dict[str, float] = {}
-        candidate, phases["load"], verdict = self._admit(request.candidate, candidate_fd)
+        candidate, phases["load"], verdict = self._admit(request.candidate, candidate_fd, request.runner_pid)
         try:
             if verdict is None:
                 begun = time.monotonic()
@@ -144,17 +157,17 @@ class Judge:
         """Time the baseline alone again, and go by that from now on if it is slower."""
         self._phase("baseline alone")
         now = self._time_alone()
-        slower = self._alone.slower(now)
+        slower = self._before.alone.slower(now)
         if slower:
-            self._alone = now
+            self._before = dataclasses.replace(self._before, alone=now)
         return Retimed(slower=slower)
 
-    def _admit(self, source: CandidateSource, fd: int) -> tuple[Link, float, Verdict | None]:
+    def _admit(self, source: CandidateSource, fd: int, pid: int) -> tuple[Link, float, Verdict | None]:
         """Construct a runner's class and check its first call; the verdict is None where all is well."""
         self._phase("load")
         begun = time.monotonic()
         channel = Channel(socket.socket(fileno=fd), FromRunner)
-        runner = self._link(channel)
+        runner = self._link(channel, Family(pid))
 
         def load() -> Verdict | None:
             ready = runner.prepare(
@@ -201,27 +214,24 @@ class Judge:
             best = None
         return Surroundings(card, best)
 
-    def _link(self, channel: Channel) -> Link:
+    def _link(self, channel: Channel, family: Family) -> Link:
         if self._device.type == "cpu":
-            return HostLink(channel, self._device, self._limits)
+            return HostLink(channel, family, self._device, self._limits)
         # Imported where a card is, because cuda-bindings loads the driver.
         from harness.worker.cuda_link import CudaLink
 
-        return CudaLink(channel, self._device, self._limits, warm=self._timing.cache == "warm")
+        return CudaLink(channel, family, self._device, self._limits, warm=self._timing.cache == "warm")
 
     def _measure(self, candidate: Link, request: Evaluate) -> Verdict:
-        """The verdict on a candidate whose first call was right: hard inputs, then time, then a profile if wanted."""
+        """The verdict on a candidate whose first call was right: time, with hard inputs in between, then a profile."""
         first, source = self._first, request.candidate
-        self._phase("stress")
+        self._phase("timing")
         examiners: dict[Side, Examiner] = {
             "candidate": self._examiner(source),
             "baseline": self._examiner(self._request.baseline),
         }
-        refusal, warnings, sets = examiners["candidate"].stress(candidate)
-        if refusal is not None:
-            return Verdict(outcome=refusal, error_ratio=first.error_ratio)
-        self._phase("timing")
         links: dict[Side, Link] = {"candidate": candidate, "baseline": self._baseline}
+        hard = examiners["candidate"].hard_inputs()
         verdict = measurement.measure(
             self._reference,
             examiners,
@@ -230,15 +240,17 @@ class Judge:
             self._surroundings,
             self._timing,
             self._limits,
-            self._alone,
+            self._before,
+            hard,
             profiled=request.profiled,
         )
+        warnings = hard.warnings
         weakness = examiners["candidate"].weakness()
         if weakness:
             warnings.append(f"weak_problem: {weakness}")
         if first.allowance:
             warnings.append(f"lower_precision: right only within the error of {first.allowance}, which this run allows")
-        evidence = verdict.outcome.evidence | {"oracle": first.evidence, "stress_sets": sets}
+        evidence = verdict.outcome.evidence | {"oracle": first.evidence, "stress_sets": hard.done}
         return msgspec.structs.replace(
             verdict,
             outcome=msgspec.structs.replace(verdict.outcome, evidence=evidence),
@@ -247,11 +259,11 @@ class Judge:
         )
 
     def _time_alone(self) -> Alone:
-        """Of the baseline, before any candidate is there; nothing where that fails, which the first candidate tells."""
+        """Of the baseline, when a candidate is gone; nothing where that fails, which the next candidate tells."""
         examiner = self._examiner(self._request.baseline)
         arguments = (self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing)
         try:
-            return measurement.time_alone(*arguments)
+            return measurement.time_alone(*arguments, self._before)
         except (WrongAnswer, RunnerFailed, PeerGone, DeadlineExceeded, ProtocolError) as error:
             print(f"the baseline alone: {error}", file=sys.stderr)
             return Alone()

@@ -16,6 +16,8 @@ ALIGNMENT_BYTES = 512
 
 # A stride of 0 lets a small block claim any number of elements, and torch counts them in 64 bits.
 MAX_ELEMENTS = 1 << 48
+# Places from a tensor's first element to its last, over its elements, that are worth moving as they are.
+MOST_SPREAD = 4
 
 
 class BadReference(ValueError):
@@ -41,21 +43,14 @@ def place(tensors: Iterable[torch.Tensor], block: int, start: int = 0) -> tuple[
                 device=tensor.device.type,
             )
         )
-        start = offset + _span(tensor.shape, stride) * tensor.element_size()
+        start = offset + span(tensor.shape, stride) * tensor.element_size()
     return refs, _aligned(start)
 
 
 def view(block: torch.Tensor, ref: TensorRef) -> torch.Tensor:
     """The tensor that `ref` describes in `block` (uint8, one-dimensional). Raises BadReference for one outside it."""
-    try:
-        dtype = dtype_named(ref.dtype)
-    except ValueError as error:
-        raise BadReference(str(error)) from error
-    if len(ref.shape) != len(ref.stride) or min((0, *ref.shape, *ref.stride)) < 0 or ref.offset < 0:
-        raise BadReference("shape, stride and offset must be non-negative and of one length")
-    if math.prod(ref.shape) >= MAX_ELEMENTS:
-        raise BadReference(f"a tensor of {math.prod(ref.shape)} elements")
-    nbytes = _span(ref.shape, ref.stride) * dtype.itemsize
+    dtype = checked_dtype(ref)
+    nbytes = span(ref.shape, ref.stride) * dtype.itemsize
     if ref.offset % dtype.itemsize or ref.offset + nbytes > block.numel():
         raise BadReference(f"bytes {ref.offset} to {ref.offset + nbytes} of a block of {block.numel()}")
     if nbytes == 0:
@@ -65,6 +60,19 @@ def view(block: torch.Tensor, ref: TensorRef) -> torch.Tensor:
             # Sizes that no tensor can have, beside one that is zero.
             raise BadReference(str(error)) from error
     return block[ref.offset : ref.offset + nbytes].view(dtype).as_strided(ref.shape, ref.stride)
+
+
+def checked_dtype(ref: TensorRef) -> torch.dtype:
+    """The dtype of a description that makes sense by itself. Raises BadReference."""
+    try:
+        dtype = dtype_named(ref.dtype)
+    except ValueError as error:
+        raise BadReference(str(error)) from error
+    if len(ref.shape) != len(ref.stride) or min((0, *ref.shape, *ref.stride)) < 0 or ref.offset < 0:
+        raise BadReference("shape, stride and offset must be non-negative and of one length")
+    if math.prod(ref.shape) >= MAX_ELEMENTS:
+        raise BadReference(f"a tensor of {math.prod(ref.shape)} elements")
+    return dtype
 
 
 def contiguous(ref: TensorRef) -> TensorRef:
@@ -83,8 +91,8 @@ def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
-def _span(shape: Sequence[int], stride: Sequence[int]) -> int:
-    """Elements from the first to the last, both included."""
+def span(shape: Sequence[int], stride: Sequence[int]) -> int:
+    """Places from the first to the last, both included."""
     if math.prod(shape) == 0:
         return 0
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import time
 from typing import Any
 
@@ -12,25 +14,27 @@ import torch
 from harness.config import Limits
 from harness.integrity.provenance import Profile
 from harness.worker import values
-from harness.worker.channel import Channel, ProtocolError
-from harness.worker.layout import BadReference, contiguous, place, view
+from harness.worker.channel import Channel, PeerGone, ProtocolError
+from harness.worker.family import Family
+from harness.worker.layout import BadReference, place, view
 from harness.worker.messages import (
     Burst,
     Call,
     CandidateSource,
-    CopyOnly,
     Enqueued,
     Failed,
+    Go,
+    Hello,
     Prepare,
     Ready,
     SharedBlock,
 )
-from harness.worker.nodes import Node, TensorRef
+from harness.worker.nodes import NOWHERE, Node, TensorRef
 
 POISON = 0xFF
 """Fills outputs before each burst: NaN in every floating type, an unlikely number in the others."""
 
-STATE_BLOCK, INPUT_BLOCK, OUTPUT_BLOCK = 1, 2, 3
+STATE_BLOCK, INPUT_BLOCK = 1, 2
 
 
 class RunnerFailed(Exception):
@@ -63,6 +67,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     profile: Profile | None = None
 
 
+class RepeatAsked(Exception):
+    """The calls of a burst wrote to one buffer, so only the last output is left. Again, on other inputs."""
+
+
 class LateOutput(Exception):
     """An output is not what lay there when the clock stopped. `share`: how much of a sample of its elements."""
 
@@ -72,16 +80,23 @@ class LateOutput(Exception):
 
 
 class Link:
-    """One runner, from the judge's side. Subclasses hold the clock of their kind of device."""
+    """One runner, from the judge's side. Subclasses hold the clock of their kind of device.
 
-    def __init__(self, channel: Channel, device: torch.device, limits: Limits) -> None:
+    From `prepare` on the runner stands still, but for its own bursts.
+    """
+
+    def __init__(self, channel: Channel, family: Family, device: torch.device, limits: Limits) -> None:
         self.channel = channel
+        self.family = family
         self.device = device
         self.limits = limits
         self.calls_reserved = 0
-        self._number = 0
+        # Whether the runner had a burst again because its outputs shared a buffer.
+        self.repeated = False
+        self._number = self._nonce = 0
         self._input_refs: list[list[TensorRef]] = []
-        self._output_refs: list[list[TensorRef]] = []
+        # What an output's tensors look like.
+        self._output_refs: list[TensorRef] = []
         self._blocks: dict[int, torch.Tensor] = {}
         self._unsent: list[SharedBlock] = []
         self._unsent_fds: list[int] = []
@@ -90,6 +105,7 @@ class Link:
         self, source: CandidateSource, precision: str, init_args: Any, init_seed: int, state: dict[str, torch.Tensor]
     ) -> Ready:
         """Have the runner construct its class and take over `state`. Raises as `_receive` does."""
+        self._take_hello(*self._receive_with_fds(Hello, self.limits.load_s))
         given = values.tensors(init_args)
         refs, nbytes = place([*state.values(), *given], STATE_BLOCK)
         self._add_block(STATE_BLOCK, nbytes)
@@ -107,32 +123,33 @@ class Link:
             blocks=self._unsent,
         )
         self._send(request)
-        return self._receive(Ready, self.limits.load_s)
+        ready: Ready = self._receive(Ready, self.limits.load_s)
+        self.family.stop()
+        return ready
 
     def reserve(self, calls: int, inputs: tuple[Any, ...], outputs: Any) -> None:
         """Make room for bursts of up to `calls` calls with inputs and outputs like these."""
         start = 0
-        self._input_refs, self._output_refs = [], []
+        self._input_refs = []
         for _ in range(calls):
             refs, start = place(values.tensors(inputs), INPUT_BLOCK, start)
             self._input_refs.append(refs)
         self._add_block(INPUT_BLOCK, start)
-        start = 0
-        for _ in range(calls):
-            refs, start = place(values.tensors(outputs), OUTPUT_BLOCK, start)
-            self._output_refs.append([contiguous(ref) for ref in refs])
-        self._reserve_outputs(start)
+        self._output_refs = place(values.tensors(outputs), NOWHERE)[0]
         self.calls_reserved = calls
 
     def burst(
         self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
     ) -> Reading:
-        """Time one burst on these inputs, which the runner sees only when the clock starts."""
+        """Time one burst on these inputs, which the runner sees only when the clock starts.
+
+        Raises RepeatAsked once a runner; a second time it is a ProtocolError.
+        """
         raise NotImplementedError
 
-    def null_us(self, draws: list[Draw], *, gated: bool = True) -> float:
-        """The judge's reading of a burst that calls nothing: the fixed cost. Only a trusted runner may be asked."""
-        raise NotImplementedError
+    def null_us(self, *, gated: bool = True) -> float:
+        """The judge's reading of a burst without calls: the fixed cost. Only a trusted runner may be asked."""
+        return self.burst([], gated=gated).judge_us
 
     def output(self, call: int) -> Any:
         """What call number `call` of the last burst returned, in memory that no runner can write to.
@@ -147,7 +164,10 @@ class Link:
         return [view(self._blocks[INPUT_BLOCK], ref) for ref in self._input_refs[call]]
 
     def close(self) -> None:
+        """Hang up, and let the runner end by itself: what it printed last is still to be written."""
         self.channel.close()
+        with contextlib.suppress(PeerGone):
+            self.family.go()
         self._close_fds()
         self._blocks.clear()
 
@@ -158,15 +178,15 @@ class Link:
 
     def _calls(self, draws: list[Draw]) -> list[Call]:
         calls = []
-        for refs, destinations, draw in zip(self._input_refs, self._output_refs, draws, strict=False):
+        for refs, draw in zip(self._input_refs, draws, strict=False):
             waiting = iter(refs)
             inputs = values.encode(draw.inputs, lambda _, waiting=waiting: next(waiting))  # type: ignore[misc]
-            calls.append(Call(inputs=inputs, seed=draw.seed, outputs=destinations))
+            calls.append(Call(inputs=inputs, seed=draw.seed))
         if len(calls) != len(draws):
             raise ValueError(f"{len(draws)} calls in a burst; {self.calls_reserved} are reserved")
         return calls
 
-    def _send(self, message: Prepare | Burst | CopyOnly) -> None:
+    def _send(self, message: Prepare | Burst | Go) -> None:
         self.channel.send(message, tuple(self._unsent_fds))
         self._close_fds()
 
@@ -177,20 +197,59 @@ class Link:
 
     def _receive(self, kind: Any, timeout_s: float) -> Any:
         """The next message, which must be a `kind`. Raises RunnerFailed, PeerGone, DeadlineExceeded, ProtocolError."""
-        message, fds = self.channel.receive(timeout_s)
+        return self._without_fds(*self._receive_with_fds(kind, timeout_s))
+
+    def _without_fds(self, message: Any, fds: list[int]) -> Any:
+        for fd in fds:
+            os.close(fd)
+        return message
+
+    def _receive_with_fds(self, kind: Any, timeout_s: float) -> tuple[Any, list[int]]:
+        return self._expected(kind, *self.channel.receive(timeout_s))
+
+    def _expected(self, kind: Any, message: Any, fds: list[int]) -> tuple[Any, list[int]]:
+        if isinstance(message, kind):
+            return message, fds
         for fd in fds:
             os.close(fd)
         if isinstance(message, Failed):
             raise RunnerFailed(message)
-        if not isinstance(message, kind):
-            raise ProtocolError(f"expected {kind.__name__}, got {type(message).__name__}")
-        return message
+        raise ProtocolError(f"expected {kind.__name__}, got {type(message).__name__}")
+
+    def _take_hello(self, hello: Hello, fds: list[int]) -> None:
+        """What a runner of ours says before any foreign code is in it."""
+        for fd in fds:
+            os.close(fd)
+
+    def _number_burst(self) -> None:
+        self._number += 1
+        self._nonce = secrets.randbits(62)
+
+    def _receive_enqueued(self, deadline: float) -> Enqueued:
+        return self._enqueued(*self.channel.receive(_left_s(deadline)))
+
+    def _enqueued(self, message: Any, fds: list[int]) -> Enqueued:
+        """An answer to the burst at hand, and to no other."""
+        answer: Enqueued = self._of_this_burst(self._without_fds(*self._expected(Enqueued, message, fds)))
+        if answer.nonce != self._nonce:
+            raise ProtocolError("an answer to a burst that was not asked for yet")
+        return answer
 
     def _receive_burst(self, kind: Any, deadline: float) -> Any:
-        message = self._receive(kind, max(deadline - time.monotonic(), 0.001))
+        return self._of_this_burst(self._receive(kind, _left_s(deadline)))
+
+    def _of_this_burst(self, message: Any) -> Any:
         if message.number != self._number:
             raise ProtocolError(f"an answer to burst {message.number}, not {self._number}")
         return message
+
+    def _grant_repeat(self, enqueued: Enqueued) -> None:
+        """Raises RepeatAsked where the runner asks for it and may."""
+        if enqueued.repeat and self.repeated:
+            raise ProtocolError("the runner will not keep the outputs of a burst apart")
+        if enqueued.repeat:
+            self.repeated = True
+            raise RepeatAsked
 
     def _outputs(self, enqueued: Enqueued, calls: int) -> list[Any]:
         if len(enqueued.outputs) != calls:
@@ -203,11 +262,12 @@ class Link:
     def _decode(self, node: Node, call: int) -> Any:
         raise NotImplementedError
 
-    def _reserve_outputs(self, nbytes: int) -> None:
-        raise NotImplementedError
-
     def _add_block(self, number: int, nbytes: int) -> None:
         raise NotImplementedError
 
     def _settle(self) -> None:
         """Wait until what the judge wrote is there for the runner to see."""
+
+
+def _left_s(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.001)

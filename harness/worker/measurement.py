@@ -14,8 +14,8 @@ from harness.timing.company import Alone, Usual
 from harness.timing.sampling import Side
 from harness.timing.stopping import StoppingRule
 from harness.worker import appraisal
-from harness.worker.bench import Bench, Surroundings, WrongAnswer
-from harness.worker.checking import Examiner
+from harness.worker.bench import Before, Bench, Surroundings, WrongAnswer, calibrated, ungated_us
+from harness.worker.checking import Examiner, HardInputs
 from harness.worker.link import Link
 from harness.worker.messages import Verdict
 from harness.worker.planning import Plan
@@ -25,6 +25,25 @@ from harness.worker.reference import Reference
 ALONE_BURSTS = 9
 
 
+def before(
+    reference: Reference,
+    examiner: Examiner,
+    baseline: Link,
+    plan: Plan,
+    surroundings: Surroundings,
+    timing: TimingConfig,
+) -> Before:
+    """What the baseline shows while no candidate is there. Raises WrongAnswer, and what Link raises."""
+    fixed = calibrated(baseline)
+    if reference.device.type == "cpu":
+        # Where a candidate stands still in others' turns, it cannot slow them.
+        return Before(fixed)
+    found = Before(fixed, ungated_us(baseline))
+    return dataclasses.replace(
+        found, alone=time_alone(reference, examiner, baseline, plan, surroundings, timing, found)
+    )
+
+
 def time_alone(
     reference: Reference,
     examiner: Examiner,
@@ -32,9 +51,10 @@ def time_alone(
     plan: Plan,
     surroundings: Surroundings,
     timing: TimingConfig,
+    found: Before,
 ) -> Alone:
-    """The baseline while no candidate is there. Raises WrongAnswer, and what Link raises."""
-    bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing)
+    """The baseline's times while no candidate is there, with and without the gate of a card."""
+    bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, found)
     bench.warm_up()
     gated = Usual([], [])
     if bench.clock == "device":
@@ -51,16 +71,17 @@ def measure(
     surroundings: Surroundings,
     timing: TimingConfig,
     limits: Limits,
-    alone: Alone,
+    found: Before,
+    hard: HardInputs,
     *,
     profiled: bool,
 ) -> Verdict:
-    """Time a candidate that has passed its first call; `alone` holds times of the baseline without it.
+    """Time a candidate that has passed its first call, with calls on `hard` inputs among the timed ones.
 
     `profiled`: with one more call at the end, of which the verdict has the profile. Raises what the candidate's runner
     makes Link raise.
     """
-    bench = Bench(reference, examiners, links, plan, surroundings, timing)
+    bench = Bench(reference, examiners, links, plan, surroundings, timing, found, hard)
     rule = StoppingRule(
         precision=timing.precision,
         budget_s=min(timing.budget_s, limits.total_s),
@@ -76,14 +97,14 @@ def measure(
             # In bursts of one call there is no company to gain from, whatever the reason was.
             bench.one_call_a_burst()
             samples = bench.sample(rule)
-        slowed = bench.slow_baseline(alone, samples)
+        slowed = bench.slow_baseline(samples)
     except WrongAnswer as error:
         return Verdict(outcome=error.outcome, baseline_ok=error.outcome.status is not Status.INVALID_REFERENCE)
     if slowed:
         factor = slowed.evidence["factor"]
         samples = dataclasses.replace(samples, baseline_us=[value * factor for value in samples.baseline_us])
     verdict = appraisal.verdict(bench, samples, [finding for finding in (batched, slowed) if finding])
-    verdict = msgspec.structs.replace(verdict, slowed=slowed is not None)
+    verdict = msgspec.structs.replace(verdict, slowed=slowed is not None, warnings=[*bench.warnings, *verdict.warnings])
     if not profiled or verdict.outcome.status is not Status.PASSED:
         return verdict
     begun = time.monotonic()

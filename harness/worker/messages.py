@@ -60,36 +60,40 @@ class Prepare(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One forward: its inputs, the seed its generator starts from and, on the CPU, where its outputs go."""
+    """One forward: its inputs, and the seed its generator starts from."""
 
     inputs: Node
     seed: int
-    outputs: list[TensorRef]
 
 
 class Burst(Message, frozen=True, kw_only=True, tag=True):
     """Calls to carry out one after the other. On CUDA the runner's stream waits for gate `number` before the first.
 
     `gated`: the gate opens only when everything is enqueued. Otherwise it is open already, and the runner waits for the
-    whole device before it reports the burst done. `profiled`: with PyTorch's profiler watching.
+    whole device before it reports the burst done. `profiled`: with PyTorch's profiler watching. `nonce` is secret until
+    now, and the answer repeats it: nobody answers what has not been asked. Without calls, a burst shows what the
+    protocol itself costs.
     """
 
     number: int
+    nonce: int
     calls: list[Call]
     blocks: list[SharedBlock] = []
     gated: bool = True
     profiled: bool = False
 
 
-class CopyOnly(Message, frozen=True, kw_only=True, tag=True):
-    """The work of a burst without its forwards: what the protocol itself costs. For the trusted baseline runner."""
+class Go(Message, frozen=True, kw_only=True, tag=True):
+    """On the CPU: the inputs of the burst announced before are there. `nonce` takes the place of the burst's."""
 
-    number: int
-    calls: list[Call]
-    blocks: list[SharedBlock] = []
+    nonce: int
 
 
 # Runner to judge. Every word of these is a claim.
+
+
+class Hello(Message, frozen=True, kw_only=True, tag=True):
+    """The first word of a runner, before any foreign code is in it; beside it travels a descriptor of its memory."""
 
 
 class Ready(Message, frozen=True, kw_only=True, tag=True):
@@ -99,16 +103,10 @@ class Ready(Message, frozen=True, kw_only=True, tag=True):
     unmatched: list[str]
 
 
-class Enqueued(Message, frozen=True, kw_only=True, tag=True):
-    """All calls of a burst are issued; on the CPU they are also finished."""
+class Armed(Message, frozen=True, kw_only=True, tag=True):
+    """On the CPU: the burst is understood, and only its inputs are missing."""
 
     number: int
-    outputs: list[Node]
-    blocks: list[SharedBlock] = []
-    # The calls wrote to one buffer, so that only the last output is left: once more, please.
-    repeat: bool = False
-    # Of a runner's first call: positions of the input tensors that its output shares memory with.
-    aliased: list[int] = []
 
 
 class Finished(Message, frozen=True, kw_only=True, tag=True):
@@ -117,6 +115,20 @@ class Finished(Message, frozen=True, kw_only=True, tag=True):
     number: int
     claimed_us: float
     profile: Profile | None = None
+
+
+class Enqueued(Message, frozen=True, kw_only=True, tag=True):
+    """All calls of a burst are issued. `nonce` is the request's; on the CPU they are `finished`, too."""
+
+    number: int
+    nonce: int
+    outputs: list[Node]
+    blocks: list[SharedBlock] = []
+    # The calls wrote to one buffer, so that only the last output is left: once more, please.
+    repeat: bool = False
+    # Of a runner's first call: positions of the input tensors that its output shares memory with.
+    aliased: list[int] = []
+    finished: Finished | None = None
 
 
 class Failed(Message, frozen=True, kw_only=True, tag=True):
@@ -133,7 +145,7 @@ class Failed(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Open(Message, frozen=True, kw_only=True, tag=True):
-    """Load a problem; the baseline runner's channel travels beside it."""
+    """Load a problem; the baseline runner's channel travels beside it, and `runner_pid` is its process."""
 
     problem: CandidateSource
     baseline: CandidateSource
@@ -144,13 +156,18 @@ class Open(Message, frozen=True, kw_only=True, tag=True):
     check: dict[str, Any]
     timing: dict[str, Any]
     limits: dict[str, Any]
+    runner_pid: int
     why_no_cuda: str = ""
 
 
 class Evaluate(Message, frozen=True, kw_only=True, tag=True):
-    """Judge one candidate; its runner's channel travels beside it. `profiled`: with one profiled call at the end."""
+    """Judge one candidate; its runner's channel travels beside it, and `runner_pid` is its process.
+
+    `profiled`: with one profiled call at the end.
+    """
 
     candidate: CandidateSource
+    runner_pid: int
     profiled: bool = False
 
 
@@ -314,8 +331,8 @@ class Audited(Message, frozen=True, kw_only=True, tag=True):
     wall_s: float = 0.0
 
 
-ToRunner = Prepare | Burst | CopyOnly
-FromRunner = Ready | Enqueued | Finished | Failed
+ToRunner = Prepare | Burst | Go
+FromRunner = Hello | Ready | Armed | Enqueued | Finished | Failed
 ToJudge = Open | Evaluate | Retime | Probe
 FromJudge = Phase | Opened | Verdict | Retimed | Probed
 FromBuilder = Built | BuildFailed

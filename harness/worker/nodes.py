@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+# In place of a shared block's number: only described, or in the sender's own memory, where the offset is an address.
+NOWHERE, OWN_MEMORY = -1, -2
+
 
 class TensorRef(msgspec.Struct, frozen=True, tag="tensor"):
     """Where a tensor's elements lie: `offset` in bytes into shared block `block`, `stride` in elements.
 
-    `block` is -1 where the sender could only describe the tensor (`kind` then tells what it is).
+    `block` is NOWHERE where the sender could only describe the tensor (`kind` then tells what it is), OWN_MEMORY where
+    it lies in the sender's memory at address `offset`.
     """
 
     block: int

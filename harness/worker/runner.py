@@ -6,6 +6,7 @@ gets inputs in shared memory, calls `forward`, and says where the outputs lie.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import traceback
@@ -22,8 +23,19 @@ from harness.worker.baselines import dressed
 from harness.worker.channel import Channel, PeerGone
 from harness.worker.devices import RunnerDevice, runner_device
 from harness.worker.layout import view
-from harness.worker.messages import Burst, Call, CopyOnly, Enqueued, Failed, Finished, Prepare, Ready, ToRunner
-from harness.worker.nodes import Node, TensorRef
+from harness.worker.messages import (
+    Armed,
+    Burst,
+    Call,
+    Enqueued,
+    Failed,
+    Finished,
+    Hello,
+    Prepare,
+    Ready,
+    ToRunner,
+)
+from harness.worker.nodes import TensorRef
 from harness.worker.profiling import Profiler
 
 
@@ -31,9 +43,17 @@ def main(channel_fd: int) -> None:
     """Serve the judge until it hangs up."""
     channel = Channel.from_fd(channel_fd, ToRunner)
     try:
+        _open_memory(channel)
         _serve(channel)
     except PeerGone:
         pass
+
+
+def _open_memory(channel: Channel) -> None:
+    """Give the judge this process's memory to read, which no permission of its own would be sure to let it."""
+    memory = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
+    channel.send(Hello(), (memory,))
+    os.close(memory)
 
 
 def _serve(channel: Channel) -> None:
@@ -87,41 +107,55 @@ class Runner:
         self.forward = dressed(self.model, source.baseline, self.device.device)
         self.device.synchronize()
         self._aliased: list[int] | None = None
+        self._own = self._addresses_of_state()
         self.ready = Ready(init_s=time.perf_counter() - started, copied=copied, unmatched=unmatched)
 
-    def burst(self, message: Burst | CopyOnly, fds: list[int], channel: Channel) -> None:
+    def burst(self, message: Burst, fds: list[int], channel: Channel) -> None:
         """Carry out the calls of one burst behind the judge's gate, and say where their outputs are."""
         self.device.open(message.blocks, fds)
         inputs = [values.decode(call.inputs, self._shared) for call in message.calls]
-        # A parameter handed over in place would be poisoned with the other outputs before the next burst.
-        own = frozenset(tensor.untyped_storage().data_ptr() for tensor in self.model.state_dict().values())
         # Before the gate, because it waits for the device.
-        profiler = Profiler(self.device.device) if isinstance(message, Burst) and message.profiled else None
-        self.device.begin(message.number, own)
+        profiler = Profiler(self.device.device) if message.profiled else None
+        nonce = message.nonce
+        if self.device.synchronous:
+            channel.send(Armed(number=message.number))
+            nonce = channel.receive(None)[0].nonce
+        self.device.begin(message.number, self._own)
         with torch.no_grad():
-            if isinstance(message, Burst):
-                outputs = [self._call(call, given, profiler) for call, given in zip(message.calls, inputs, strict=True)]
-            else:
-                outputs = [self.device.copy_only(call.outputs) for call in message.calls]
-        self.device.end(message.number, whole_device=isinstance(message, Burst) and not message.gated)
+            for call, given in zip(message.calls, inputs, strict=True):
+                self._call(call, given, profiler)
+        self.device.end(message.number, whole_device=not message.gated)
+
+        def finished() -> Finished:
+            claimed_us = self.device.claimed_us()
+            return Finished(number=message.number, claimed_us=claimed_us, profile=profiler.stop() if profiler else None)
+
         enqueued = Enqueued(
             number=message.number,
-            outputs=outputs,
+            nonce=nonce,
+            outputs=self.device.outputs(),
             blocks=self.device.new_blocks(),
             repeat=self.device.must_repeat(),
             aliased=self._aliased or [],
+            finished=finished() if self.device.synchronous else None,
         )
         channel.send(enqueued)
-        claimed_us = self.device.claimed_us()
-        profile = profiler.stop() if profiler else None
-        channel.send(Finished(number=message.number, claimed_us=claimed_us, profile=profile))
+        # On the CPU nothing may follow: the process stands still from here on, and goes on on the next burst's clock.
+        if not self.device.synchronous:
+            channel.send(finished())
 
-    def _call(self, call: Call, inputs: Any, profiler: Profiler | None) -> Node:
+    def _addresses_of_state(self) -> frozenset[int]:
+        """Where parameters and buffers lie: handed over in place, they would be poisoned as other outputs are."""
+        return frozenset(tensor.untyped_storage().data_ptr() for tensor in self.model.state_dict().values())
+
+    def _call(self, call: Call, inputs: Any, profiler: Profiler | None) -> None:
         generators.seed(self.device.device, call.seed)
         output = profiler.forward(self.forward, inputs) if profiler else self.forward(*inputs)
         if self._aliased is None:
+            # The first call may have made some.
+            self._own = self._addresses_of_state()
             self._aliased = shared_inputs(values.tensors(output), values.tensors(inputs))
-        return self.device.publish(output, call.outputs)
+        self.device.publish(output)
 
     def _shared(self, ref: TensorRef) -> torch.Tensor:
         return view(self.device.block(ref.block), ref)

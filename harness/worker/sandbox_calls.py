@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -35,3 +36,25 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
     """Raises OSError."""
     words = (source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
     checked(libc.mount(*words), f"mount {kind or 'bind'} on {target}")
+
+
+class _Action(ctypes.Structure):
+    """glibc's struct sigaction."""
+
+    _fields_ = (
+        ("handler", ctypes.c_void_p),
+        ("mask", ctypes.c_ubyte * 128),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_void_p),
+    )
+
+
+SA_NOCLDSTOP = 1
+
+
+def hear_of_ends_only() -> None:
+    """Keep the handler of SIGCHLD for children that end: not for those that stop and go on. Raises OSError."""
+    action = _Action()
+    checked(libc.sigaction(signal.SIGCHLD, None, ctypes.byref(action)), "sigaction")
+    action.flags |= SA_NOCLDSTOP
+    checked(libc.sigaction(signal.SIGCHLD, ctypes.byref(action), None), "sigaction")

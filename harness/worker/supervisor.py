@@ -46,6 +46,8 @@ from harness.worker.renewal import Starter
 
 # Until a death is heard of by way of the forking parent.
 REAP_S = 0.2
+# For a runner that is done to end by itself.
+LAST_WORDS_S = 0.2
 # A fresh process with a context of its own on a busy card.
 PROBE_S = 60.0
 ENTRIES = ("ModelNew", "Model")
@@ -72,10 +74,9 @@ class Group:
         self.fault: Outcome | None = None
 
     def wake(self) -> None:
-        """Continue what a candidate may have stopped, where nothing keeps it from sending signals."""
-        for child in (self.judge.child, self.baseline):
-            with contextlib.suppress(OSError):
-                os.kill(child.pid, signal.SIGCONT)
+        """Continue a judge that a candidate may have stopped, where nothing keeps it from sending signals."""
+        with contextlib.suppress(OSError):
+            os.kill(self.judge.child.pid, signal.SIGCONT)
 
     @property
     def alive(self) -> bool:
@@ -205,7 +206,7 @@ class Supervisor:
         verdict: Verdict | None = None
         try:
             verdict = group.judge.ask(
-                Evaluate(candidate=source, profiled=self._profiled(job)),
+                Evaluate(candidate=source, runner_pid=runner.pid, profiled=self._profiled(job)),
                 Verdict,
                 self._config.limits.total_s,
                 handed=its_end,
@@ -221,14 +222,15 @@ class Supervisor:
             verdict = Verdict(outcome=Outcome(status=Status.TIMEOUT, reason="total", message=message))
         finally:
             its_end.close()
-            # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen.
-            exit_code = runner.wait(2.0 if verdict is not None and verdict.runner == "gone" else 0.0)
+            # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen; one that
+            # the judge has hung up on, a moment to write what it printed.
+            exit_code = runner.wait(2.0 if verdict is not None and verdict.runner == "gone" else LAST_WORDS_S)
             runner.kill()
         if runner.orphaned:
             raise ProcessLost("zygote_lost", "the forking parent died")
-        if verdict.runner == "gone" and group.baseline.wait(REAP_S) is not None:
+        if verdict.runner == "gone" and (ended := group.baseline.wait(REAP_S)) is not None:
             # The judge cannot tell whose silence it was, and has hung up on the candidate, too.
-            raise ProcessLost("baseline_lost", "the baseline's process died")
+            raise ProcessLost("baseline_lost", f"the baseline's process died ({ended})")
         if verdict.runner == "gone":
             verdict = msgspec.structs.replace(verdict, outcome=_cause_of_death(exit_code, verdict.outcome, runner))
         if not verdict.baseline_ok or group.baseline.wait(0.0) is not None:
@@ -270,6 +272,7 @@ class Supervisor:
             check=msgspec.to_builtins(self._config.check),
             timing=msgspec.to_builtins(self._config.timing),
             limits=msgspec.to_builtins(self._config.limits),
+            runner_pid=baseline.pid,
             why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
         )
         self._group = Group(job.group, judge, baseline)

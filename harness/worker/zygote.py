@@ -19,7 +19,7 @@ import msgspec
 
 from harness.worker import memory_watch, sandbox, sandbox_landlock, sandbox_view
 from harness.worker.sandbox import Confinement
-from harness.worker.sandbox_calls import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from harness.worker.sandbox_calls import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, hear_of_ends_only, prctl
 
 PR_SET_CHILD_SUBREAPER = 36
 WATCH_S = 0.25
@@ -67,6 +67,8 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    # Runners stop and go on a thousand times a second, beside what is timed.
+    hear_of_ends_only()
     # Ctrl-C reaches the whole foreground group; the session decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     children: dict[int, int] = {}  # pid -> id

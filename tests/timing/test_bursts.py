@@ -36,12 +36,11 @@ def test_a_plan_keeps_its_bounds(single_us: float, max_calls: int, call_bytes: i
     bursts = plan_of(single_us, call_bytes=call_bytes, max_calls=max_calls)
     assert 1 <= bursts.shortest <= bursts.calls <= max_calls
     rng = random.Random(seed)
-    assert all(bursts.shortest <= bursts.draw(rng) <= bursts.calls for _ in range(20))
+    assert all(bursts.shortest <= bursts.at(rng.random()) <= bursts.calls for _ in range(20))
 
 
 def test_lengths_vary() -> None:
-    rng = random.Random(1)
-    assert len({BurstPlan(32, 24).draw(rng) for _ in range(200)}) == 9
+    assert [BurstPlan(32, 24).at(share) for share in (0.0, 0.1, 0.5, 1.0)] == [24, 25, 28, 32]
 
 
 def test_a_burst_without_length_or_duration_is_refused() -> None:

@@ -72,7 +72,7 @@ def test_hanging_up_ends_a_child_and_its_words_are_in_the_log(nursery, tmp_path)
 
 
 def test_killing_ends_a_silent_child(nursery, tmp_path):
-    child = nursery.start("runner", FromBuilder, tmp_path / "log")
+    child = nursery.start("judge", FromBuilder, tmp_path / "log")
     with pytest.raises(DeadlineExceeded):
         child.channel.receive(0.1)
     assert child.kill() == -signal.SIGKILL
