@@ -310,7 +310,7 @@ class Bench:
         return Sampled(
             judge_us=self._fixed_cost(calls).per_call(reading.judge_us, calls),
             claimed_us=reading.claimed_us / calls,
-            unusable=lost_gate or self._watch.look(),
+            unusable=lost_gate or ("slow_start" if reading.slow_start else "") or self._watch.look(),
         )
 
     def _fixed_cost(self, calls: int) -> FixedCost:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import torch
 
 from harness.worker.nodes import TensorRef
@@ -65,6 +66,11 @@ def view(block: torch.Tensor, ref: TensorRef) -> torch.Tensor:
             # Sizes that no tensor can have, beside one that is zero.
             raise BadReference(str(error)) from error
     return block[ref.offset : ref.offset + nbytes].view(dtype).as_strided(ref.shape, ref.stride)
+
+
+def moved(ref: TensorRef, by: int) -> TensorRef:
+    """The same tensor `by` bytes further on."""
+    return msgspec.structs.replace(ref, offset=ref.offset + by)
 
 
 def contiguous(ref: TensorRef) -> TensorRef:

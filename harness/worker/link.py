@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from typing import Any
 
@@ -13,7 +14,7 @@ from harness.config import Limits
 from harness.integrity.provenance import Profile
 from harness.worker import values
 from harness.worker.channel import Channel, ProtocolError
-from harness.worker.layout import BadReference, contiguous, place, view
+from harness.worker.layout import ALIGNMENT_BYTES, BadReference, contiguous, moved, place, view
 from harness.worker.messages import (
     Burst,
     Call,
@@ -31,6 +32,9 @@ POISON = 0xFF
 """Fills outputs before each burst: NaN in every floating type, an unlikely number in the others."""
 
 STATE_BLOCK, INPUT_BLOCK, OUTPUT_BLOCK = 1, 2, 3
+
+INPUT_PLACES = 64
+"""A burst's inputs lie at one of so many places, drawn anew: few enough for who keeps something for each address."""
 
 
 class RunnerFailed(Exception):
@@ -59,6 +63,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     judge_us: float
     claimed_us: float
     gated: bool
+    # The inputs may have been seen before the clock started.
+    slow_start: bool = False
     aliased: tuple[int, ...] = ()
     profile: Profile | None = None
 
@@ -80,7 +86,9 @@ class Link:
         self.limits = limits
         self.calls_reserved = 0
         self._number = 0
+        # As if they began at byte 0 of their block. In each burst they do at `_base`.
         self._input_refs: list[list[TensorRef]] = []
+        self._base = self._call_bytes = self._step_bytes = 0
         self._output_refs: list[list[TensorRef]] = []
         self._blocks: dict[int, torch.Tensor] = {}
         self._unsent: list[SharedBlock] = []
@@ -116,7 +124,10 @@ class Link:
         for _ in range(calls):
             refs, start = place(values.tensors(inputs), INPUT_BLOCK, start)
             self._input_refs.append(refs)
-        self._add_block(INPUT_BLOCK, start)
+        self._call_bytes = start // max(calls, 1)
+        # The last place is one call's inputs behind the first one.
+        self._step_bytes = ALIGNMENT_BYTES * -(-self._call_bytes // (INPUT_PLACES * ALIGNMENT_BYTES))
+        self._add_block(INPUT_BLOCK, start + (INPUT_PLACES - 1) * self._step_bytes)
         start = 0
         for _ in range(calls):
             refs, start = place(values.tensors(outputs), OUTPUT_BLOCK, start)
@@ -144,7 +155,10 @@ class Link:
 
     def seen_inputs(self, call: int) -> list[torch.Tensor]:
         """The inputs of call number `call` as they lie in shared memory now."""
-        return [view(self._blocks[INPUT_BLOCK], ref) for ref in self._input_refs[call]]
+        return [view(self._blocks[INPUT_BLOCK], moved(ref, self._base)) for ref in self._input_refs[call]]
+
+    def learn_start(self, example: Draw) -> None:
+        """Find out how long inputs are on their way, while no candidate is there. Raises what `null_us` raises."""
 
     def close(self) -> None:
         self.channel.close()
@@ -154,12 +168,14 @@ class Link:
     def _write_inputs(self, draws: list[Draw]) -> None:
         for refs, draw in zip(self._input_refs, draws, strict=False):
             for ref, tensor in zip(refs, values.tensors(draw.inputs), strict=True):
-                view(self._blocks[INPUT_BLOCK], ref).copy_(tensor)
+                view(self._blocks[INPUT_BLOCK], moved(ref, self._base)).copy_(tensor)
 
     def _calls(self, draws: list[Draw]) -> list[Call]:
+        """A burst's calls, with inputs at a place that is drawn anew."""
+        self._base = secrets.randbelow(INPUT_PLACES) * self._step_bytes
         calls = []
         for refs, destinations, draw in zip(self._input_refs, self._output_refs, draws, strict=False):
-            waiting = iter(refs)
+            waiting = iter([moved(ref, self._base) for ref in refs])
             inputs = values.encode(draw.inputs, lambda _, waiting=waiting: next(waiting))  # type: ignore[misc]
             calls.append(Call(inputs=inputs, seed=draw.seed, outputs=destinations))
         if len(calls) != len(draws):
