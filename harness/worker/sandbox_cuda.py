@@ -165,16 +165,15 @@ def main(folder: str, rehearsal: Rehearsal) -> str:
         _confined(folder, rehearsal, its, words[1])
     its.close()
     os.close(words[1])
-    try:
-        # Alive until the child has read what it holds.
-        driver = Driver()
-        socket.send_fds(ours, [b"."], [driver.create()])
-    except (OSError, AttributeError) as error:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return f"outside the sandbox: {error}"
-    ours.close()
-    with os.fdopen(words[0]) as file:
+    with ours, os.fdopen(words[0]) as file:
+        try:
+            # Alive until the child has read what it holds.
+            driver = Driver()
+            socket.send_fds(ours, [b"."], [driver.create()])
+        except (OSError, AttributeError) as error:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return f"outside the sandbox: {error}"
         said = file.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return said or (f"a confined process ended with {status}" if status else "")
