@@ -128,7 +128,7 @@ class Judge:
             return Opened(fault=fault, runner=verdict.runner)
         self._phase("baseline alone")
         self._alone = self._time_alone()
-        return Opened()
+        return Opened(steady=self._alone != Alone())
 
     def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
         """Load, check and time one candidate; the verdict's `runner` tells the supervisor what to look into."""

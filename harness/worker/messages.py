@@ -175,6 +175,8 @@ class Opened(Message, frozen=True, kw_only=True, tag=True):
 
     fault: Outcome | None = None
     runner: str = "ok"
+    # The baseline, timed alone, was right throughout.
+    steady: bool = True
 
 
 class Verdict(Message, frozen=True, kw_only=True, tag=True):

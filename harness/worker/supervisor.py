@@ -70,6 +70,8 @@ class Group:
         self.baseline = baseline
         # Why nobody can be judged by it.
         self.fault: Outcome | None = None
+        # The baseline was right for as long as no candidate was there.
+        self.steady = False
 
     def wake(self) -> None:
         """Continue what a candidate may have stopped, where nothing keeps it from sending signals."""
@@ -165,13 +167,16 @@ class Supervisor:
         """What was lost or killed in an evaluation is replaced, and the evaluation repeated once.
 
         Then it is the candidate's doing: it alone was there both times. It is repeated once, too, where the baseline
-        was slow beside the candidate and still is without it.
+        was slow beside the candidate and still is without it. A baseline that was wrong beside the candidate, and a
+        fresh one is not without it, was spoilt: runners' outputs can be opened by every process on a card.
         """
         losses: list[ProcessLost] = []
         slower: list[str] = []
         while True:
             try:
                 verdict = self._judged(job, build)
+                if not verdict.baseline_ok and self._right_by_itself(job):
+                    verdict = Verdict(outcome=_spoiled_by(verdict.outcome))
                 if verdict.slowed and not slower and self._slower_by_itself(job):
                     slower.append("the baseline had become slower, not by this candidate")
                     continue
@@ -248,6 +253,11 @@ class Supervisor:
             self._end_group()
             return False
 
+    def _right_by_itself(self, job: Job) -> bool:
+        """Whether a fresh baseline, its candidate being gone, gives the reference's own answers again and again."""
+        group = self._group_for(job)
+        return group.fault is None and group.steady
+
     def _group_for(self, job: Job) -> Group:
         """The group's judge, ready to evaluate; started where another group's was in its place."""
         if self._group is not None and self._group.name == job.group and self._group.alive:
@@ -295,6 +305,7 @@ class Supervisor:
                 raise ProcessLost("baseline_lost", f"the baseline could not start: {died.message}", opening=True)
             fault = Outcome(status=Status.INVALID_REFERENCE, reason="baseline", message=died.message)
         self._group.fault = fault
+        self._group.steady = opened.steady
         return self._group
 
     def _start_runner(self, log: Path, source: Path, build: BuildResult) -> tuple[Child, socket.socket]:
@@ -331,6 +342,12 @@ def _of_second_loss(job: Job, first: ProcessLost, second: ProcessLost) -> Outcom
         return Outcome(status=Status.HARNESS_ERROR, reason=second.reason, message=str(second), evidence=evidence)
     message = f"lost in both of two evaluations of this candidate, and in no other's: {second}"
     return Outcome(status=Status.REJECTED, reason=second.reason, message=message, evidence=evidence)
+
+
+def _spoiled_by(outcome: Outcome) -> Outcome:
+    """A wrong baseline that is the candidate's doing."""
+    message = f"beside this candidate, and not without it: {outcome.message}"
+    return Outcome(status=Status.REJECTED, reason="spoils_baseline", message=message, evidence=outcome.evidence)
 
 
 def _reference(job: Job, baseline: str) -> CandidateSource:
