@@ -427,7 +427,7 @@ class Bench:
         return Sampled(
             judge_us=self.fixed_cost.per_call(reading.judge_us, calls),
             claimed_us=reading.claimed_us / calls,
-            unusable=lost_gate or self._watch.look(),
+            unusable=lost_gate or ("slow_start" if reading.slow_start else "") or self._watch.look(),
         )
 
 

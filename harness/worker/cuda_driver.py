@@ -69,6 +69,16 @@ def on_device(device: int) -> Iterator[None]:
         driver_call("cuCtxPopCurrent")
 
 
+def reset_persisting_l2(device: int) -> None:
+    """Give up what some kernel has marked to stay in the L2, where the card knows of such marks."""
+    with on_device(device):
+        try:
+            driver_call("cuCtxResetPersistingL2Cache")
+        except CudaCallFailed as failure:
+            if failure.code != "CUDA_ERROR_NOT_SUPPORTED":
+                raise
+
+
 @contextmanager
 def refusals_as(exception: type[ValueError], sentence: str) -> Iterator[None]:
     """Turn the driver's refusal of the memory in question into `exception`; let its other errors through."""

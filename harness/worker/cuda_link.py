@@ -1,12 +1,12 @@
-"""The judge's end of a runner on a card: device memory by IPC, and the judge's own events around a gated burst."""
+"""The judge's end of a runner on a card: shared device memory, and the judge's own events around a gated burst."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
+import math
 import select
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -14,17 +14,23 @@ import torch
 from harness.config import Limits
 from harness.worker import values
 from harness.worker.channel import Channel, DeadlineExceeded
-from harness.worker.cuda_gate import Gate
-from harness.worker.cuda_memory import CudaBlock, CudaHandle, ImportRefused, Imports
+from harness.worker.cuda_driver import reset_persisting_l2
+from harness.worker.cuda_gate import Gate, Hold, fresh_secret
+from harness.worker.cuda_memory import CudaHandle, ImportRefused, Imports, SharedMemory
+from harness.worker.cuda_snapshot import Snapshot
+from harness.worker.cuda_start import StartWatch
 from harness.worker.devices import GATE_BLOCK
 from harness.worker.family import Family
-from harness.worker.layout import BadReference
-from harness.worker.link import POISON, Draw, LateOutput, Link, Reading
+from harness.worker.layout import BadReference, view
+from harness.worker.link import INPUT_BLOCK, POISON, Draw, Link, Reading
 from harness.worker.messages import Burst, Enqueued, Finished, SharedBlock
 from harness.worker.nodes import NOWHERE, Node, TensorRef
 
 FLUSH_FACTOR = 4
 """Times the card's L2 that are written before each burst."""
+
+START_BURSTS = 12
+"""Of either length, to learn from how long inputs are on their way."""
 
 
 class CudaLink(Link):
@@ -38,10 +44,20 @@ class CudaLink(Link):
     # The same, with a profiler to load before it.
     PROFILER_S = 15.0
 
-    def __init__(self, channel: Channel, family: Family, device: torch.device, limits: Limits, *, warm: bool) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        family: Family,
+        device: torch.device,
+        limits: Limits,
+        watch: StartWatch,
+        *,
+        warm: bool,
+    ) -> None:
         super().__init__(channel, family, device, limits)
         self._warm = warm
-        self._owned: dict[int, CudaBlock] = {}
+        self._watch = watch
+        self._owned: dict[int, SharedMemory] = {}
         # The runner's memory as the last burst left it. Opened anew for each burst: an allocation that stays open stays
         # taken on the card, and stands in the way of new ones.
         self._imports = Imports(device.index or 0)
@@ -50,20 +66,25 @@ class CudaLink(Link):
         self._stream = torch.cuda.Stream(device)
         cache_bytes = torch.cuda.get_device_properties(device).L2_cache_size
         self._flush = torch.empty(FLUSH_FACTOR * cache_bytes, dtype=torch.uint8, device=device)
+        self._way = torch.cuda.Event(enable_timing=True)
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
+        # Made now, as a first record makes it.
+        self._way.record()
+        self._nothing = self._staged = torch.empty(0, dtype=torch.uint8, device=device)
         self._kernel = torch.zeros(1, device=device)
         # Loaded now: a kernel's first launch waits for the device, which may stand at a gate.
         self._kernel.add_(1)
         self._add_block(GATE_BLOCK, Gate.BYTES)
         self._gate = Gate(self._blocks[GATE_BLOCK])
         # In memory of the judge's own.
-        self._hold = Gate(torch.zeros(Gate.BYTES, dtype=torch.uint8, device=device))
+        self._hold = Hold(torch.zeros(Hold.BYTES, dtype=torch.uint8, device=device))
+        self._secret = fresh_secret()
 
     def burst(
         self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
     ) -> Reading:
-        self._begin()
+        self._begin(draws)
         request = Burst(
             number=self._number,
             nonce=self._nonce,
@@ -73,12 +94,13 @@ class CudaLink(Link):
             profiled=profiled,
         )
         deadline = time.monotonic() + (deadline_s or self.limits.call_s)
-        enqueued, was_gated, finished = self._timed(request, draws, gated, deadline)
+        enqueued, was_gated, finished = self._timed(request, gated, deadline)
         self._grant_repeat(enqueued)
         return Reading(
             judge_us=self._start.elapsed_time(self._end) * 1e3,
             claimed_us=finished.claimed_us,
             gated=was_gated,
+            slow_start=was_gated and self._watch.slow(len(draws), self._way_us),
             aliased=tuple(enqueued.aliased),
             profile=finished.profile,
         )
@@ -86,14 +108,49 @@ class CudaLink(Link):
     def output(self, call: int) -> Any:
         return self._snapshot.output(call)
 
-    def _begin(self) -> None:
+    def null_us(self, *, gated: bool = True) -> float:
+        self._null([], gated)
+        return self._start.elapsed_time(self._end) * 1e3
+
+    def learn_start(self, example: Draw) -> None:
+        for calls in {1, self.calls_reserved}:
+            for _ in range(START_BURSTS):
+                if self._null([example] * calls, gated=True):
+                    self._watch.learn(calls, self._way_us)
+
+    def _null(self, draws: list[Draw], gated: bool) -> bool:
+        """A burst of inputs that nobody is called on; whether all of it was enqueued before the gate opened."""
+        self._begin(draws)
+        request = Burst(number=self._number, nonce=self._nonce, calls=[], blocks=self._unsent, gated=gated)
+        return self._timed(request, gated, time.monotonic() + self.limits.call_s)[1]
+
+    @property
+    def _way_us(self) -> float:
+        """How long the inputs of the last gated burst lay there before the clock started, the writing included."""
+        return self._way.elapsed_time(self._start) * 1e3
+
+    def _begin(self, draws: list[Draw]) -> None:
         self._number_burst()
+        self._secret = fresh_secret()
         self._poison()
+        self._stage(draws)
+        reset_persisting_l2(self.device.index or 0)
+        self._gate.reset(self._stream.cuda_stream)
         self._settle()
 
-    def _timed(
-        self, request: Burst, draws: list[Draw], gated: bool, deadline: float
-    ) -> tuple[Enqueued, bool, Finished]:
+    def _stage(self, draws: list[Draw]) -> None:
+        """Lay out a burst's inputs as they are to lie in shared memory, so that a single copy puts them there.
+
+        Zeroed, because what is between them is copied, too, and must hold nothing of the judge's.
+        """
+        refs = [ref for refs in self._input_refs[: len(draws)] for ref in refs]
+        tensors = [tensor for draw in draws for tensor in values.tensors(draw.inputs)]
+        staged = torch.zeros(len(draws) * self._call_bytes, dtype=torch.uint8, device=self.device)
+        for ref, tensor in zip(refs, tensors, strict=True):
+            view(staged, ref).copy_(tensor)
+        self._staged = staged
+
+    def _timed(self, request: Burst, gated: bool, deadline: float) -> tuple[Enqueued, bool, Finished]:
         """One burst with the judge's events around it; whether all of it was enqueued before the gate opened.
 
         The outputs' places are known before the clock stops, so that a look at them is the next thing on the judge's
@@ -108,19 +165,24 @@ class CudaLink(Link):
                 enqueued = self._enqueued_in_time(deadline, patience_s)
             was_gated = enqueued is not None
             if enqueued is None:
-                self._open(draws, held=False)
+                self._start_first()
                 if not gated:
                     self._send(request)
                 enqueued = self._receive_enqueued(deadline)
             self._snapshot = Snapshot(self._outputs(enqueued, len(request.calls)))
             if was_gated:
-                self._open(draws, held=True)
+                self._start_held()
             self._stop()
+            self._hold.release(self._number)
             finished = self._await_end(deadline)
             self.family.stop()
             return enqueued, was_gated, finished
 
     def close(self) -> None:
+        # A runner may have written over the word that let the stream go.
+        while not self._stream.query():
+            self._gate.release(self._secret)
+            time.sleep(1e-3)
         torch.cuda.synchronize(self.device)
         super().close()
         self._snapshot = Snapshot([])
@@ -137,32 +199,49 @@ class CudaLink(Link):
         except DeadlineExceeded:
             return None
 
-    def _open(self, draws: list[Draw], *, held: bool) -> None:
-        """On the judge's stream: inputs, a cold cache, start, gate.
+    def _start_first(self) -> None:
+        """On the judge's stream: start, and only then inputs, a cold cache, gate.
 
-        `held`: the stream stands before the start until the host has enqueued the end, too.
+        For a runner that is not held: whatever it does, it does after the start.
         """
         with torch.cuda.stream(self._stream):
-            # Writing the inputs leaves them in the L2; writing several times its size of something else evicts them.
-            if self._warm:
-                self._flush.zero_()
-            self._write_inputs(draws)
-            if not self._warm:
-                self._flush.zero_()
-            if held:
-                self._hold.hold(self._number, self._stream.cuda_stream)
             self._start.record()
-            self._gate.open(self._number, self._stream.cuda_stream)
+            self._put_inputs()
+            self._gate.open(self._number, self._secret, self._stream.cuda_stream)
+
+    def _start_held(self) -> None:
+        """On the judge's stream, which stands still until its host has enqueued the end, too: inputs, start, gate.
+
+        Behind the hold, and with nothing of the host's between them: inputs that lie there before the clock starts may
+        be seen. All that is enqueued here and in `_stop` has been before: what is new may wait for this very stream.
+        """
+        with torch.cuda.stream(self._stream):
+            self._snapshot.take()
+            self._hold.hold(self._number, self._stream.cuda_stream)
+            self._way.record()
+            self._put_inputs()
+            self._start.record()
+            self._gate.open(self._number, self._secret, self._stream.cuda_stream)
+
+    def _put_inputs(self) -> None:
+        """Where the runner sees them. Copying leaves them in the L2; several times its size of something else does not.
+
+        Enqueues two operations, however many inputs there are: about a thousand are what fits behind a stop.
+        """
+        if self._warm:
+            self._flush.zero_()
+        self._blocks[INPUT_BLOCK][self._base :][: len(self._staged)].copy_(self._staged)
+        if not self._warm:
+            self._flush.zero_()
 
     def _stop(self) -> None:
         """On the judge's stream: wait for the runner to be done and off the card, end, a look at the outputs."""
         with torch.cuda.stream(self._stream):
-            self._gate.wait_done(self._number, self._stream.cuda_stream)
+            self._gate.wait_done(self._secret, self._stream.cuda_stream)
             # A card runs one process's kernels at a time: where this one runs, none of the runner's does, on whatever
             # stream. An event alone is recorded without that.
             self._kernel.add_(1)
             self._end.record()
-            self._hold.open_now(self._number)
             self._snapshot.take()
 
     def _await_end(self, deadline: float) -> Finished:
@@ -179,6 +258,7 @@ class CudaLink(Link):
                 finished = self._receive_burst(Finished, deadline)
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.5, 2e-3)
+        self._staged = self._nothing
         # The look at the outputs may still be under way, which those who compare with it have to wait for.
         torch.cuda.current_stream(self.device).wait_stream(self._stream)
         return finished or self._receive_burst(Finished, deadline)
@@ -189,10 +269,9 @@ class CudaLink(Link):
         try:
             yield
         except BaseException:
-            self._hold.open_now(self._number)
-            self._gate.release(self._number)
-            with torch.cuda.stream(self._stream):
-                self._gate.open(self._number, self._stream.cuda_stream)
+            self._hold.release(self._number)
+            self._gate.release(self._secret)
+            self._gate.open(self._number, self._secret, self._stream.cuda_stream)
             raise
 
     def _poison(self) -> None:
@@ -201,14 +280,21 @@ class CudaLink(Link):
             if tensor.is_contiguous() and tensor.numel():
                 tensor.view(-1).view(torch.uint8).fill_(POISON)
             else:
-                tensor.fill_(POISON)
+                _once(tensor).fill_(POISON)
         self._snapshot = Snapshot([])
         self._imports.close()
         self._imports = Imports(self.device.index or 0)
 
     def _decode(self, node: Node, call: int) -> Any:
+        # An output is copied as often as its strides repeat it, into the judge's memory: no more than was asked for.
+        room = sum(math.prod(ref.shape) for ref in self._output_refs)
+
         def tensor(ref: TensorRef) -> Any:
+            nonlocal room
             if ref.block == NOWHERE:
+                return ref
+            room -= math.prod(ref.shape)
+            if room < 0:
                 return ref
             block = self._foreign.get(ref.block)
             if block is None:
@@ -226,90 +312,17 @@ class CudaLink(Link):
         return super()._outputs(enqueued, calls)
 
     def _add_block(self, number: int, nbytes: int) -> None:
-        block = CudaBlock(max(nbytes, 1), self.device.index or 0)
-        self._owned[number] = block
-        self._blocks[number] = block.tensor
-        self._unsent.append(
-            SharedBlock(
-                id=number,
-                nbytes=block.tensor.numel(),
-                cuda_handle=block.handle.handle,
-                cuda_offset=block.handle.offset,
-            )
-        )
+        memory, fd = SharedMemory.create(max(nbytes, 1), self.device.index or 0)
+        self._owned[number] = memory
+        self._blocks[number] = memory.tensor
+        self._unsent.append(SharedBlock(id=number, nbytes=memory.tensor.numel(), fd=len(self._unsent_fds)))
+        self._unsent_fds.append(fd)
 
     def _settle(self) -> None:
         torch.cuda.current_stream(self.device).synchronize()
 
 
-class Snapshot:
-    """A burst's outputs where the candidate put them, and random elements of each as they were right behind the end.
-
-    A candidate that returns before its work is done (on another stream, say) has elements that change in between.
-    """
-
-    ELEMENTS = 4096
-
-    def __init__(self, outputs: list[Any]) -> None:
-        self.tensors = values.tensors(outputs)
-        self._outputs = outputs
-
-        # The same places in all outputs of a size: drawn after the calls were enqueued, so that no runner knows them.
-        @functools.cache
-        def places(size: int, device: torch.device) -> torch.Tensor:
-            return torch.randint(size, (self.ELEMENTS,), device=device)
-
-        self._seen = {id(tensor): _Sample(tensor, places) for tensor in self.tensors if tensor.numel()}
-        if self._seen:
-            torch.cuda.current_stream().synchronize()
-
-    def take(self) -> None:
-        """Enqueue the first look on the current stream."""
-        # The last call's output first: it has had the least time.
-        for sample in reversed(self._seen.values()):
-            sample.take()
-
-    def output(self, call: int) -> Any:
-        """The output of a call as it is now, copied. Raises LateOutput where it is not what was seen."""
-        changed: list[float] = []
-
-        def copied(tensor: torch.Tensor) -> torch.Tensor:
-            if not tensor.numel():
-                return tensor
-            copy, share = self._seen[id(tensor)].copied()
-            changed.append(share)
-            return copy
-
-        output = values.mapped(self._outputs[call], copied)
-        if any(changed):
-            raise LateOutput(max(changed))
-        return output
-
-
-class _Sample:
-    """Random elements of a tensor on a card, whose other elements and strides may be anything."""
-
-    def __init__(self, tensor: torch.Tensor, places: Callable[[int, torch.device], torch.Tensor]) -> None:
-        self._tensor = tensor
-        self._flat = _flat_bytes(tensor)
-        self._places = places(self._flat.numel(), tensor.device)
-        # Allocated beforehand: an allocation behind the end mark could wait for the device.
-        self._seen = torch.empty(len(self._places), dtype=self._flat.dtype, device=tensor.device)
-
-    def take(self) -> None:
-        torch.index_select(self._flat, 0, self._places, out=self._seen)
-
-    def copied(self) -> tuple[torch.Tensor, float]:
-        """The tensor as it is now, in memory of its own, and the share of elements seen that are not the same there."""
-        flat = self._flat.clone()
-        now = flat[self._places]
-        share = 0.0 if torch.equal(now, self._seen) else (now != self._seen).float().mean().item()
-        return flat.view(self._tensor.dtype).as_strided(self._tensor.shape, self._tensor.stride()), share
-
-
-def _flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """All memory between a tensor's first and last element, one-dimensional, in integers of its elements' size."""
-    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    flat = tensor.as_strided((span,), (1,))
-    integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    return flat.view(integers.get(tensor.element_size(), torch.uint8))
+def _once(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory without repeating an element along a dimension of stride 0."""
+    shape = [min(size, 1) if step == 0 else size for size, step in zip(tensor.shape, tensor.stride(), strict=True)]
+    return tensor.as_strided(shape, tensor.stride())

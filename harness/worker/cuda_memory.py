@@ -1,16 +1,17 @@
-"""Device memory shared between judge and runner, without a copy, by legacy CUDA IPC.
+"""Device memory shared between judge and runner, without a copy.
 
-Either side exports a tensor (`export`), sends the small `CudaHandle` as a message, and the other side looks at the same
-bytes (`Imports.view`). What a runner sends is a claim, down to the 64 plain bytes of the driver's handle: the driver
-takes an allocation's size and place from them, so an edited handle would lead the judge's kernels to where nothing is
-mapped, which costs a process its context. `Imports` therefore tries an allocation's ends in a way that cannot do harm.
-What no check can promise is that the bytes stay as they are: whoever compares a runner's output takes a copy first.
+What the judge shares is a `SharedMemory`, whose descriptor travels beside a message: nobody can open it who was not
+handed that. What a runner shares lies where the candidate's own allocator put it, and only legacy CUDA IPC can open
+that: `export` makes the small `CudaHandle` to be sent as a message, `Imports.view` looks at the same bytes. What a
+runner sends is a claim, down to the 64 plain bytes of the driver's handle: the driver takes an allocation's size and
+place from them, so an edited handle would lead the judge's kernels to where nothing is mapped, which costs a process
+its context. `Imports` therefore tries an allocation's ends in a way that cannot do harm. What no check can promise is
+that the bytes stay as they are: whoever compares a runner's output takes a copy first.
 
-Who may open what, as seen on driver 580: handles can be guessed, but memory that was never exported cannot be opened;
-exported memory can be, by every process on the card, other candidates included. And IPC shares whole allocations: a
-tensor of torch's caching allocator lies in a segment of 2 MiB or more together with its neighbours, and all of them
-become readable and writable. So the judge puts what a runner may see into a `CudaBlock`, which holds nothing else, and
-never exports memory of its own allocator.
+Who may open what by IPC, as seen on driver 580: handles can be guessed, but memory that was never exported cannot be
+opened; exported memory can be, by every process on the card, other candidates included. And IPC shares whole
+allocations: a tensor of torch's caching allocator lies in a segment of 2 MiB or more together with its neighbours, and
+all of them become readable and writable. So the judge never exports memory by IPC.
 
 Nothing here touches CUDA, or needs cuda-bindings, before the first call: `CudaHandle` and the exceptions can be
 imported on a machine without a GPU.
@@ -19,8 +20,9 @@ imported on a machine without a GPU.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 import torch
@@ -29,9 +31,6 @@ from harness.worker.cuda_driver import CudaCallFailed, driver_call, on_device, r
 
 HANDLE_BYTES = 64
 """Size of the driver's CUipcMemHandle."""
-
-PAGE_BYTES = 2 << 20
-"""The driver packs smaller allocations together on pages of this size, and IPC maps whole pages."""
 
 _INT64_MAX = 2**63 - 1
 _IPC_LAZY_ENABLE_PEER_ACCESS = 1  # the only flag cuIpcOpenMemHandle accepts
@@ -98,40 +97,118 @@ class _DeviceBytes:
         }
 
 
-def _as_bytes(address: int, nbytes: int, device: int) -> torch.Tensor:
-    """A uint8 tensor over memory that somebody else owns."""
+def as_bytes(address: int, nbytes: int, device: int) -> torch.Tensor:
+    """A uint8 tensor over memory that torch does not own."""
     return torch.as_tensor(_DeviceBytes(address, nbytes), device=torch.device("cuda", device))
 
 
-class CudaBlock:
-    """Zeroed device memory for a runner's eyes: at least `nbytes`, on pages that hold nothing else of this process.
+class SharedMemory:
+    """Device memory that a descriptor leads to, mapped here: `nbytes` of uint8 as `tensor`.
 
-    `tensor` is the block as `nbytes` of uint8, `handle` what the runner opens. Zeroed, because fresh device memory may
-    hold what this process wrote and freed before. Raises `CudaCallFailed`, with CUDA_ERROR_OUT_OF_MEMORY when the card
-    is full (memory that torch caches counts as taken: `torch.cuda.empty_cache()` first).
+    Of the creator's, on pages that hold nothing else, or another process's, opened. Raises `CudaCallFailed`, with
+    CUDA_ERROR_OUT_OF_MEMORY when the card is full (memory that torch caches counts as taken: `torch.cuda.empty_cache()`
+    first).
     """
 
-    def __init__(self, nbytes: int, device: int = 0) -> None:
+    def __init__(self, allocation: Any, nbytes: int, device: int) -> None:
+        """Takes over `allocation`, a handle of the driver's."""
+        self._device = device
+        self._address = 0
+        self._size = _whole_pages(nbytes, device)
+        with on_device(device):
+            try:
+                address = int(driver_call("cuMemAddressReserve", self._size, 0, 0, 0))
+                try:
+                    driver_call("cuMemMap", address, self._size, 0, allocation, 0)
+                    driver_call("cuMemSetAccess", address, self._size, [_readable_and_writable(device)], 1)
+                except BaseException:
+                    driver_call("cuMemAddressFree", address, self._size)
+                    raise
+            finally:
+                # A mapping keeps the memory by itself.
+                driver_call("cuMemRelease", allocation)
+        self._address = address
+        self.tensor = as_bytes(address, nbytes, device)
+
+    @classmethod
+    def create(cls, nbytes: int, device: int = 0) -> tuple[Self, int]:
+        """Zeroed memory, and its descriptor, which the caller closes.
+
+        Zeroed, because fresh device memory may hold what this process wrote and freed before.
+        """
+        from cuda.bindings import driver
+
         if nbytes <= 0:
             raise ValueError(f"a shared block needs a positive size, not {nbytes}")
-        pages = -(-nbytes // PAGE_BYTES)
-        self._device = device
         with on_device(device):
-            self._address = int(driver_call("cuMemAlloc", pages * PAGE_BYTES))
-            driver_call("cuMemsetD8", self._address, 0, pages * PAGE_BYTES)
-            driver_call("cuStreamSynchronize", 0)  # the fill runs on the default stream; others do not wait for it
-        self.tensor = _as_bytes(self._address, nbytes, device)
-        self.handle = export(self.tensor)
+            allocation = driver_call("cuMemCreate", _whole_pages(nbytes, device), _properties(device), 0)
+            descriptor = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+            try:
+                fd = int(driver_call("cuMemExportToShareableHandle", allocation, descriptor, 0))
+            except BaseException:
+                driver_call("cuMemRelease", allocation)
+                raise
+            try:
+                memory = cls(allocation, nbytes, device)
+                driver_call("cuMemsetD8", memory._address, 0, memory._size)
+                driver_call("cuStreamSynchronize", 0)  # the fill runs on the default stream; others do not wait for it
+            except BaseException:
+                os.close(fd)
+                raise
+        return memory, fd
+
+    @classmethod
+    def open(cls, fd: int, nbytes: int, device: int = 0) -> Self:
+        """The memory of another process behind `fd`, which stays the caller's. `nbytes` as it was created with."""
+        from cuda.bindings import driver
+
+        descriptor = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+        with on_device(device):
+            allocation = driver_call("cuMemImportFromShareableHandle", fd, descriptor)
+        return cls(allocation, nbytes, device)
 
     def close(self) -> None:
-        """Free the memory; tensors over it must not be used any more. Idempotent.
+        """Unmap the memory; tensors over it must not be used any more. Idempotent.
 
         Waits for the device's work: release a stream of this process that stands at a gate before.
         """
         address, self._address = self._address, 0
         if address:
             with on_device(self._device):
-                driver_call("cuMemFree", address)
+                driver_call("cuCtxSynchronize")
+                driver_call("cuMemUnmap", address, self._size)
+                driver_call("cuMemAddressFree", address, self._size)
+
+
+def _properties(device: int) -> Any:
+    """What the driver is to know of shared memory on `device`."""
+    from cuda.bindings import driver
+
+    properties = driver.CUmemAllocationProp()
+    properties.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.requestedHandleTypes = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    properties.location.id = device
+    return properties
+
+
+def _readable_and_writable(device: int) -> Any:
+    from cuda.bindings import driver
+
+    access = driver.CUmemAccessDesc()
+    access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    access.location.id = device
+    access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    return access
+
+
+def _whole_pages(nbytes: int, device: int) -> int:
+    from cuda.bindings import driver
+
+    least = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    with on_device(device):
+        page = int(driver_call("cuMemGetAllocationGranularity", _properties(device), least))
+    return -(-nbytes // page) * page
 
 
 def _extent(shape: Sequence[int], stride: Sequence[int]) -> int:
@@ -234,7 +311,7 @@ class Imports:
         # good, whereas a copy to the host is checked against what is mapped before it starts, and refused.
         for end in (address, address + nbytes - 1):
             driver_call("cuMemcpyDtoH", bytearray(1), end, 1)
-        return _as_bytes(address, nbytes, self._device)
+        return as_bytes(address, nbytes, self._device)
 
     def close(self) -> None:
         """Unmap everything; no view may be used any more. Idempotent.

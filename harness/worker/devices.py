@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from harness.worker import host_memory, layout, values
+from harness.worker.cuda_driver import reset_persisting_l2
 from harness.worker.messages import SharedBlock
 from harness.worker.nodes import NOWHERE, OWN_MEMORY, Node, TensorRef
 
@@ -159,12 +160,10 @@ class CudaRunner:
 
     def __init__(self, spec: str) -> None:
         from harness.worker.cuda_gate import Gate
-        from harness.worker.cuda_memory import Imports
 
         self.device = torch.device(spec)
         torch.cuda.set_device(self.device)
         torch.cuda.init()
-        self._imports = Imports(self.device.index or 0)
         self._blocks: dict[int, torch.Tensor] = {}
         self._gate_type = Gate
         self._gate: Gate | None = None
@@ -179,14 +178,15 @@ class CudaRunner:
         self._always_copy = self._shared_buffer = False
 
     def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
-        from harness.worker.cuda_memory import CudaHandle
+        from harness.worker.cuda_memory import SharedMemory
 
         for block in blocks:
-            device = self.device.index or 0
-            handle = CudaHandle(block.cuda_handle, block.cuda_offset, block.nbytes, device)
-            self._blocks[block.id] = self._imports.view(handle, torch.uint8, (block.nbytes,), (1,))
+            self._blocks[block.id] = SharedMemory.open(fds[block.fd], block.nbytes, self.device.index or 0).tensor
             if block.id == GATE_BLOCK:
-                self._gate = self._gate_type(self._blocks[block.id][: self._gate_type.BYTES])
+                self._gate = self._gate_type(self._blocks[block.id])
+                self._gate.rehearse(torch.cuda.current_stream().cuda_stream)
+        for fd in fds:
+            os.close(fd)
 
     def block(self, number: int) -> torch.Tensor:
         return self._blocks[number]
@@ -197,6 +197,7 @@ class CudaRunner:
         self._seen.clear()
         self._forbidden = outputs_forbidden
         self._shared_buffer = False
+        reset_persisting_l2(self.device.index or 0)
         assert self._gate is not None
         self._gate.wait_open(number, torch.cuda.current_stream().cuda_stream)
         self._start.record()
@@ -235,7 +236,7 @@ class CudaRunner:
             torch.cuda.synchronize(self.device)
         self._end.record()
         assert self._gate is not None
-        self._gate.mark_done(number, torch.cuda.current_stream().cuda_stream)
+        self._gate.mark_done(torch.cuda.current_stream().cuda_stream)
 
     def new_blocks(self) -> list[SharedBlock]:
         fresh, self._fresh = self._fresh, []

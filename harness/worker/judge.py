@@ -7,6 +7,7 @@ one problem (at one variant and precision) for as long as its supervisor asks.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import socket
 import sys
@@ -30,6 +31,7 @@ from harness.worker import deadlines, faults, measurement, planning
 from harness.worker.bench import Surroundings, WrongAnswer
 from harness.worker.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError
 from harness.worker.checking import Examiner, InvalidReference
+from harness.worker.cuda_start import StartWatch
 from harness.worker.family import Family
 from harness.worker.host_link import HostLink
 from harness.worker.link import Link, RunnerFailed
@@ -89,6 +91,7 @@ class Judge:
         self._limits = msgspec.convert(request.limits, Limits)
         self._timing = msgspec.convert(request.timing, TimingConfig)
         self._examiners: dict[tuple[str, ...], Examiner] = {}
+        self._start_watch = StartWatch()
 
     def open(self, baseline_fd: int) -> Opened:
         """Load the reference and prove that it can be judged by: its baseline runner must agree with it."""
@@ -115,6 +118,9 @@ class Judge:
             return Opened(fault=faults.of_problem(error, path, self._request.why_no_cuda))
         self._phase("baseline")
         self._baseline, _, verdict = self._admit(request.baseline, baseline_fd, request.runner_pid)
+        if verdict is None:
+            learn = functools.partial(self._baseline.learn_start, self._plan.example)
+            verdict = self._guarded(request.baseline, "call", learn)
         if verdict is not None:
             return self._no_baseline(verdict)
         self._phase("baseline alone")
@@ -220,7 +226,8 @@ class Judge:
         # Imported where a card is, because cuda-bindings loads the driver.
         from harness.worker.cuda_link import CudaLink
 
-        return CudaLink(channel, family, self._device, self._limits, warm=self._timing.cache == "warm")
+        arguments = (channel, family, self._device, self._limits, self._start_watch)
+        return CudaLink(*arguments, warm=self._timing.cache == "warm")
 
     def _measure(self, candidate: Link, request: Evaluate) -> Verdict:
         """The verdict on a candidate whose first call was right: time, with hard inputs in between, then a profile."""

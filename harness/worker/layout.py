@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import torch
 
 from harness.worker.nodes import TensorRef
@@ -73,6 +74,11 @@ def checked_dtype(ref: TensorRef) -> torch.dtype:
     if math.prod(ref.shape) >= MAX_ELEMENTS:
         raise BadReference(f"a tensor of {math.prod(ref.shape)} elements")
     return dtype
+
+
+def moved(ref: TensorRef, by: int) -> TensorRef:
+    """The same tensor `by` bytes further on."""
+    return msgspec.structs.replace(ref, offset=ref.offset + by)
 
 
 def contiguous(ref: TensorRef) -> TensorRef:

@@ -16,7 +16,7 @@ from harness.integrity.provenance import Profile
 from harness.worker import values
 from harness.worker.channel import Channel, PeerGone, ProtocolError
 from harness.worker.family import Family
-from harness.worker.layout import BadReference, place, view
+from harness.worker.layout import ALIGNMENT_BYTES, BadReference, moved, place, view
 from harness.worker.messages import (
     Burst,
     Call,
@@ -35,6 +35,9 @@ POISON = 0xFF
 """Fills outputs before each burst: NaN in every floating type, an unlikely number in the others."""
 
 STATE_BLOCK, INPUT_BLOCK = 1, 2
+
+INPUT_PLACES = 64
+"""A burst's inputs lie at one of so many places, drawn anew: few enough for who keeps something for each address."""
 
 
 class RunnerFailed(Exception):
@@ -63,6 +66,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     judge_us: float
     claimed_us: float
     gated: bool
+    # The inputs may have been seen before the clock started.
+    slow_start: bool = False
     aliased: tuple[int, ...] = ()
     profile: Profile | None = None
 
@@ -94,7 +99,9 @@ class Link:
         # Whether the runner had a burst again because its outputs shared a buffer.
         self.repeated = False
         self._number = self._nonce = 0
+        # As if they began at byte 0 of their block. In each burst they do at `_base`.
         self._input_refs: list[list[TensorRef]] = []
+        self._base = self._call_bytes = self._step_bytes = 0
         # What an output's tensors look like.
         self._output_refs: list[TensorRef] = []
         self._blocks: dict[int, torch.Tensor] = {}
@@ -134,7 +141,10 @@ class Link:
         for _ in range(calls):
             refs, start = place(values.tensors(inputs), INPUT_BLOCK, start)
             self._input_refs.append(refs)
-        self._add_block(INPUT_BLOCK, start)
+        self._call_bytes = start // max(calls, 1)
+        # The last place is one call's inputs behind the first one.
+        self._step_bytes = ALIGNMENT_BYTES * -(-self._call_bytes // (INPUT_PLACES * ALIGNMENT_BYTES))
+        self._add_block(INPUT_BLOCK, start + (INPUT_PLACES - 1) * self._step_bytes)
         self._output_refs = place(values.tensors(outputs), NOWHERE)[0]
         self.calls_reserved = calls
 
@@ -161,7 +171,10 @@ class Link:
 
     def seen_inputs(self, call: int) -> list[torch.Tensor]:
         """The inputs of call number `call` as they lie in shared memory now."""
-        return [view(self._blocks[INPUT_BLOCK], ref) for ref in self._input_refs[call]]
+        return [view(self._blocks[INPUT_BLOCK], moved(ref, self._base)) for ref in self._input_refs[call]]
+
+    def learn_start(self, example: Draw) -> None:
+        """Find out how long inputs are on their way, while no candidate is there. Raises what `null_us` raises."""
 
     def close(self) -> None:
         """Hang up, and let the runner end by itself: what it printed last is still to be written."""
@@ -174,12 +187,14 @@ class Link:
     def _write_inputs(self, draws: list[Draw]) -> None:
         for refs, draw in zip(self._input_refs, draws, strict=False):
             for ref, tensor in zip(refs, values.tensors(draw.inputs), strict=True):
-                view(self._blocks[INPUT_BLOCK], ref).copy_(tensor)
+                view(self._blocks[INPUT_BLOCK], moved(ref, self._base)).copy_(tensor)
 
     def _calls(self, draws: list[Draw]) -> list[Call]:
+        """A burst's calls, with inputs at a place that is drawn anew."""
+        self._base = secrets.randbelow(INPUT_PLACES) * self._step_bytes
         calls = []
         for refs, draw in zip(self._input_refs, draws, strict=False):
-            waiting = iter(refs)
+            waiting = iter([moved(ref, self._base) for ref in refs])
             inputs = values.encode(draw.inputs, lambda _, waiting=waiting: next(waiting))  # type: ignore[misc]
             calls.append(Call(inputs=inputs, seed=draw.seed))
         if len(calls) != len(draws):

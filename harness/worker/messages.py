@@ -18,14 +18,13 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class SharedBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """Shared memory by reference. Host memory travels as a file descriptor beside the frame (`fd` is its place among
-    them), CUDA memory as an IPC handle."""
+    """Shared memory by reference. What the judge shares travels as a file descriptor beside the frame (`fd` is its
+    place among them), a runner's CUDA memory as an IPC handle."""
 
     id: int
     nbytes: int
     fd: int = -1
     cuda_handle: bytes = b""
-    cuda_offset: int = 0
 
 
 class CandidateSource(msgspec.Struct, frozen=True, kw_only=True):

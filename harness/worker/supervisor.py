@@ -166,13 +166,16 @@ class Supervisor:
         """What was lost or killed in an evaluation is replaced, and the evaluation repeated once.
 
         Then it is the candidate's doing: it alone was there both times. It is repeated once, too, where the baseline
-        was slow beside the candidate and still is without it.
+        was slow beside the candidate and still is without it. A baseline that was wrong beside the candidate, and a
+        fresh one is not without it, was spoilt: runners' outputs can be opened by every process on a card.
         """
         losses: list[ProcessLost] = []
         slower: list[str] = []
         while True:
             try:
                 verdict = self._judged(job, build)
+                if not verdict.baseline_ok and self._right_by_itself(job):
+                    verdict = Verdict(outcome=_spoiled_by(verdict.outcome))
                 if verdict.slowed and not slower and self._slower_by_itself(job):
                     slower.append("the baseline had become slower, not by this candidate")
                     continue
@@ -249,6 +252,14 @@ class Supervisor:
         except (PeerGone, ProtocolError, DeadlineExceeded):
             self._end_group()
             return False
+
+    def _right_by_itself(self, job: Job) -> bool:
+        """Whether a fresh baseline, its candidate being gone, gives the reference's own answers again and again."""
+        return self._outputs_are_open() and self._group_for(job).fault is None
+
+    def _outputs_are_open(self) -> bool:
+        """Whether other processes can write to what a runner returns."""
+        return self._device.kind == "cuda"
 
     def _group_for(self, job: Job) -> Group:
         """The group's judge, ready to evaluate; started where another group's was in its place."""
@@ -334,6 +345,12 @@ def _of_second_loss(job: Job, first: ProcessLost, second: ProcessLost) -> Outcom
         return Outcome(status=Status.HARNESS_ERROR, reason=second.reason, message=str(second), evidence=evidence)
     message = f"lost in both of two evaluations of this candidate, and in no other's: {second}"
     return Outcome(status=Status.REJECTED, reason=second.reason, message=message, evidence=evidence)
+
+
+def _spoiled_by(outcome: Outcome) -> Outcome:
+    """A wrong baseline that is the candidate's doing."""
+    message = f"beside this candidate, and not without it: {outcome.message}"
+    return Outcome(status=Status.REJECTED, reason="spoils_baseline", message=message, evidence=outcome.evidence)
 
 
 def _reference(job: Job, baseline: str) -> CandidateSource:

@@ -1,5 +1,7 @@
 """Which layers go where CUDA does not work under all of them: tried on made-up machines, and for real on a card."""
 
+import os
+
 import pytest
 
 from harness.worker import sandbox_cuda, sandbox_probe
@@ -44,14 +46,18 @@ def test_a_run_on_a_card_goes_without_what_breaks_it(monkeypatch):
 
 
 class MadeUp:
-    """In place of libcuda: what is opened was exported, if a file can be read."""
+    """In place of libcuda: what is handed over can be opened, if a file can be read."""
 
     needs = "/dev/null"
 
-    def export(self):
-        return b"h" * sandbox_cuda.HANDLE_BYTES
+    def create(self):
+        return os.open(os.devnull, os.O_RDONLY)
 
-    def opened(self, handle):
+    def export(self):
+        pass
+
+    def opened(self, descriptor):
+        os.fstat(descriptor)
         open(self.needs).close()
         return bytes([sandbox_cuda.FILL]) * sandbox_cuda.NBYTES
 

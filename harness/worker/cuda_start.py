@@ -1,0 +1,47 @@
+"""How long a burst's inputs lie there before its clock starts, and when that is too long.
+
+The judge writes the inputs and then the clock's start with nothing in between but a write over the cache. Only where
+the card gives another process its turn in between, because that has work to do, is the way longer: then a runner may
+have seen its inputs, and begun, before the clock did.
+"""
+
+from __future__ import annotations
+
+from harness.timing import statistics
+
+# Beyond what was seen without a candidate. A turn of another process takes at least two switches of the card, 281 us on
+# an H200 (design notes), so that this is too little for one with work in it.
+SLACK_US = 100.0
+SLACK_SHARE = 0.05
+# Of what bursts of one length differed by; the few beyond were disturbed.
+QUANTILE = 0.9
+
+
+class StartWatch:
+    """Ways of bursts of a trusted runner, and whether another one is longer than these explain."""
+
+    def __init__(self) -> None:
+        self._seen_us: dict[int, list[float]] = {}
+
+    def learn(self, calls: int, way_us: float) -> None:
+        """A way with a burst of so many calls and no candidate about."""
+        self._seen_us.setdefault(calls, []).append(way_us)
+
+    def slow(self, calls: int, way_us: float) -> bool:
+        """Whether a way is clearly longer than without a candidate; never, where nothing was learnt."""
+        if not self._seen_us:
+            return False
+        usual_us = {known: statistics.median(seen) for known, seen in self._seen_us.items()}
+        beyond_us = sorted(us - usual_us[known] for known, seen in self._seen_us.items() for us in seen)
+        spread_us = beyond_us[int(QUANTILE * len(beyond_us))]
+        expected_us = _on_a_line(usual_us, calls)
+        return way_us > expected_us * (1 + SLACK_SHARE) + 2 * spread_us + SLACK_US
+
+
+def _on_a_line(points: dict[int, float], at: int) -> float:
+    """The value at `at` of the line through the first and the last point: the flush, and the bytes of each call."""
+    first, last = min(points), max(points)
+    if first == last:
+        return points[first]
+    slope = max(0.0, (points[last] - points[first]) / (last - first))
+    return points[first] + slope * (at - first)
