@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -77,21 +78,28 @@ class Channel:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         header, fds = self._header(deadline)
         try:
+            header += self._exactly(4 - len(header), deadline)
             (length,) = struct.unpack("<I", header)
             if length > MAX_FRAME_BYTES:
                 raise ProtocolError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} may be")
             frame = self._exactly(length, deadline)
             return self._decoder.decode(frame), fds
         except Exception as error:
-            for fd in fds:
-                os.close(fd)
+            _close(fds)
             if isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError):
                 raise ProtocolError(f"not a message: {str(error)[:200]}") from error
             raise
 
+    def message(self, timeout_s: float | None) -> Any:
+        """The next message, where none comes with descriptors: those that do are closed. Raises as `receive` does."""
+        message, fds = self.receive(timeout_s)
+        _close(fds)
+        return message
+
     def _header(self, deadline: float | None) -> tuple[bytes, list[int]]:
+        """The first bytes of a frame, at most four, and the descriptors beside them."""
         with self._timed(deadline):
-            data, ancillary, flags, _ = self._socket.recvmsg(4, socket.CMSG_SPACE(MAX_FDS * 4))
+            data, ancillary, flags, _ = self._socket.recvmsg(4, socket.CMSG_SPACE(MAX_FDS * 4), socket.MSG_CMSG_CLOEXEC)
         fds = array.array("i")
         for level, kind, payload in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -99,10 +107,9 @@ class Channel:
         if not data:
             raise PeerGone("the channel was closed")
         if flags & socket.MSG_CTRUNC:
-            for fd in fds:
-                os.close(fd)
+            _close(fds)
             raise ProtocolError(f"more than {MAX_FDS} file descriptors beside a message")
-        return data + self._exactly(4 - len(data), deadline), list(fds)
+        return data, list(fds)
 
     def _exactly(self, count: int, deadline: float | None) -> bytes:
         parts = bytearray()
@@ -126,6 +133,11 @@ class Channel:
             raise DeadlineExceeded("no message in time") from None
         except OSError as error:
             raise PeerGone(str(error)) from error
+
+
+def _close(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

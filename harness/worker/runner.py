@@ -7,11 +7,10 @@ gets inputs in shared memory, calls `forward`, and says where the outputs lie.
 from __future__ import annotations
 
 import sys
-import time
 import traceback
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -22,8 +21,20 @@ from harness.worker.baselines import dressed
 from harness.worker.channel import Channel, PeerGone
 from harness.worker.devices import RunnerDevice, runner_device
 from harness.worker.layout import view
-from harness.worker.messages import Burst, Call, CopyOnly, Enqueued, Failed, Finished, Prepare, Ready, ToRunner
-from harness.worker.nodes import Node, TensorRef
+from harness.worker.messages import (
+    LONGEST_SAID,
+    MOST_NAMES,
+    Burst,
+    Call,
+    CopyOnly,
+    Enqueued,
+    Failed,
+    Finished,
+    Prepare,
+    Ready,
+    ToRunner,
+)
+from harness.worker.nodes import LONGEST_WORD, Node, TensorRef
 from harness.worker.profiling import Profiler
 
 
@@ -38,7 +49,8 @@ def main(channel_fd: int) -> None:
 
 def _serve(channel: Channel) -> None:
     request, fds = channel.receive(None)
-    phase, path = "load", Path(request.source.path)
+    phase: Literal["load", "call"] = "load"
+    path = Path(request.source.path)
     try:
         runner = Runner(request, fds)
         channel.send(runner.ready)
@@ -56,10 +68,9 @@ def _serve(channel: Channel) -> None:
         channel.send(
             Failed(
                 phase=phase,
-                exception=faults.exception_name(error),
-                text=faults.printed(partial(str, error))[:4000],
+                exception=faults.exception_name(error)[:LONGEST_WORD],
+                text=faults.printed(partial(str, error))[:LONGEST_SAID],
                 line=faults.candidate_line(error, path),
-                traceback=trace[-8000:],
             )
         )
 
@@ -75,7 +86,6 @@ class Runner:
         module = modules.execute(Path(source.path), source.overrides)
         entry = modules.entry_class(module, source.entries)
         arguments = values.decode(request.init_args, self._shared)
-        started = time.perf_counter()
         torch.manual_seed(request.init_seed)
         self.model: torch.nn.Module = entry(*arguments)
         if not isinstance(self.model, torch.nn.Module):
@@ -83,11 +93,11 @@ class Runner:
                 "not_a_module", f"{entry.__name__} in {Path(source.path).name} is no torch.nn.Module"
             )
         self.model.to(device=self.device.device, dtype=values.dtype_named(request.precision))
-        copied, unmatched = self._take_over(request)
+        unmatched = self._take_over(request)
         self.forward = dressed(self.model, source.baseline, self.device.device)
         self.device.synchronize()
         self._aliased: list[int] | None = None
-        self.ready = Ready(init_s=time.perf_counter() - started, copied=copied, unmatched=unmatched)
+        self.ready = Ready(unmatched=[name[:LONGEST_WORD] for name in unmatched[:MOST_NAMES]])
 
     def burst(self, message: Burst | CopyOnly, fds: list[int], channel: Channel) -> None:
         """Carry out the calls of one burst behind the judge's gate, and say where their outputs are."""
@@ -109,7 +119,7 @@ class Runner:
             outputs=outputs,
             blocks=self.device.new_blocks(),
             repeat=self.device.must_repeat(),
-            aliased=self._aliased or [],
+            aliased=(self._aliased or [])[:MOST_NAMES],
         )
         channel.send(enqueued)
         claimed_us = self.device.claimed_us()
@@ -126,19 +136,18 @@ class Runner:
     def _shared(self, ref: TensorRef) -> torch.Tensor:
         return view(self.device.block(ref.block), ref)
 
-    def _take_over(self, request: Prepare) -> tuple[list[str], list[str]]:
-        """Copy the reference's parameters and buffers where names and shapes match."""
-        copied, unmatched = [], []
+    def _take_over(self, request: Prepare) -> list[str]:
+        """Copy the reference's parameters and buffers where names and shapes match; the names of the others."""
+        unmatched = []
         own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         with torch.no_grad():
             for name, tensor in own.items():
                 ref = request.state.get(name)
                 if ref is not None and tuple(tensor.shape) == tuple(ref.shape):
                     tensor.copy_(self._shared(ref))
-                    copied.append(name)
                 else:
                     unmatched.append(name)
-        return copied, unmatched
+        return unmatched
 
 
 def shared_inputs(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[int]:
