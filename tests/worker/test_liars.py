@@ -149,7 +149,8 @@ def test_no_lie_is_worth_anything_and_none_ends_a_run(tmp_path):
         build=Build(timeout_s=8.0),
     )
     with open(tmp_path / "console", "w") as file:
-        found = {record.candidate: record for record in session.run(config, tmp_path / "run", Console(file=file))}
+        made = session.run(config, tmp_path / "run", Console(file=file), command=["test"])
+    found = {record.candidate: record for record in made}
     assert found.keys() == sources.keys()
     ours = {Status.HARNESS_ERROR, Status.INVALID_REFERENCE}
     for name, record in found.items():
