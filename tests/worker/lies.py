@@ -16,14 +16,15 @@ from harness.worker.messages import Checked, FromBuilder, FromRunner
 
 UNTRUSTED = FromRunner | FromBuilder | Checked
 DEEP: Any = 1
-for _ in range(600):
-    DEEP = [DEEP]
+TALL: Any = {"type": "scalar", "value": 1}
+for _ in range(400):
+    DEEP, TALL = [DEEP], {"type": "sequence", "kind": "list", "items": [TALL]}
 # Of any type, and some that JSON has no word for.
 NONSENSE = [
     *(None, True, False, 0, 1, -1, 7, 2**31, 2**63, -(2**63), 10**30, 10**4000),
     *(0.5, -1e300, 1e300, float("nan"), float("inf"), float("-inf")),
     *("", "x", "passed", "float32", "\0", "../../../../etc/passwd", "\x1b[2J\n", "\ud800", "=1+1", "x" * 5000),
-    *([], {}, [[]], {"": None}, {"type": "tensor"}, {"type": "Verdict"}, DEEP),
+    *([], {}, [[]], {"": None}, {"type": "tensor"}, {"type": "Verdict"}, DEEP, TALL, [TALL]),
 ]
 HUGE = "x" * (MAX_FRAME_BYTES - (1 << 20))
 
