@@ -115,6 +115,23 @@ def frame(told: Any) -> bytes:
     return len(body).to_bytes(4, "little") + body
 
 
+def altered(rng: random.Random, true: msgspec.Struct) -> list[bytes]:
+    """What a liar sends in place of this message: it with one field changed, something else, more, or less."""
+    name, told = type(true).__name__, plain(true)
+    how = rng.choice(["field"] * 6 + ["other", "before", "twice", "torn", "never"])
+    if how == "field":
+        field = rng.choice(structs()[name].fields)
+        return [frame(told | {field.encode_name: value(rng, field.type, rng.choice((0.0, 0.1, 1.0)))})]
+    other = frame(message(rng, rng.choice(names(FromRunner)), rng.choice((0.0, 0.05))))
+    own = frame(told)
+    return {"other": [other], "before": [other, own], "twice": [own, own], "torn": [own[:-3]], "never": []}[how]
+
+
+def plain(true: msgspec.Struct) -> Any:
+    """A message as JSON has it."""
+    return json.loads(msgspec.json.encode(true))
+
+
 def names(kind: Any) -> list[str]:
     """The messages of a union."""
     return [one.__name__ for one in getattr(kind, "__args__", (kind,)) if issubclass(one, msgspec.Struct)]
