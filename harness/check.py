@@ -20,7 +20,7 @@ from harness.records import Outcome, Status
 from harness.reports.check_table import CheckRow
 from harness.worker import memory_watch, sandbox_probe
 from harness.worker.checks import CheckResult, check
-from harness.worker.messages import BuildFailed, Built
+from harness.worker.messages import Built
 from harness.worker.processes import Nursery, ZygoteLost
 
 DEFAULT_ARCHITECTURE = "90a"
@@ -106,10 +106,11 @@ def _row(
     candidate: Candidate, problem: Problem | None, result: CheckResult | None, log: Path, lost: str = ""
 ) -> CheckRow:
     remarks = contract.remarks(candidate, problem)
-    built = result.answer.built if result else None
+    answer = result.answer if result else None
+    built = answer.built if answer else None
     fault = Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=lost) if lost else None
-    if isinstance(built, BuildFailed):
-        fault = built.outcome
+    if result and result.fault:
+        fault = result.fault
     return CheckRow(
         candidate=f"{candidate.problem}/{candidate.name}",
         file=candidate.path.name,
@@ -122,8 +123,8 @@ def _row(
         failures=[text.strip().partition("\n")[0] for text in built.failures.values()]
         if isinstance(built, Built)
         else [],
-        kernels=result.answer.kernels if result else [],
-        absent=result.answer.absent if result else {},
+        kernels=answer.kernels if answer else [],
+        absent=answer.absent if answer else {},
         wall_s=result.wall_s if result else 0.0,
         log=str(log),
     )

@@ -1,14 +1,14 @@
 """Interception of `load_inline` and `load`: built in the build process, only opened in the runner.
 
-Both processes run the candidate's own module code; the calls it makes are told apart by a digest of what they would
-compile, so that the runner finds what the builder made, whatever the extension is called.
+Both processes run the candidate's own module code; the calls it makes are told apart by what they would compile
+(calls.py), so that the runner finds what the builder made, whatever the extension is called and wherever its files lie.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
+import itertools
 import os
 import shlex
 import sys
@@ -19,10 +19,8 @@ from typing import Any
 import torch
 from torch.utils import cpp_extension
 
-from harness.compile import architectures, conditionals, lean, precompiled
+from harness.compile import architectures, calls, conditionals, lean, precompiled
 
-# What does not change the result: where it is built and how much is printed meanwhile.
-IRRELEVANT = ("build_directory", "verbose", "keep_intermediates")
 # Characters of a failed attempt that the build's log keeps.
 LOGGED = 4000
 ERROR_PREFIX = "Error building extension"
@@ -45,7 +43,7 @@ class Builder:
     unless only its own flags compile. `why_no_cuda`, where not empty, turns CUDA sources down with NeedsCuda; a caller
     that has laid out a CUDA toolkit (cpp_extension.CUDA_HOME) on a machine without a card leaves it empty.
 
-    `libraries` and `failures` are keyed by the digest of a call; `made` says of each library how it was built,
+    `libraries` and `failures` are keyed by the identity of a call; `made` says of each library how it was built,
     `warnings` are for the record. `self_contained`: no file beside the candidate's own was compiled.
     """
 
@@ -57,6 +55,7 @@ class Builder:
         self._headers = headers
         self._prepared = prepared
         self._arch = arch
+        self._numbers = itertools.count()
         self.libraries: dict[str, str] = {}
         self.failures: dict[str, str] = {}
         self.made: dict[str, str] = {}
@@ -66,9 +65,12 @@ class Builder:
     def __call__(self, stock: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         if self._why_no_cuda and uses_cuda(arguments):
             raise NeedsCuda(f"extension '{arguments.get('name')}' has CUDA sources, and {self._why_no_cuda}")
-        key = digest(arguments)
-        build_folder = self._folder / f"{len(self.libraries) + len(self.failures)}_{key[:12]}"
-        if arguments.get("sources") or arguments.get("extra_include_paths"):
+        key = identify(arguments).key
+        if key in self.libraries:
+            # As torch does: the same call again compiles nothing.
+            return _opened(self._folder / self.libraries[key], arguments)
+        build_folder = self._folder / f"{next(self._numbers)}_{key[:12]}"
+        if calls.reads_foreign_files(arguments):
             self.self_contained = False
         try:
             result = self._built(stock, arguments, key, build_folder)
@@ -128,19 +130,21 @@ class Builder:
         (generated / "assay/operators.h").write_text(lean.operators_header(root, cpp, cuda))
         changed = dict(arguments)
         includes = [str(generated), str(lean.LEAN)]
-        changed["extra_include_paths"] = [*includes, *_listed(arguments.get("extra_include_paths"))]
+        changed["extra_include_paths"] = [*includes, *calls.listed(arguments.get("extra_include_paths"))]
         environment = {}
         if self._prepared is not None:
             if "cpp_sources" in arguments and not arguments.get("no_implicit_headers"):
                 binding = ["-include", str(self._prepared / precompiled.BINDING)]
-                changed["extra_cflags"] = [*binding, *_listed(arguments.get("extra_cflags"))]
-            plain = macros is not None and not conditionals.defines(_listed(arguments.get("extra_cuda_cflags")), macros)
+                changed["extra_cflags"] = [*binding, *calls.listed(arguments.get("extra_cflags"))]
+            plain = macros is not None and not conditionals.defines(
+                calls.listed(arguments.get("extra_cuda_cflags")), macros
+            )
             if plain and cpp_extension.CUDA_HOME and "PYTORCH_NVCC" not in os.environ:
                 environment = {
                     "PYTORCH_NVCC": shlex.join([sys.executable, "-SE", str(Path(lean.__file__).with_name("nvcc.py"))]),
                     "ASSAY_NVCC": str(Path(cpp_extension.CUDA_HOME) / "bin/nvcc"),
                     "ASSAY_TORCH": str(root),
-                    "ASSAY_FLAGS": shlex.join(_listed(arguments.get("extra_cuda_cflags"))),
+                    "ASSAY_FLAGS": shlex.join(calls.listed(arguments.get("extra_cuda_cflags"))),
                     "ASSAY_GENERATED": str(generated),
                     "ASSAY_PREPARED": str(self._prepared),
                     "ASSAY_NOTES": str(folder / "notes.txt"),
@@ -158,7 +162,7 @@ class Builder:
         asked = os.environ.get("TORCH_CUDA_ARCH_LIST", "")
         if not self._arch or not uses_cuda(arguments):
             return arguments
-        kept, numbers = architectures.split(_listed(arguments.get("extra_cuda_cflags")))
+        kept, numbers = architectures.split(calls.listed(arguments.get("extra_cuda_cflags")))
         foreign = architectures.foreign(numbers, self._arch) if numbers else []
         if asked and asked != self._arch and architectures.number(self._arch) not in asked.replace(".", ""):
             foreign = [*foreign, asked]
@@ -168,7 +172,7 @@ class Builder:
                 f"foreign_architecture: extension '{arguments.get('name')}' asks for {names}; "
                 f"built for this card's sm_{self._arch.replace('.', '')}"
             )
-        same = kept == _listed(arguments.get("extra_cuda_cflags"))
+        same = kept == calls.listed(arguments.get("extra_cuda_cflags"))
         return arguments if same else arguments | {"extra_cuda_cflags": kept}
 
 
@@ -178,20 +182,20 @@ class Prebuilt:
     def __init__(self, libraries: Mapping[str, str], failures: Mapping[str, str]) -> None:
         self._libraries = libraries
         self._failures = failures
+        self._given: dict[calls.Identity, str] = {}
 
     def __call__(self, stock: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        key = digest(arguments)
-        if key in self._failures:
-            raise RuntimeError(self._failures[key])
-        if key not in self._libraries:
+        call = identify(arguments)
+        key = self._given.get(call) or calls.match(call, [*self._libraries, *self._failures], set(self._given.values()))
+        if key is None:
             raise LateCompile(
                 f"extension '{arguments.get('name')}' was not built beforehand: call load_inline at import or in "
                 "__init__, with sources that do not depend on the process"
             )
-        library = Path(self._libraries[key])
-        return cpp_extension._import_module_from_library(
-            library.stem, str(library.parent), arguments.get("is_python_module", True)
-        )
+        self._given[call] = key
+        if key in self._failures:
+            raise RuntimeError(self._failures[key])
+        return _opened(Path(self._libraries[key]), arguments)
 
 
 class LateCompile(RuntimeError):
@@ -219,21 +223,22 @@ def _replacement(stock: Callable[..., Any], handler: Callable[..., Any]) -> Call
     return replacement
 
 
-def digest(arguments: dict[str, Any]) -> str:
-    """What the call would compile, in 64 hex digits: sources (of `load`: the files' contents), names, flags, torch."""
-    hasher = hashlib.sha256(torch.__version__.encode())
-    for name in sorted(arguments.keys() - set(IRRELEVANT)):
-        hasher.update(f"\0{name}\0{arguments[name]!r}".encode())
-    for path in _listed(arguments.get("sources")):
-        hasher.update(Path(path).read_bytes())
-    return hasher.hexdigest()
+def identify(arguments: dict[str, Any]) -> calls.Identity:
+    """Which call this is. Raises OSError where a source of `load` is not there."""
+    return calls.identify(arguments, torch.__version__)
+
+
+def _opened(library: Path, arguments: dict[str, Any]) -> Any:
+    return cpp_extension._import_module_from_library(
+        library.stem, str(library.parent), arguments.get("is_python_module", True)
+    )
 
 
 def uses_cuda(arguments: dict[str, Any]) -> bool:
     """Whether the call needs nvcc: CUDA strings, `.cu` files, or `with_cuda`."""
-    files = _listed(arguments.get("sources"))
+    files = calls.listed(arguments.get("sources"))
     return bool(
-        _listed(arguments.get("cuda_sources"))
+        calls.listed(arguments.get("cuda_sources"))
         or arguments.get("with_cuda")
         or any(Path(path).suffix in (".cu", ".cuh") for path in files)
     )
@@ -241,16 +246,16 @@ def uses_cuda(arguments: dict[str, Any]) -> bool:
 
 def _texts(arguments: dict[str, Any]) -> tuple[list[str], list[str]]:
     """C++ and CUDA sources of a call, as text."""
-    cpp, cuda = _listed(arguments.get("cpp_sources")), _listed(arguments.get("cuda_sources"))
-    for path in _listed(arguments.get("sources")):
+    cpp, cuda = calls.listed(arguments.get("cpp_sources")), calls.listed(arguments.get("cuda_sources"))
+    for path in calls.listed(arguments.get("sources")):
         (cuda if Path(path).suffix in (".cu", ".cuh") else cpp).append(Path(path).read_text(errors="replace"))
     return cpp, cuda
 
 
 def _with_own_headers(text: str, arguments: dict[str, Any]) -> list[str]:
     """A source and the headers that the candidate brings along for it, without comments."""
-    folders = [Path(path).parent for path in _listed(arguments.get("sources"))]
-    folders += [Path(path) for path in _listed(arguments.get("extra_include_paths"))]
+    folders = [Path(path).parent for path in calls.listed(arguments.get("sources"))]
+    folders += [Path(path) for path in calls.listed(arguments.get("extra_include_paths"))]
     return [lean.without_comments(each) for each in (text, *conditionals.own_headers(text, folders))]
 
 
@@ -274,12 +279,6 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _listed(value: Any) -> list[str]:
-    if not value:
-        return []
-    return [str(value)] if isinstance(value, str | os.PathLike) else [str(item) for item in value]
 
 
 def _copied(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from typing import Annotated
 
 import msgspec
 
@@ -15,19 +16,22 @@ FRAME = re.compile(
 )
 USED = re.compile(r"^ptxas info\s*: Used (?P<registers>\d+) registers")
 SHARED = re.compile(r"(\d+) bytes smem")
+# Of a name that templates made; and of what a kernel may use, which an untrusted process tells.
+LONGEST_NAME = 1000
+Amount = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     """One kernel for one architecture. Memory in bytes; shared memory is the static part only, the launch may add to
     it; registers, stack and spills are of each thread, those of functions it calls and does not inline left out."""
 
-    name: str
-    architecture: str
-    registers: int = 0
-    shared_bytes: int = 0
-    stack_bytes: int = 0
-    spill_store_bytes: int = 0
-    spill_load_bytes: int = 0
+    name: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+    architecture: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+    registers: Amount = 0
+    shared_bytes: Amount = 0
+    stack_bytes: Amount = 0
+    spill_store_bytes: Amount = 0
+    spill_load_bytes: Amount = 0
 
     @property
     def spills(self) -> bool:

@@ -23,6 +23,8 @@ KINDS = {
 ANONYMOUS = "(anonymous namespace)"
 # How compilers spell it in mangled names; nvcc adds the file's name and a hash.
 ANONYMOUS_MANGLED = rb"\d+_GLOBAL__N_\w{0,300}?"
+# Of a name, and of all libraries for all names: both are made by candidates, and nobody waits for hours.
+MOST_ANONYMOUS, MOST_SEARCHED_BYTES = 2, 2 << 30
 TRANSFERS = re.compile(r"Mem(?:cpy|set)\b")
 # Templates that are compiled into whoever uses them, and are nobody's own work.
 HEADER_LIBRARIES = ("cub", "thrust")
@@ -66,6 +68,7 @@ class OwnNames:
     def __init__(self, libraries: Iterable[str | Path], source: str) -> None:
         self._libraries = [Path(path) for path in libraries]
         self._written = written_kernels(source)
+        self._left_bytes = MOST_SEARCHED_BYTES
         self._known: dict[str, bool] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -79,6 +82,11 @@ class OwnNames:
         return len(parts) == 1 and (parts[0] in self._written or re.sub(r"_[\dcde]+$", "", parts[0]) in self._written)
 
     def _is_built(self, name: str, parts: list[str]) -> bool:
+        if parts.count(ANONYMOUS) > MOST_ANONYMOUS:
+            return False
+        self._left_bytes -= sum(path.stat().st_size for path in self._libraries if path.is_file())
+        if self._left_bytes < 0:
+            return False
         wanted = re.compile(re.escape(name.encode()) if name.startswith("_Z") else _mangled(parts))
         return any(_holds(path, wanted) for path in self._libraries)
 
@@ -146,8 +154,9 @@ def qualified(name: str) -> list[str]:
         elif depth == 0:
             kept.append(letter)
     words = "".join(kept).split()
-    parts = words[-1].split("::") if words else []
-    return [part.replace("\0", ANONYMOUS) for part in parts if part]
+    parts = [part.replace("\0", ANONYMOUS) for part in (words[-1].split("::") if words else []) if part]
+    # What is between two namespaces without a name is as good as one.
+    return [part for part, before in zip(parts, ["", *parts], strict=False) if (part, before) != (ANONYMOUS, ANONYMOUS)]
 
 
 def written_kernels(source: str) -> frozenset[str]:
@@ -180,7 +189,8 @@ def _mangled(parts: list[str]) -> bytes:
         ANONYMOUS_MANGLED if part == ANONYMOUS else re.escape(f"{len(part.encode())}{part}".encode()) for part in parts
     ]
     if len(parts) > 1:
-        return b"_ZN" + b"".join(spelt)
+        # Looked for from its own start only, so that no byte is looked at twice, whatever a library repeats.
+        return (rb"(?<!\w)_ZN" if ANONYMOUS in parts else b"_ZN") + b"".join(spelt)
     plain = re.escape(parts[0].encode())
     return b"_ZL?" + spelt[0] + b"|(?<![\\w.])" + plain + b"\\0"
 

@@ -41,7 +41,7 @@ def audit(
                 why_no_cuda=why_no_cuda() if device.kind == "cpu" else "",
             )
             child.channel.send(request)
-            answer: Audited = child.channel.receive(timeout_s)[0]
+            answer: Audited = child.channel.message(timeout_s)
             return answer
         except DeadlineExceeded:
             message = f"the audit took longer than {timeout_s:g} s"

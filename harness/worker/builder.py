@@ -18,7 +18,15 @@ from harness.compile import diagnostics, extensions
 from harness.records import Outcome, Status
 from harness.worker import faults
 from harness.worker.channel import Channel
-from harness.worker.messages import Build, BuildFailed, Built
+from harness.worker.messages import (
+    LONGEST_SAID,
+    LONGEST_SENTENCE,
+    LONGEST_SHOWN,
+    MOST_WARNINGS,
+    Build,
+    BuildFailed,
+    Built,
+)
 
 
 def main(channel_fd: int) -> None:
@@ -45,16 +53,18 @@ def build(request: Build) -> Built | BuildFailed:
         if request.problem and contract.compiles_in_functions(modules.parse(path)):
             _construct(module, request)
     except extensions.NeedsCuda as error:
-        return BuildFailed(outcome=Outcome(status=Status.UNSUPPORTED, reason="needs_cuda", message=str(error)))
+        return BuildFailed(
+            outcome=Outcome(status=Status.UNSUPPORTED, reason="needs_cuda", message=str(error)[:LONGEST_SENTENCE])
+        )
     except BaseException as error:
         traceback.print_exc()
         sys.stderr.flush()
         return BuildFailed(outcome=_outcome(error, path, request, builder))
     return Built(
         libraries=builder.libraries,
-        failures=builder.failures,
+        failures={key: text[:LONGEST_SAID] for key, text in builder.failures.items()},
         self_contained=builder.self_contained,
-        warnings=builder.warnings,
+        warnings=[text[:LONGEST_SHOWN] for text in builder.warnings[:MOST_WARNINGS]],
     )
 
 

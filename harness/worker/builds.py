@@ -17,7 +17,7 @@ from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.records import Outcome, Status
 from harness.worker import faults, folders, sandbox_view
 from harness.worker.channel import DeadlineExceeded, PeerGone, ProtocolError
-from harness.worker.messages import Build, BuildFailed, Built, FromBuilder
+from harness.worker.messages import MOST_WARNINGS, Build, BuildFailed, Built, FromBuilder
 from harness.worker.processes import ZygoteLost
 from harness.worker.renewal import Starter
 
@@ -31,7 +31,6 @@ COMPILER_VARIABLES = (
 )
 # By these a candidate's file may find out where it lies.
 PLACE_WORDS = (b"__file__", b"environ", b"getcwd", b"getenv", b"gethostname", b"resolve(", b"abspath")
-MOST_WARNINGS = 8
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +154,7 @@ class Workshop:
                 arch=self._arch,
             )
             child.channel.send(request)
-            answer, _ = child.channel.receive(timeout_s)
+            answer: Built | BuildFailed = child.channel.message(timeout_s)
             return answer, None
         except DeadlineExceeded:
             message = f"compiling took longer than build.timeout_s = {timeout_s:g} s"
@@ -197,13 +196,15 @@ def _result(answer: Built | BuildFailed, folder: Path) -> BuildResult:
         return BuildResult(fault=answer.outcome)
     libraries = {}
     for digest, name in answer.libraries.items():
-        path = (folder / name).resolve()
+        try:
+            path = (folder / name).resolve()
+        except (OSError, RuntimeError) as error:
+            raise ProtocolError(f"a library that lies nowhere: {str(error)[:200]}") from error
         if not path.is_relative_to(folder.resolve()) or not path.is_file():
             raise ProtocolError(f"a library outside the build folder: {name[:100]}")
         libraries[digest] = str(path)
     warnings = [
         f"build_failure: the candidate goes on without an extension that does not compile: {text[:200]}"
-        for text in answer.failures.values()
+        for text in list(answer.failures.values())[:MOST_WARNINGS]
     ]
-    own = [text[:300] for text in answer.warnings[:MOST_WARNINGS]]
-    return BuildResult(libraries=libraries, failures=answer.failures, warnings=[*own, *warnings])
+    return BuildResult(libraries=libraries, failures=answer.failures, warnings=[*answer.warnings, *warnings])

@@ -12,7 +12,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -83,6 +83,7 @@ class Channel:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         header, fds = self._header(deadline)
         with _closed_on_failure(fds):
+            header += self._exactly(4 - len(header), deadline)
             (length,) = struct.unpack("<I", header)
             if length > MAX_FRAME_BYTES:
                 raise ProtocolError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} may be")
@@ -96,9 +97,16 @@ class Channel:
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise ProtocolError(f"not a message: {str(error)[:200]}") from error
 
+    def message(self, timeout_s: float | None) -> Any:
+        """The next message, where none comes with descriptors: those that do are closed. Raises as `receive` does."""
+        message, fds = self.receive(timeout_s)
+        _close(fds)
+        return message
+
     def _header(self, deadline: float | None) -> tuple[bytes, list[int]]:
+        """The first bytes of a frame, at most four, and the descriptors beside them."""
         with self._timed(deadline):
-            data, ancillary, flags, _ = self._socket.recvmsg(4, socket.CMSG_SPACE(MAX_FDS * 4))
+            data, ancillary, flags, _ = self._socket.recvmsg(4, socket.CMSG_SPACE(MAX_FDS * 4), socket.MSG_CMSG_CLOEXEC)
         fds = array.array("i")
         for level, kind, payload in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -106,10 +114,9 @@ class Channel:
         if not data:
             raise PeerGone("the channel was closed")
         if flags & socket.MSG_CTRUNC:
-            for fd in fds:
-                os.close(fd)
+            _close(fds)
             raise ProtocolError(f"more than {MAX_FDS} file descriptors beside a message")
-        return data + self._exactly(4 - len(data), deadline), list(fds)
+        return data, list(fds)
 
     def _exactly(self, count: int, deadline: float | None) -> bytes:
         parts = bytearray()
@@ -140,9 +147,13 @@ def _closed_on_failure(fds: list[int]) -> Iterator[None]:
     try:
         yield
     except Exception:
-        for fd in fds:
-            os.close(fd)
+        _close(fds)
         raise
+
+
+def _close(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import torch
 from torch.utils import cpp_extension
 
@@ -16,10 +17,7 @@ from harness.compile.stand_ins import StandIns
 from harness.records import Outcome, Status
 from harness.worker import builder, faults
 from harness.worker.channel import Channel
-from harness.worker.messages import BuildFailed, Check, Checked
-
-# What a candidate says of its kernels must not drown the session.
-MOST_KERNELS = 200
+from harness.worker.messages import MOST_KERNELS, BuildFailed, Check, Checked
 
 
 def main(channel_fd: int) -> None:
@@ -44,7 +42,11 @@ def check(request: Check) -> Checked:
     if isinstance(built, BuildFailed):
         built = _on_this_machine(built, request)
     kernels = [kernel for log in _logs(logs) for kernel in resources.parse(log.read_text(errors="replace"))]
-    return Checked(built=built, kernels=resources.demangled(kernels[:MOST_KERNELS]), absent=stand_ins.absent)
+    told = [
+        msgspec.structs.replace(kernel, name=kernel.name[: resources.LONGEST_NAME])
+        for kernel in resources.demangled(kernels[:MOST_KERNELS])
+    ]
+    return Checked(built=built, kernels=told, absent=stand_ins.absent)
 
 
 def _logs(folder: Path | None) -> list[Path]:

@@ -99,12 +99,15 @@ class Examiner:
             reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         expected = expected or self._oracle.expect(list(draw.inputs), draw.seed)
         finding = self._finding(link, 0, draw, expected)
-        if finding.passed and reading.aliased and not self._oracle.reference.returns_inputs:
+        if not finding.passed or self._oracle.reference.returns_inputs:
+            return finding
+        aliased = reading.aliased or link.shared_inputs(0)
+        if aliased:
             message = (
-                f"the output shares memory with input {reading.aliased[0]}, and the reference's does not: "
+                f"the output shares memory with input {aliased[0]}, and the reference's does not: "
                 "whoever writes to one changes the other"
             )
-            return Finding(Status.INCORRECT, "aliases_input", message, evidence={"aliased": list(reading.aliased)})
+            return Finding(Status.INCORRECT, "aliases_input", message, evidence={"aliased": list(aliased)})
         return finding
 
     def burst(self, link: Link, draws: list[Draw], hard: HardCall | None = None) -> Finding | None:
@@ -163,7 +166,7 @@ class Examiner:
         finding = self._oracle.check(expected, output, POISON_READS)
         if finding.passed:
             for index, (own, now) in enumerate(zip(values.tensors(draw.inputs), seen, strict=True)):
-                if not _same_bytes(own, now):
+                if not values.same_bytes(own, now):
                     message = f"input {index} was written to, which the reference does not do"
                     return Finding(Status.INCORRECT, "input_changed", message)
         return finding
@@ -259,17 +262,6 @@ def _wrong_metadata(native: Any, got: TensorRef, place: str) -> Finding:
         if found != wanted[name]:
             return Finding(Status.INCORRECT, f"wrong_{reason}", f"{place} has {name} {found}, expected {wanted[name]}")
     return Finding(Status.INCORRECT, "wrong_structure", f"{place} has more tensors than the reference's output")
-
-
-def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Bit for bit, NaN included."""
-    if one.numel() == 0:
-        return True
-    return torch.equal(_bytes(one), _bytes(other))
-
-
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.contiguous().view(-1).view(torch.uint8)
 
 
 __all__ = ["Examiner", "HardCall", "HardInputs", "InvalidReference"]

@@ -20,9 +20,10 @@ from harness.worker.processes import Nursery
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a candidate's build, and how long it took."""
+    """What became of a candidate's build, and how long it took: its own answer, or the fault that it ended by."""
 
-    answer: Checked
+    answer: Checked | None
+    fault: Outcome | None
     wall_s: float
 
 
@@ -43,8 +44,8 @@ def check(
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="assay-check-") as folder:
-        answer = _ask(candidate, problem, nursery, toolkit, architecture, prepared, log, timeout_s, Path(folder))
-    return CheckResult(answer=answer, wall_s=round(time.monotonic() - started, 3))
+        answer, fault = _ask(candidate, problem, nursery, toolkit, architecture, prepared, log, timeout_s, Path(folder))
+    return CheckResult(answer=answer, fault=fault, wall_s=round(time.monotonic() - started, 3))
 
 
 def _ask(
@@ -57,7 +58,7 @@ def _ask(
     log: Path,
     timeout_s: float,
     folder: Path,
-) -> Checked:
+) -> tuple[Checked | None, Outcome | None]:
     environment = dict.fromkeys(("TORCH_EXTENSIONS_DIR", "HOME", "TMPDIR"), str(folder))
     environment["TORCH_CUDA_ARCH_LIST"] = architecture
     sources = [candidate.path, *([problem.path] if problem else [])]
@@ -79,19 +80,16 @@ def _ask(
             why_no_device=why_no_cuda(),
         )
         child.channel.send(request)
-        answer: Checked = child.channel.receive(timeout_s)[0]
-        return answer
+        answer: Checked = child.channel.message(timeout_s)
+        failed = answer.built.outcome if isinstance(answer.built, BuildFailed) else None
+        return answer, failed
     except DeadlineExceeded:
         message = f"compiling took longer than --timeout {timeout_s:g} s"
-        return _failed(Outcome(status=Status.TIMEOUT, reason="compile", message=message))
+        return None, Outcome(status=Status.TIMEOUT, reason="compile", message=message)
     except ProtocolError as error:
         message = f"the build process broke the protocol: {error}"
-        return _failed(Outcome(status=Status.REJECTED, reason="protocol", message=message))
+        return None, Outcome(status=Status.REJECTED, reason="protocol", message=message)
     except PeerGone:
-        return _failed(faults.death(child.wait(2.0), "its build", child.cause))
+        return None, faults.death(child.wait(2.0), "its build", child.cause)
     finally:
         child.kill()
-
-
-def _failed(outcome: Outcome) -> Checked:
-    return Checked(built=BuildFailed(outcome=outcome))

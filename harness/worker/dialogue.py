@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from collections.abc import Callable
@@ -42,9 +41,7 @@ class Dialogue:
             handed.close()
         deadline = time.monotonic() + timeout_s
         while True:
-            message, received = self.child.channel.receive(max(deadline - time.monotonic(), 0.001))
-            for fd in received:
-                os.close(fd)
+            message = self.child.channel.message(max(deadline - time.monotonic(), 0.001))
             if isinstance(message, Phase):
                 self._reached.append((message.name, time.monotonic()))
                 if report_phase is not None:

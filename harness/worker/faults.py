@@ -87,14 +87,15 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
     where = f"{file}:{line}" if line else file
     evidence = {"exception": exception, "phase": phase, "line": line, "text": text[:2000]}
     if exception.startswith("LoadFault:"):
-        return Outcome(status=Status.LOAD_ERROR, reason=exception.partition(":")[2], message=first, evidence=evidence)
+        reason = exception.partition(":")[2] or "exception"
+        return Outcome(status=Status.LOAD_ERROR, reason=reason, message=first, evidence=evidence)
     if why_no_cuda and NO_CUDA.search(text):
         message = f"{where} needs a CUDA device: {why_no_cuda}"
         return Outcome(status=Status.UNSUPPORTED, reason="needs_cuda", message=message, evidence=evidence)
     if exception in ("ModuleNotFoundError", "ImportError") and (
         missing := re.search(r"No module named '([\w.]+)'", text)
     ):
-        name = missing.group(1)
+        name = missing.group(1)[:100]
         message = f"{where} imports '{name}', which is not installed here"
         return Outcome(status=Status.UNSUPPORTED, reason=f"missing_module:{name}", message=message, evidence=evidence)
     if exception in ("OutOfMemoryError", "MemoryError") or OUT_OF_MEMORY.search(text):

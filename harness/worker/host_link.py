@@ -14,7 +14,7 @@ from harness.worker.channel import Channel, ProtocolError
 from harness.worker.family import Family
 from harness.worker.host_memory import BadMemory, ForeignMemory
 from harness.worker.layout import BadReference
-from harness.worker.link import POISON, Draw, Link, Reading
+from harness.worker.link import INPUT_BLOCK, POISON, Draw, Link, Reading
 from harness.worker.messages import Armed, Burst, Enqueued, Go, Hello, SharedBlock
 from harness.worker.nodes import NOWHERE, OWN_MEMORY, Node, TensorRef
 
@@ -31,6 +31,7 @@ class HostLink(Link):
         self._memory: ForeignMemory | None = None
         # Address and size of each piece of the last burst's outputs, which the runner may hand out again.
         self._pieces: list[tuple[int, int]] = []
+        self._nodes: list[Node] = []
         self._returned: list[Any] = []
 
     def burst(
@@ -44,6 +45,7 @@ class HostLink(Link):
         self._write_inputs(draws)
         judge_us, enqueued = self._timed(deadline)
         self._grant_repeat(enqueued)
+        self._nodes = enqueued.outputs
         self._returned = self._outputs(enqueued, len(draws))
         finished = enqueued.finished
         if finished is None:
@@ -58,6 +60,19 @@ class HostLink(Link):
 
     def output(self, call: int) -> Any:
         return self._returned[call]
+
+    def shared_inputs(self, call: int) -> list[int]:
+        """Found by changing each input, and looking at the output again."""
+        returned, found = values.tensors(self._returned[call]), []
+        for position, ref in enumerate(self._input_refs[call]):
+            place = self._blocks[INPUT_BLOCK][self._base + ref.offset :][: layout.nbytes(ref)]
+            kept = place.clone()
+            place.bitwise_not_()
+            now = values.tensors(self._decode(self._nodes[call], call))
+            if not all(values.same_bytes(*pair) for pair in zip(returned, now, strict=True)):
+                found.append(position)
+            place.copy_(kept)
+        return found
 
     def close(self) -> None:
         super().close()

@@ -76,6 +76,11 @@ def checked_dtype(ref: TensorRef) -> torch.dtype:
     return dtype
 
 
+def nbytes(ref: TensorRef) -> int:
+    """From a tensor's first byte to behind its last."""
+    return span(ref.shape, ref.stride) * dtype_named(ref.dtype).itemsize
+
+
 def moved(ref: TensorRef, by: int) -> TensorRef:
     """The same tensor `by` bytes further on."""
     return msgspec.structs.replace(ref, offset=ref.offset + by)

@@ -173,6 +173,10 @@ class Link:
         """The inputs of call number `call` as they lie in shared memory now."""
         return [view(self._blocks[INPUT_BLOCK], moved(ref, self._base)) for ref in self._input_refs[call]]
 
+    def shared_inputs(self, call: int) -> list[int]:
+        """Positions of the inputs whose memory the output of call number `call` has in common, beside `aliased`."""
+        return []
+
     def learn_start(self, example: Draw) -> None:
         """Find out how long inputs are on their way, while no candidate is there. Raises what `null_us` raises."""
 

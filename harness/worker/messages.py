@@ -1,16 +1,35 @@
-"""What judge, runner and supervisor say to each other, as `channel.Channel` carries it."""
+"""What judge, runner and supervisor say to each other, as `channel.Channel` carries it.
+
+Whatever an untrusted process may send is bounded by its type, so that decoding refuses the rest: docs/messages.md goes
+through every field of it. Senders of ours keep to these bounds.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from harness.compile.resources import Kernel
 from harness.compile.toolkit import Toolkit
 from harness.integrity.provenance import Profile
-from harness.records import Outcome, Timing
-from harness.worker.nodes import Node, TensorRef
+from harness.records import Outcome, Status, Timing
+from harness.worker.nodes import Node, Size, TensorRef, Word
+
+MOST_NAMES, MOST_BLOCKS, MOST_EXTENSIONS, MOST_WARNINGS, MOST_KERNELS = 1000, 4096, 256, 8, 200
+LONGEST_SHOWN, LONGEST_SENTENCE, LONGEST_SAID = 300, 2000, 4000
+LARGEST_EVIDENCE_BYTES = 1 << 16
+# How a build may fail. That a problem or the harness is at fault is not for an untrusted process to say.
+BUILD_FAULTS = frozenset(
+    (Status.COMPILE_ERROR, Status.LOAD_ERROR, Status.UNSUPPORTED, Status.OUT_OF_MEMORY, Status.RESOURCE_LIMIT)
+)
+
+Said = Annotated[str, msgspec.Meta(max_length=LONGEST_SAID)]
+Shown = Annotated[str, msgspec.Meta(max_length=LONGEST_SHOWN)]
+# Of a call (compile.calls.Identity), and of a file below the build's folder.
+CallKey = Annotated[str, msgspec.Meta(max_length=LONGEST_SENTENCE, pattern="^[0-9a-f.]+$")]
+File = Annotated[str, msgspec.Meta(max_length=LONGEST_SENTENCE, pattern="^[^\\x00]+$")]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -21,10 +40,10 @@ class SharedBlock(msgspec.Struct, frozen=True, kw_only=True):
     """Shared memory by reference. What the judge shares travels as a file descriptor beside the frame (`fd` is its
     place among them), a runner's CUDA memory as an IPC handle."""
 
-    id: int
-    nbytes: int
-    fd: int = -1
-    cuda_handle: bytes = b""
+    id: Count
+    nbytes: Size
+    fd: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] = -1
+    cuda_handle: Annotated[bytes, msgspec.Meta(max_length=LONGEST_SAID)] = b""
 
 
 class CandidateSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,48 +115,47 @@ class Hello(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Ready(Message, frozen=True, kw_only=True, tag=True):
-    init_s: float
-    # Parameters and buffers of the candidate that took the reference's values, and those that did not.
-    copied: list[str]
-    unmatched: list[str]
+    """Constructed. `unmatched`: parameters and buffers of the candidate that did not take the reference's values."""
+
+    unmatched: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMES)]
 
 
 class Armed(Message, frozen=True, kw_only=True, tag=True):
     """On the CPU: the burst is understood, and only its inputs are missing."""
 
-    number: int
+    number: Count
 
 
 class Finished(Message, frozen=True, kw_only=True, tag=True):
     """The burst is over by the runner's own clock."""
 
-    number: int
-    claimed_us: float
+    number: Count
+    # It may be nonsense, but not so large that sums of it are no numbers.
+    claimed_us: Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
     profile: Profile | None = None
 
 
 class Enqueued(Message, frozen=True, kw_only=True, tag=True):
     """All calls of a burst are issued. `nonce` is the request's; on the CPU they are `finished`, too."""
 
-    number: int
-    nonce: int
+    number: Count
+    nonce: Size
     outputs: list[Node]
-    blocks: list[SharedBlock] = []
+    blocks: Annotated[list[SharedBlock], msgspec.Meta(max_length=MOST_BLOCKS)] = []
     # The calls wrote to one buffer, so that only the last output is left: once more, please.
     repeat: bool = False
     # Of a runner's first call: positions of the input tensors that its output shares memory with.
-    aliased: list[int] = []
+    aliased: Annotated[list[Count], msgspec.Meta(max_length=MOST_NAMES)] = []
     finished: Finished | None = None
 
 
 class Failed(Message, frozen=True, kw_only=True, tag=True):
     """The candidate raised. `line` is of the candidate's own file, 0 where none is known."""
 
-    phase: str
-    exception: str
-    text: str
-    line: int = 0
-    traceback: str = ""
+    phase: Literal["load", "call"]
+    exception: Word
+    text: Said
+    line: Count = 0
 
 
 # Supervisor to judge.
@@ -257,14 +275,28 @@ class Built(Message, frozen=True, kw_only=True, tag=True):
     extension that the candidate went on without. `self_contained`: the candidate's own file is all that was compiled.
     """
 
-    libraries: dict[str, str]
-    failures: dict[str, str] = {}
+    libraries: Annotated[dict[CallKey, File], msgspec.Meta(max_length=MOST_EXTENSIONS)]
+    failures: Annotated[dict[CallKey, Said], msgspec.Meta(max_length=MOST_EXTENSIONS)] = {}
     self_contained: bool = False
-    warnings: list[str] = []
+    warnings: Annotated[list[Shown], msgspec.Meta(max_length=MOST_WARNINGS)] = []
 
 
 class BuildFailed(Message, frozen=True, kw_only=True, tag=True):
+    """There is nothing to run. The outcome becomes the record's, and so it may only be the candidate's own fault.
+
+    Raises ValueError for another outcome, which decoding turns into a message refused.
+    """
+
     outcome: Outcome
+
+    def __post_init__(self) -> None:
+        outcome = self.outcome
+        if outcome.status not in BUILD_FAULTS or not outcome.reason:
+            raise ValueError(f"a build cannot end {outcome.status} by its own account")
+        if max(len(outcome.reason), len(outcome.message)) > LONGEST_SENTENCE:
+            raise ValueError("an outcome with an endless reason or message")
+        if len(msgspec.json.encode(outcome.evidence)) > LARGEST_EVIDENCE_BYTES:
+            raise ValueError("an outcome with endless evidence")
 
 
 # Check to checker, and back.
@@ -286,8 +318,8 @@ class Checked(Message, frozen=True, kw_only=True, tag=True):
     which this machine lacks."""
 
     built: Built | BuildFailed
-    kernels: list[Kernel] = []
-    absent: dict[str, int] = {}
+    kernels: Annotated[list[Kernel], msgspec.Meta(max_length=MOST_KERNELS)] = []
+    absent: Annotated[dict[Word, Count], msgspec.Meta(max_length=MOST_NAMES)] = {}
 
 
 # Supervisor to auditor, and back.

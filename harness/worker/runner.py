@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 import traceback
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -24,6 +23,8 @@ from harness.worker.channel import Channel, PeerGone
 from harness.worker.devices import RunnerDevice, runner_device
 from harness.worker.layout import view
 from harness.worker.messages import (
+    LONGEST_SAID,
+    MOST_NAMES,
     Armed,
     Burst,
     Call,
@@ -35,7 +36,7 @@ from harness.worker.messages import (
     Ready,
     ToRunner,
 )
-from harness.worker.nodes import TensorRef
+from harness.worker.nodes import LONGEST_WORD, TensorRef
 from harness.worker.profiling import Profiler
 
 
@@ -58,7 +59,8 @@ def _open_memory(channel: Channel) -> None:
 
 def _serve(channel: Channel) -> None:
     request, fds = channel.receive(None)
-    phase, path = "load", Path(request.source.path)
+    phase: Literal["load", "call"] = "load"
+    path = Path(request.source.path)
     try:
         runner = Runner(request, fds)
         channel.send(runner.ready)
@@ -76,10 +78,9 @@ def _serve(channel: Channel) -> None:
         channel.send(
             Failed(
                 phase=phase,
-                exception=faults.exception_name(error),
-                text=faults.printed(partial(str, error))[:4000],
+                exception=faults.exception_name(error)[:LONGEST_WORD],
+                text=faults.printed(partial(str, error))[:LONGEST_SAID],
                 line=faults.candidate_line(error, path),
-                traceback=trace[-8000:],
             )
         )
 
@@ -95,7 +96,6 @@ class Runner:
         module = modules.execute(Path(source.path), source.overrides)
         entry = modules.entry_class(module, source.entries)
         arguments = values.decode(request.init_args, self._shared)
-        started = time.perf_counter()
         torch.manual_seed(request.init_seed)
         self.model: torch.nn.Module = entry(*arguments)
         if not isinstance(self.model, torch.nn.Module):
@@ -103,12 +103,12 @@ class Runner:
                 "not_a_module", f"{entry.__name__} in {Path(source.path).name} is no torch.nn.Module"
             )
         self.model.to(device=self.device.device, dtype=values.dtype_named(request.precision))
-        copied, unmatched = self._take_over(request)
+        unmatched = self._take_over(request)
         self.forward = dressed(self.model, source.baseline, self.device.device)
         self.device.synchronize()
         self._aliased: list[int] | None = None
         self._own = self._addresses_of_state()
-        self.ready = Ready(init_s=time.perf_counter() - started, copied=copied, unmatched=unmatched)
+        self.ready = Ready(unmatched=[name[:LONGEST_WORD] for name in unmatched[:MOST_NAMES]])
 
     def burst(self, message: Burst, fds: list[int], channel: Channel) -> None:
         """Carry out the calls of one burst behind the judge's gate, and say where their outputs are."""
@@ -136,7 +136,7 @@ class Runner:
             outputs=self.device.outputs(),
             blocks=self.device.new_blocks(),
             repeat=self.device.must_repeat(),
-            aliased=self._aliased or [],
+            aliased=(self._aliased or [])[:MOST_NAMES],
             finished=finished() if self.device.synchronous else None,
         )
         channel.send(enqueued)
@@ -160,19 +160,18 @@ class Runner:
     def _shared(self, ref: TensorRef) -> torch.Tensor:
         return view(self.device.block(ref.block), ref)
 
-    def _take_over(self, request: Prepare) -> tuple[list[str], list[str]]:
-        """Copy the reference's parameters and buffers where names and shapes match."""
-        copied, unmatched = [], []
+    def _take_over(self, request: Prepare) -> list[str]:
+        """Copy the reference's parameters and buffers where names and shapes match; the names of the others."""
+        unmatched = []
         own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         with torch.no_grad():
             for name, tensor in own.items():
                 ref = request.state.get(name)
                 if ref is not None and tuple(tensor.shape) == tuple(ref.shape):
                     tensor.copy_(self._shared(ref))
-                    copied.append(name)
                 else:
                     unmatched.append(name)
-        return copied, unmatched
+        return unmatched
 
 
 def shared_inputs(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[int]:

@@ -53,7 +53,7 @@ def test_lean_headers_come_first_and_the_call_is_otherwise_as_written(tmp_path):
     assert made["use_pch"] is False
     # The runner must find the same call under the same digest.
     assert call["extra_include_paths"] == ["/mine"]
-    assert builder.libraries.keys() == {extensions.digest(call)}
+    assert builder.libraries.keys() == {extensions.identify(call).key}
     assert not builder.self_contained
 
 
@@ -72,7 +72,7 @@ def test_what_does_not_compile_fails_with_the_stock_build_s_words(tmp_path):
     builder = extensions.Builder(tmp_path, "", headers="lean")
     with pytest.raises(RuntimeError, match="Error building extension"):
         builder(stock, CALL)
-    assert list(builder.failures) == [extensions.digest(CALL)]
+    assert list(builder.failures) == [extensions.identify(CALL).key]
     assert builder.libraries == {}
 
 
@@ -140,3 +140,34 @@ def test_flags_that_change_the_headers_are_not_for_the_sketch(tmp_path, monkeypa
         builder = extensions.Builder(tmp_path / flag, "", headers="lean", prepared=prepared)
         builder(stock, CALL | {"cuda_sources": "__global__ void k() {}", "extra_cuda_cflags": [flag]})
         assert ("ASSAY_NVCC" in stock.calls[0]["environment"]) is sketched
+
+
+def test_the_same_call_again_compiles_nothing(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(cpp_extension, "_import_module_from_library", lambda *arguments: opened.append(arguments))
+    stock = Stock()
+    builder = extensions.Builder(tmp_path, "")
+    for _ in range(2):
+        builder(stock, CALL)
+    assert len(stock.calls) == 1
+    assert [name for name, _, _ in opened] == ["ext"]
+
+
+def test_a_runner_gets_what_was_built_under_other_names(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(cpp_extension, "_import_module_from_library", lambda name, *_: opened.append(name))
+    builder = extensions.Builder(tmp_path, "")
+    for name in ("drawn_1", "drawn_2"):
+        builder(Stock(), CALL | {"name": name})
+    with pytest.raises(RuntimeError):
+        builder(Stock(refuses=lambda arguments: True), CALL | {"name": "drawn_3", "cpp_sources": "wrong"})
+    prebuilt = extensions.Prebuilt(
+        {key: str(tmp_path / file) for key, file in builder.libraries.items()}, builder.failures
+    )
+    for name in ("drawn_7", "drawn_8", "drawn_7"):
+        prebuilt(Stock(), CALL | {"name": name})
+    assert opened == ["drawn_1", "drawn_2", "drawn_1"]
+    with pytest.raises(RuntimeError, match="Error building extension"):
+        prebuilt(Stock(), CALL | {"name": "drawn_9", "cpp_sources": "wrong"})
+    with pytest.raises(extensions.LateCompile):
+        prebuilt(Stock(), CALL | {"name": "drawn_1", "cpp_sources": "other"})

@@ -154,3 +154,20 @@ def test_kernels_written_in_the_source():
 
 def test_a_source_that_cannot_be_read_has_none():
     assert written_kernels("def (") == frozenset()
+
+
+def test_nested_namespaces_without_a_name_count_once():
+    nested = "(anonymous namespace)::(anonymous namespace)::hidden(float*)"
+    assert qualified(nested) == ["(anonymous namespace)", "hidden"]
+
+
+def test_no_name_and_no_library_takes_hours_to_search(tmp_path, monkeypatch):
+    library = tmp_path / "ext.so"
+    library.write_bytes(b"_ZN12_GLOBAL__N_1" * 400_000 + b"\0_ZN12_GLOBAL__N_16hiddenEv\0")
+    assert "(anonymous namespace)::hidden()" in OwnNames([library], "")
+    assert "::a::".join(["(anonymous namespace)"] * 30) not in OwnNames([library], "")
+    monkeypatch.setattr(kernel_names, "MOST_SEARCHED_BYTES", 2 * library.stat().st_size)
+    own = OwnNames([library], "")
+    # The third is no longer searched for.
+    told = [f"(anonymous namespace)::{name}()" for name in ("a", "b", "hidden")]
+    assert [name in own for name in told] == [False, False, False]
