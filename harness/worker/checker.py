@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch.utils import cpp_extension
 
-from harness.compile import resources, toolkit
+from harness.compile import hints, resources, toolkit
 from harness.compile.stand_ins import StandIns
 from harness.records import Outcome, Status
 from harness.worker import builder, faults
@@ -44,7 +44,8 @@ def check(request: Check) -> Checked:
     if isinstance(built, BuildFailed):
         built = _on_this_machine(built, request)
     kernels = [kernel for log in _logs(logs) for kernel in resources.parse(log.read_text(errors="replace"))]
-    return Checked(built=built, kernels=resources.demangled(kernels[:MOST_KERNELS]), absent=stand_ins.absent)
+    hint = hints.hint(built.outcome.message[:2000]) if isinstance(built, BuildFailed) else ""
+    return Checked(built=built, hint=hint, kernels=resources.demangled(kernels[:MOST_KERNELS]), absent=stand_ins.absent)
 
 
 def _logs(folder: Path | None) -> list[Path]:

@@ -14,7 +14,6 @@ from harness.worker import faults, zygote
 from harness.worker.channel import DeadlineExceeded, PeerGone
 from harness.worker.messages import FromBuilder
 from harness.worker.processes import Nursery, ZygoteLost
-from harness.worker.sandbox import EXIT_WITHOUT
 from harness.worker.sandbox_calls import PR_SET_DUMPABLE, prctl
 
 
@@ -163,8 +162,7 @@ def test_a_layer_that_cannot_be_had_after_all_ends_the_child_before_its_work(tmp
         child = nursery.start("runner", FromBuilder, tmp_path / "log", folder=closed, readable=[str(closed / "x.py")])
         if os.geteuid() == 0:
             # Without private mounts, another user cannot pass through a test's own folders.
-            assert child.wait(10.0) == EXIT_WITHOUT
-            assert faults.death(EXIT_WITHOUT, "load").status is Status.HARNESS_ERROR
+            assert faults.death(child.wait(10.0), "load", child.cause).status is Status.HARNESS_ERROR
             assert "SandboxFailed: the sandbox layer 'user' failed" in child.log_tail()
     finally:
         nursery.close()
