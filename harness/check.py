@@ -11,10 +11,10 @@ import msgspec
 from harness import environment, wording
 from harness.catalog import contract, solutions
 from harness.catalog import problems as catalog
+from harness.catalog.facts import Diagnostic
 from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
 from harness.compile import architectures, cache, precompiled, toolkit
-from harness.compile.diagnostics import Diagnostic
 from harness.records import Outcome, Status
 from harness.reports.check_table import CheckRow
 from harness.worker import memory_watch, sandbox_probe

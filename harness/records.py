@@ -206,7 +206,8 @@ def _fit(value: Any, field: str) -> Any:
             return wording.plain(value, LONGEST.get(field, LONGEST_OTHER))
         case list() if value and not isinstance(value[0], int | float):
             kept = [_fit(item, field) for item in value[:MOST_ITEMS]]
-            return [*kept, f"and {len(value) - MOST_ITEMS} more"] if field in LONGEST and value[MOST_ITEMS:] else kept
+            more = len(value) - len(kept)
+            return [*kept[:-1], f"and {more + 1} more"] if more and isinstance(value[0], str) else kept
         case dict():
             return {wording.plain(key, 200): _fit(item, field) for key, item in list(value.items())[:MOST_ITEMS]}
         case msgspec.Struct():

@@ -33,6 +33,18 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, order=True):
     warning: bool = False
 
 
+class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
+    """One compiler error. `line` is of the candidate's Python file, 0 where it could not be traced back to it; `hint`
+    is empty where no usual cause fits."""
+
+    text: str
+    line: int = 0
+    source_line: str = ""
+    generated_file: str = ""
+    generated_line: int = 0
+    hint: str = ""
+
+
 class Signature(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters behind `self`. `most` is None where any number is taken."""
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.catalog.contract import Remark
-from harness.compile.diagnostics import Diagnostic
+from harness.catalog.facts import Diagnostic
 from harness.compile.resources import Kernel
 from harness.integrity.findings import Finding
 from harness.records import Outcome, Status

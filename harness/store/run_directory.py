@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness import wording
+from harness import records, wording
 from harness.errors import UsageError
 from harness.records import Record
 from harness.store import journal
@@ -63,7 +63,8 @@ def read(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
     except OSError as error:
         raise UsageError(f"{run_dir} holds no run: {JOURNAL}: {error.strerror}") from error
     try:
-        return _manifest(run_dir), journal.latest(journal.parse(data)[0])
+        # Written by another version, or elsewhere: shown like our own.
+        return _manifest(run_dir), [records.presentable(one) for one in journal.latest(journal.parse(data)[0])]
     except UsageError as error:
         raise UsageError(f"{run_dir}: {error}") from error
 
