@@ -24,6 +24,8 @@ from harness.worker.processes import Nursery, ZygoteLost
 from harness.worker.reading import Reader
 
 DEFAULT_ARCHITECTURE = "90a"
+# Of what an untrusted process tells, shown.
+MOST_FAILURES, MOST_KERNELS = 20, 200
 
 
 def run(
@@ -125,11 +127,11 @@ def _row(
         remarks=remarks,
         findings=candidate.facts.findings,
         extensions=len(built.libraries) if isinstance(built, Built) else 0,
-        failures=[text.strip().partition("\n")[0] for text in built.failures.values()]
+        failures=[text.strip().partition("\n")[0] for text in list(built.failures.values())[:MOST_FAILURES]]
         if isinstance(built, Built)
         else [],
-        kernels=result.answer.kernels if result else [],
-        absent=result.answer.absent if result else {},
+        kernels=result.answer.kernels[:MOST_KERNELS] if result else [],
+        absent=dict(list(result.answer.absent.items())[:MOST_FAILURES]) if result else {},
         wall_s=result.wall_s if result else 0.0,
         log=str(log),
     )
@@ -145,4 +147,4 @@ def _errors(fault: Outcome, hint: str = "") -> list[Diagnostic]:
         found = []
     if fault.status is not Status.COMPILE_ERROR or not found:
         return [Diagnostic(text=fault.message, hint=hint)]
-    return found
+    return found[:MOST_FAILURES]

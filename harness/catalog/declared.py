@@ -16,7 +16,7 @@ from harness.catalog.problems import PRECISIONS
 from harness.errors import nearest
 
 # Half is in neither of them; the names that end in AND, AND_HALF and so on are other macros.
-NO_HALF = re.compile(r"\bAT_DISPATCH_(?:FLOATING|ALL)_TYPES(?=\s*+\()")
+NO_HALF = re.compile(r"AT_DISPATCH_(?:FLOATING|ALL)_TYPES(?=\s*+\()")
 
 
 def problem(tree: ast.Module, file: str) -> ProblemFacts:

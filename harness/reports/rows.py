@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from harness import wording
 from harness.records import Record
 from harness.reports.groups import grouped
 
 TEXT_COLUMNS = ("problem", "variant", "precision", "candidate", "status", "reason", "baseline", "device")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA_STARTS = ("=", "+", "-", "@")
 COLUMNS = (
     "problem",
     "variant",
@@ -52,7 +53,8 @@ def to_csv(records: Sequence[Record]) -> str:
 
 def inert(text: str) -> str:
     """A text that a spreadsheet takes for one: behind an apostrophe where it would take it for a formula."""
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    words = wording.plain(text, 1000, kept="")
+    return f"'{words}" if words.startswith(FORMULA_STARTS) else words
 
 
 def _series(records: list[Record], column: str) -> pd.Series:

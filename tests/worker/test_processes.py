@@ -18,7 +18,6 @@ from harness.worker.messages import FromBuilder
 from harness.worker.processes import Nursery, ZygoteLost
 from harness.worker.sandbox_calls import PR_SET_DUMPABLE, prctl
 
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
