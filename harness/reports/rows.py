@@ -53,7 +53,7 @@ def to_csv(records: Sequence[Record]) -> str:
 
 def inert(text: str) -> str:
     """A text that a spreadsheet takes for one: behind an apostrophe where it would take it for a formula."""
-    words = wording.plain(text, 1000, kept="")
+    words = wording.plain(text, 1000, kept="\n")
     return f"'{words}" if words.startswith(FORMULA_STARTS) else words
 
 

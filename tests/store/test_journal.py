@@ -102,7 +102,7 @@ def test_what_is_kept_is_bounded_in_every_direction():
 
 def test_what_an_honest_record_says_is_kept_as_it_is():
     evidence = {"worst": [{"index": [3, 4], "got": 0.5}], "output_tail": "a.cu(3): error\n\tx = 'µ';\n" * 100}
-    told = record(1, message="out of range at (3, 4): 2× too large", warnings=["a", "b"], evidence=evidence)
+    told = record(1, message="out of range at (3, 4): 2 µs too late", warnings=["a", "b"], evidence=evidence)
     assert records.presentable(told) == told
 
 
