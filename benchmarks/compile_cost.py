@@ -63,7 +63,7 @@ def compare(names: list[str], scratch: Path, arch: str, jobs: int) -> None:
         sys.exit("needs torch, a C++ compiler and nvcc")
     before = _children_s()
     for name in names:
-        prepared = precompiled.for_source(repr(SOURCES[name]).encode(), scratch / "headers", tools)
+        prepared = precompiled.prepared(precompiled.wanted(repr(SOURCES[name]).encode()), scratch / "headers", tools)
     print(f"precompiled headers, once for a machine: {_children_s() - before:.1f} CPU-s")
     print(f"{'source':<16} {'stock':>8} {'ours':>8} {'ratio':>6} {'cached':>8}  how")
     ratios, cached_ratios, fallbacks = [], [], 0

@@ -63,7 +63,7 @@ def compare(files: list[Path], scratch: Path, arch: str) -> int:
     headers = precompiled.Precompiled(cache.root() / "headers", tools)
     counts = {"same": 0, "different": 0, "no sketch": 0}
     for path in files:
-        precompiled.for_source(path.read_bytes(), cache.root() / "headers", tools)
+        precompiled.prepared(precompiled.wanted(path.read_bytes()), cache.root() / "headers", tools)
         for number, call in enumerate(calls(path)):
             folder = scratch / f"{path.parent.name}.{path.stem}.{number}"
             outcome, remark = compare_one(call, folder, headers, tools)

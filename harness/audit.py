@@ -14,6 +14,7 @@ from harness.reports.audit_table import AuditRow
 from harness.worker.audits import audit
 from harness.worker.messages import Audited, ControlResult
 from harness.worker.processes import Nursery
+from harness.worker.reading import Reader
 
 
 def run(
@@ -33,7 +34,8 @@ def run(
     `started` hears of each as it begins. Raises UsageError for a pattern or variant that fits nothing.
     """
     chosen = environment.choose_devices(device)[0]
-    jobs = _jobs(catalog.discover(patterns), variants, constants)
+    with Reader() as reader:
+        jobs = _jobs(catalog.discover(patterns, reader), variants, constants)
     nursery = Nursery()
 
     def carry_out(job: tuple[Problem, str, dict[str, object]]) -> AuditRow:

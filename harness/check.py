@@ -8,22 +8,24 @@ from pathlib import Path
 
 import msgspec
 
-from harness import environment
+from harness import environment, wording
 from harness.catalog import contract, solutions
 from harness.catalog import problems as catalog
+from harness.catalog.facts import Diagnostic
 from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
-from harness.compile import architectures, cache, hints, precompiled, toolkit
-from harness.compile.diagnostics import Diagnostic
-from harness.integrity.screen import screen
+from harness.compile import architectures, cache, precompiled, toolkit
 from harness.records import Outcome, Status
 from harness.reports.check_table import CheckRow
 from harness.worker import memory_watch, sandbox_probe
 from harness.worker.checks import CheckResult, check
 from harness.worker.messages import Built
 from harness.worker.processes import Nursery, ZygoteLost
+from harness.worker.reading import Reader
 
 DEFAULT_ARCHITECTURE = "90a"
+# Of what an untrusted process tells, shown.
+MOST_FAILURES = 20
 
 
 def run(
@@ -35,25 +37,31 @@ def run(
     timeout_s: float,
     at_once: int,
     started: Callable[[str], None],
+    note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[CheckRow]:
     """Check each candidate under `patterns`, `at_once` at a time, in their order; `logs` takes the compilers' words.
 
-    `started` hears of each as it begins. Raises UsageError for a pattern that matches nothing.
+    `started` hears of each as it begins, `note` of what was passed over. Raises UsageError for a pattern that matches
+    nothing.
     """
-    found = solutions.discover(patterns)
-    known = {problem.id: problem for problem in catalog.discover(problems)} if problems else {}
+    with Reader() as reader:
+        found = [solutions.read(place, reader) for place in solutions.discover(patterns, note)]
+        known = {problem.id: problem for problem in catalog.discover(problems, reader, note)} if problems else {}
+        solved = {one.path: known.get(one.problem) or _beside(one, reader) for one in found}
     target = toolkit.architecture(architecture or _of_the_card())
     cuda = toolkit.find()
     tools = precompiled.find_tools(cuda, target)
     logs.mkdir(parents=True, exist_ok=True)
-    sources = {candidate.path for candidate in found}
+    sources = {candidate.path for candidate in found if not candidate.fault}
     layers = sandbox_probe.chosen("auto", sources).layers
     nursery = Nursery(layers, {logs, *(source.parent for source in sources)}, memory_watch.share())
 
     def carry_out(candidate: Candidate) -> CheckRow:
         started(f"{candidate.problem} {candidate.name}")
-        problem = known.get(candidate.problem) or _beside(candidate)
-        log = logs / f"{candidate.problem.replace('/', '.')}.{candidate.name}.log"
+        problem = solved[candidate.path]
+        log = logs / f"{wording.name(f'{candidate.problem}.{candidate.name}'.replace('/', '.'), 220)}.log"
+        if candidate.fault:
+            return _row(candidate, problem, None, log, candidate.fault)
         try:
             result = check(
                 candidate,
@@ -66,7 +74,8 @@ def run(
                 timeout_s=timeout_s,
             )
         except ZygoteLost as error:
-            return _row(candidate, problem, None, log, str(error))
+            lost = Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error))
+            return _row(candidate, problem, None, log, lost)
         return _row(candidate, problem, result, log)
 
     pool = ThreadPoolExecutor(at_once)
@@ -80,7 +89,7 @@ def run(
 def _prepared(candidate: Candidate, tools: precompiled.Tools | None) -> str:
     """The folder of precompiled headers for a candidate; empty where none could be made, which only costs time."""
     try:
-        folder = precompiled.for_source(candidate.source, cache.root() / "headers", tools) if tools else ""
+        folder = precompiled.prepared(candidate.facts.headers, cache.root() / "headers", tools) if tools else ""
     except (RuntimeError, OSError):
         return ""
     return str(folder)
@@ -93,22 +102,21 @@ def _of_the_card() -> str:
     return architectures.of_card(devices[0].capability)
 
 
-def _beside(candidate: Candidate) -> Problem | None:
+def _beside(candidate: Candidate, reader: Reader) -> Problem | None:
     """The problem that a candidate's path names: problems/<set>/<name>.py of the nearest folder above that has it."""
     for folder in candidate.path.resolve().parents:
         path = folder / "problems" / f"{candidate.problem}.py"
         if path.is_file():
-            return catalog.read(path)
+            return catalog.read(path, reader)
     return None
 
 
 def _row(
-    candidate: Candidate, problem: Problem | None, result: CheckResult | None, log: Path, lost: str = ""
+    candidate: Candidate, problem: Problem | None, result: CheckResult | None, log: Path, fault: Outcome | None = None
 ) -> CheckRow:
     remarks = contract.remarks(candidate, problem)
     answer = result.answer if result else None
     built = answer.built if answer else None
-    fault = Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=lost) if lost else None
     if result and result.fault:
         fault = result.fault
     return CheckRow(
@@ -116,21 +124,21 @@ def _row(
         file=candidate.path.name,
         problem=problem.id if problem else "",
         fault=fault,
-        errors=_errors(fault) if fault else [],
+        errors=_errors(fault, answer.hint if answer else "") if fault else [],
         remarks=remarks,
-        findings=screen(candidate.source.decode(errors="replace")),
+        findings=candidate.facts.findings,
         extensions=len(built.libraries) if isinstance(built, Built) else 0,
-        failures=[text.strip().partition("\n")[0] for text in built.failures.values()]
+        failures=[text.strip().partition("\n")[0] for text in list(built.failures.values())[:MOST_FAILURES]]
         if isinstance(built, Built)
         else [],
         kernels=answer.kernels if answer else [],
-        absent=answer.absent if answer else {},
+        absent=dict(list(answer.absent.items())[:MOST_FAILURES]) if answer else {},
         wall_s=result.wall_s if result else 0.0,
         log=str(log),
     )
 
 
-def _errors(fault: Outcome) -> list[Diagnostic]:
+def _errors(fault: Outcome, hint: str = "") -> list[Diagnostic]:
     """What to show of a fault: the compiler's first errors, or the one sentence that there is."""
     evidence = fault.evidence
     try:
@@ -139,5 +147,5 @@ def _errors(fault: Outcome) -> list[Diagnostic]:
     except msgspec.ValidationError:
         found = []
     if fault.status is not Status.COMPILE_ERROR or not found:
-        return [Diagnostic(text=fault.message, hint=hints.hint(fault.message[:2000]))]
-    return found
+        return [Diagnostic(text=fault.message, hint=hint)]
+    return found[:MOST_FAILURES]

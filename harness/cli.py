@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise UsageError(f"name a verb: {', '.join(VERBS)}; see run_eval.py --help")
         return VERBS[arguments.verb](arguments, words)
     except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_said(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("stopped; what is finished is kept, and the same command goes on from there", file=sys.stderr)
@@ -36,6 +37,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has seen enough; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        print(
+            f"error: {_said(error.strerror)}{_said(where)}; what is finished is kept, free some space", file=sys.stderr
+        )
+        return 2
+
+
+def _said(words: object) -> str:
+    """One line whatever is named in it: paths come from outside, too."""
+    from harness import wording
+
+    return wording.plain(str(words), 2000, kept="")
 
 
 def _run(arguments: argparse.Namespace, words: list[str]) -> int:
@@ -68,7 +84,9 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     console.print()
     manifest, _ = run_directory.read(out)
     terminal.leaderboard(records, console, manifest)
-    console.print(f"\nin {out}: records.jsonl, results.csv, leaderboard.md, logs/", highlight=False, soft_wrap=True)
+    console.print(
+        f"\nin {out}: records.jsonl, results.csv, leaderboard.md, logs/", highlight=False, soft_wrap=True, markup=False
+    )
     if arguments.require and any(record.status != arguments.require for record in records):
         return 3
     return 0
@@ -76,10 +94,11 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
 
 def _list_jobs(config: Config) -> int:
     from harness import session
+    from harness.reports import text
 
     plan = session.plan(config)
     for note in plan.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {text.clean(note)}", file=sys.stderr)
     for job in plan.jobs:
         print(job.title)
     print(f"{len(plan.jobs)} jobs", file=sys.stderr)
@@ -88,9 +107,10 @@ def _list_jobs(config: Config) -> int:
 
 def _check(arguments: argparse.Namespace, words: list[str]) -> int:
     from rich.console import Console
+    from rich.markup import escape
 
     from harness import check, environment
-    from harness.reports import check_table
+    from harness.reports import check_table, text
 
     console = Console()
     rows = []
@@ -102,7 +122,8 @@ def _check(arguments: argparse.Namespace, words: list[str]) -> int:
             logs=arguments.out,
             timeout_s=arguments.timeout,
             at_once=max(1, arguments.jobs or environment.cores() // 2),
-            started=lambda title: status.update(f"checking {title}"),
+            started=lambda title: status.update(escape(f"checking {title}")),
+            note=lambda words: print(f"note: {text.clean(words)}", file=sys.stderr),
         )
         for row in found:
             rows.append(row)
@@ -114,9 +135,10 @@ def _check(arguments: argparse.Namespace, words: list[str]) -> int:
 
 def _audit(arguments: argparse.Namespace, words: list[str]) -> int:
     from rich.console import Console
+    from rich.markup import escape
 
     from harness import audit
-    from harness.reports import audit_table
+    from harness.reports import audit_table, text
 
     console = Console(stderr=arguments.format == "markdown")
     rows = []
@@ -130,14 +152,15 @@ def _audit(arguments: argparse.Namespace, words: list[str]) -> int:
             timeout_s=arguments.timeout,
             seed=arguments.seed,
             at_once=max(1, arguments.jobs),
-            started=lambda title: status.update(f"auditing {title}"),
+            started=lambda title: status.update(escape(f"auditing {title}")),
         )
         for row in found:
             rows.append(row)
             if not console.is_terminal:
-                console.print(f"{row.verdict:<8} {row.problem} {row.variant}: {audit_table.line(row)}", soft_wrap=True)
+                said = text.clean(f"{row.problem} {row.variant}: {audit_table.line(row)}")
+                console.print(f"{row.verdict:<8} {said}", soft_wrap=True, markup=False, highlight=False)
     if arguments.format == "markdown":
-        print(audit_table.markdown(rows), end="")
+        print(audit_table.page(rows), end="")
     else:
         audit_table.show(rows, console)
     return 3 if arguments.require and any(row.verdict != arguments.require for row in rows) else 0

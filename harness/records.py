@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from harness import wording
+
 SCHEMA_VERSION = 1
 
 # Part of every resume key: raise it when a change to the protocol makes older verdicts or times incomparable.
@@ -166,6 +168,80 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"only a passed record has a speedup: {who} is {self.status}")
         if not self.reason:
             raise ValueError(f"a {self.status} record needs a reason: {who}")
+
+
+# Of a record's texts, in characters. Candidates, compilers and whatever they print are quoted in them.
+LONGEST = {"caption": 300, "message": 4000, "reason": 200, "warnings": 1000, "notes": 1000}
+LONGEST_OTHER, MOST_ITEMS, MOST_DEPTH = 5000, 100, 8
+# Of the evidence as a whole: values of any kind, each as long as it prints.
+MOST_EVIDENCE = 200_000
+
+
+def presentable(record: Record) -> Record:
+    """The record with every text in it as it may be kept and shown: bounded, and without what steers a terminal.
+
+    Much of it was said by processes that run candidates.
+    """
+    fields = {name: _fit(getattr(record, name), name) for name in record.__struct_fields__ if name != "evidence"}
+    return msgspec.structs.replace(record, evidence=_bounded(record.evidence, _Room(MOST_EVIDENCE)), **fields)
+
+
+class _Room:
+    """What is left of a record's space for evidence."""
+
+    def __init__(self, characters: int) -> None:
+        self.characters = characters
+
+    def take(self, wanted: int) -> bool:
+        self.characters -= wanted
+        return self.characters >= 0
+
+
+def _fit(value: Any, field: str) -> Any:
+    """A typed part of a record, its texts bounded and its lists of texts short."""
+    match value:
+        case enum.Enum():
+            return value
+        case str():
+            return wording.plain(value, LONGEST.get(field, LONGEST_OTHER))
+        case list() if value and not isinstance(value[0], int | float):
+            kept = [_fit(item, field) for item in value[:MOST_ITEMS]]
+            more = len(value) - len(kept)
+            return [*kept[:-1], f"and {more + 1} more"] if more and isinstance(value[0], str) else kept
+        case dict():
+            return {wording.plain(key, 200): _fit(item, field) for key, item in list(value.items())[:MOST_ITEMS]}
+        case msgspec.Struct():
+            fields = {name: _fit(getattr(value, name), name) for name in value.__struct_fields__}
+            return msgspec.structs.replace(value, **fields)
+    return value
+
+
+def _bounded(value: Any, room: _Room, depth: int = 0) -> Any:
+    """Evidence of any shape, bounded in size and depth, as JSON can hold it."""
+    match value:
+        case None | bool() | float():
+            return value if room.take(8) else None
+        case int():
+            return value if room.take(20) and abs(value) < 2**63 else None
+        case str():
+            text = wording.plain(value, LONGEST_OTHER)
+            return text if room.take(len(text) + 2) else ""
+        case list() | tuple() if depth < MOST_DEPTH:
+            found = []
+            for item in value:
+                if room.characters <= 0:
+                    break
+                found.append(_bounded(item, room, depth + 1))
+            return found
+        case dict() if depth < MOST_DEPTH:
+            kept = {}
+            for key, item in value.items():
+                if room.characters <= 0:
+                    break
+                room.take(len(word := wording.plain(str(key), 200)))
+                kept[word] = _bounded(item, room, depth + 1)
+            return kept
+    return _bounded(f"[{type(value).__name__}]", room, depth)
 
 
 def encode(record: Record) -> bytes:

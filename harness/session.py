@@ -23,6 +23,7 @@ from harness.reports import terminal, write
 from harness.store import journal, run_directory
 from harness.store.journal import Journal
 from harness.worker import sandbox_probe
+from harness.worker.reading import Reader
 from harness.worker.sandbox_probe import Found
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -70,13 +71,12 @@ def run(
             try:
                 with closing(executor.run(waiting, progress.phase)) as records:  # type: ignore[type-var]
                     for record in records:
-                        record = _portable(record)
-                        book.append(record)
-                        progress.finished(record)
+                        progress.finished(book.append(_portable(record)))
             finally:
                 manifest["finished_at"] = _now()
                 if waiting:
                     parts[-1]["finished_at"] = manifest["finished_at"]
+                # Where a record could not be written for want of space, these may not be either: one sentence tells.
                 run_directory.write_manifest(out, manifest)
                 write.write_all(out, journal.latest(book.records), manifest)
         wanted = {job.key for job in todo.jobs}
@@ -85,7 +85,9 @@ def run(
 
 def plan(config: Config, devices: list[Device] | None = None) -> jobs.Plan:
     """The jobs of a config on these devices, or on those that it names."""
-    return jobs.plan(config, _surroundings(devices or environment.choose_devices(config.device)))
+    surroundings = _surroundings(devices or environment.choose_devices(config.device))
+    with Reader() as reader:
+        return jobs.plan(config, surroundings, reader)
 
 
 def _surroundings(devices: list[Device]) -> dict[str, str]:

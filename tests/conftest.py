@@ -10,8 +10,10 @@ import yaml
 from rich.console import Console
 
 from harness import session
+from harness.catalog import solutions
 from harness.config import Compile, Config, Limits, Pattern, TimingConfig
 from harness.records import Record
+from harness.worker import reader
 
 HONEST = ("honest", "honest_after", "honest_cpp")
 CORPUS = Path(__file__).parent / "corpus"
@@ -34,6 +36,19 @@ def corpus_config(*candidates: str, **changes) -> Config:
         limits=Limits(call_s=5.0, first_call_s=10.0, load_s=60.0),
         **changes,
     )
+
+
+class Here:
+    """Reads files as worker.reader does, in the test's own process."""
+
+    candidate = staticmethod(reader.candidate)
+    problem = staticmethod(reader.problem)
+
+    @classmethod
+    def read(cls, path: Path) -> solutions.Candidate:
+        """The candidate of this file."""
+        (place,) = solutions.discover([str(path)])
+        return solutions.read(place, cls())
 
 
 @pytest.fixture

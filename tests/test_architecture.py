@@ -18,7 +18,7 @@ STEPS = [
     {"catalog", "store", "metrics", "environment"},
     {"config"},
     {"records"},
-    {"errors"},
+    {"errors", "wording"},
 ]
 STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
 
@@ -95,3 +95,48 @@ def test_guests_stay_in_their_rooms(path):
 
 def test_package_init_files_are_empty():
     assert [path for path in FILES if path.name == "__init__.py" and path.read_text().strip()] == []
+
+
+# They take apart what others wrote, which has made parsers crash, hang and run out of stack. In the session none of
+# them may even be loaded: worker.reader and the processes that run candidates do the reading.
+READS_SOURCES = {"ast", "tokenize", "harness.integrity.cxx", "harness.worker.reader"}
+SESSION = ["cli", "session", "check", "audit", "doctor", "execution.local"]
+# A number on the user's own command line.
+NO_SOURCE = {"harness.cli"}
+
+
+def file_of(module: str) -> Path | None:
+    path = ROOT / f"{module.replace('.', '/')}.py"
+    return path if path.is_file() else None
+
+
+def loaded_by_the_session() -> set[str]:
+    found: set[str] = set()
+    waiting = [f"harness.{name}" for name in SESSION]
+    while waiting:
+        module = waiting.pop()
+        path = file_of(module)
+        if path is None or module in found:
+            continue
+        found.add(module)
+        # What a process of its own imports when it has been started is not the session's.
+        tree = ast.parse(path.read_text())
+        roles = {id(node) for one in tree.body if getattr(one, "name", "") == "main" for node in ast.walk(one)}
+        roles = roles if module == "harness.worker.zygote" else set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in roles:
+                names = [alias.name for alias in node.names]
+                base = getattr(node, "module", None)
+                waiting += [f"{base}.{name}" for name in names] + [base] if base else names
+    return found
+
+
+def test_the_session_cannot_parse_what_others_wrote():
+    session = loaded_by_the_session()
+    assert {"harness.worker.reading", "harness.catalog.solutions", "harness.worker.supervisor"} <= session
+    guilty = {
+        module
+        for module in session - NO_SOURCE
+        if (READS_SOURCES & imported_modules(file_of(module))) or module in READS_SOURCES
+    }
+    assert guilty == set()

@@ -215,6 +215,22 @@ def test_verdicts_of_the_corpus(tmp_path):
     }
 
 
+def test_what_cannot_be_read_fails_and_the_others_are_checked(tmp_path, capsys):
+    folder = tmp_path / "toy/scale"
+    folder.mkdir(parents=True)
+    shutil.copy(SPECIMENS / "honest.py", folder / "[red]honest.py")
+    with open(folder / "large.py", "wb") as file:
+        file.truncate(1 << 34)
+    (folder / "\x1b[2Jdangling.py").symlink_to("/nowhere")
+    assert cli.main(["check", str(folder), "--out", str(tmp_path / "out")]) == 3
+    told = capsys.readouterr()
+    assert "2 candidates: 1 ok, 1 fails" in told.out
+    assert "[red]honest" in told.out
+    assert "load_error · source_too_large" in told.out
+    assert "dangling.py: a link that leads nowhere" in told.err
+    assert all(letter.isprintable() or letter == "\n" for letter in told.out + told.err)
+
+
 def test_a_problem_is_found_beside_the_solutions_and_is_not_needed(tmp_path):
     (row,) = rows_of([str(SPECIMENS / "honest.py")], tmp_path, problems=[])
     assert row.problem == "toy/scale"

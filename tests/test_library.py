@@ -10,20 +10,21 @@ from torch import nn
 from harness import audit
 from harness.catalog import modules, problems, solutions
 from harness.config import load
+from tests.conftest import Here
 
 ROOT = Path(__file__).resolve().parents[1]
-PROBLEMS = problems.discover([str(ROOT / "problems")])
+PROBLEMS = problems.discover([str(ROOT / "problems")], Here())
 CANDIDATES = solutions.discover([str(ROOT / "solutions")])
 IDS = [problem.id for problem in PROBLEMS]
 # One of each kind of output: `run_eval.py audit problems/ --variant small` goes through all of them.
 AUDITED = ["index/embedding", "loss/cross_entropy", "matmul/int8", "norm/rms_norm_residual", "select/top_k"]
 
 
-def candidates_of(problem: problems.Problem) -> list[solutions.Candidate]:
+def candidates_of(problem: problems.Problem) -> list[solutions.Place]:
     return [candidate for candidate in CANDIDATES if candidate.problem == problem.id]
 
 
-def constants(candidate: solutions.Candidate) -> dict[str, str]:
+def constants(candidate: solutions.Place) -> dict[str, str]:
     """The strings that a candidate's module assigns to names."""
     found = {}
     for statement in modules.parse(candidate.path).body:
@@ -76,16 +77,16 @@ def test_a_problem_has_at_least_two_cuda_candidates(problem: problems.Problem) -
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=[f"{c.problem}/{c.name}" for c in CANDIDATES])
-def test_a_candidate_explains_itself_and_solves_a_problem_that_exists(candidate: solutions.Candidate) -> None:
+def test_a_candidate_explains_itself_and_solves_a_problem_that_exists(candidate: solutions.Place) -> None:
     assert candidate.problem in IDS
-    assert 20 <= len(candidate.caption) <= 118
+    assert 20 <= len(Here.read(candidate.path).caption) <= 118
     tree = modules.parse(candidate.path)
     assert len((ast.get_docstring(tree) or "").splitlines()) >= 3  # the idea, bytes and FLOPs, what limits it
     assert "ModelNew" in {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=[f"{c.problem}/{c.name}" for c in CANDIDATES])
-def test_every_launch_is_checked_and_on_the_current_stream(candidate: solutions.Candidate) -> None:
+def test_every_launch_is_checked_and_on_the_current_stream(candidate: solutions.Place) -> None:
     source = constants(candidate).get("CUDA_SOURCE", "")
     assert source.count("<<<") == source.count("C10_CUDA_KERNEL_LAUNCH_CHECK();")
     assert not source or "getCurrentCUDAStream()" in source

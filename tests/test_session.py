@@ -1,6 +1,8 @@
 """The plot of a run with an executor that runs nothing: resuming, interruption, reports, notes."""
 
+import errno
 import json
+import os
 
 import pytest
 from rich.console import Console
@@ -137,6 +139,33 @@ def test_a_refused_sandbox_forgets_nothing(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="require"):
         run(tmp_path, FakeExecutor(), *HONEST, fresh=True)
     assert len(run_directory.read(tmp_path)[1]) == 3
+
+
+def test_an_out_that_is_a_file_is_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("not a run")
+    with pytest.raises(UsageError, match="Not a directory; --out names a folder"):
+        run(tmp_path / "file", FakeExecutor(), "honest")
+    assert (tmp_path / "file").read_text() == "not a run"
+
+
+@pytest.mark.parametrize("victim", ["run.json", "results.csv", "leaderboard.md"])
+def test_a_full_disk_is_one_sentence_and_leaves_no_draft(tmp_path, monkeypatch, victim):
+    run(tmp_path, FakeExecutor(), "honest")
+    fsync = os.fsync
+
+    def full(file):
+        if victim in os.readlink(f"/proc/self/fd/{file}"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(
+        UsageError, match=rf"cannot write .*{victim}: No space left on device; what is finished is kept"
+    ):
+        run(tmp_path, FakeExecutor(), *HONEST)
+    assert {path.name for path in tmp_path.iterdir()} == {"run.json", "records.jsonl", "results.csv", "leaderboard.md"}
+    monkeypatch.undo()
+    assert len(run(tmp_path, FakeExecutor(), *HONEST)) == 3
 
 
 def test_two_sessions_do_not_share_a_run_directory(tmp_path):

@@ -24,7 +24,7 @@ def as_candidate(problem: Problem, baseline: str) -> Candidate:
         problem=problem.id,
         name=f"baseline:{baseline}",
         path=problem.path,
-        source=problem.source,
+        digest=problem.digest,
         caption=CAPTIONS[baseline],
         baseline=baseline,
     )

@@ -6,17 +6,20 @@ import fnmatch
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from harness.catalog import baselines, solutions
 from harness.catalog import problems as catalog
+from harness.catalog.facts import Reads
 from harness.catalog.problems import PRECISIONS, Problem
-from harness.catalog.solutions import Candidate
+from harness.catalog.solutions import Candidate, Place
 from harness.config import Config, Pattern
 from harness.errors import UsageError, nearest
 from harness.records import PROTOCOL_VERSION
+
+MOST_REMARKS = 20
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +41,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.problem.id} {self.variant} {self.precision} {self.candidate.name}"
 
 
+class _Slot(NamedTuple):
+    """A cell of the matrix, whose candidate need not have been read."""
+
+    problem: Problem
+    variant: str
+    overrides: dict[str, Any]
+    precision: str
+    candidate: Place | Candidate
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs of a run, and remarks about what was asked for and is not among them."""
 
@@ -45,25 +58,30 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-def plan(config: Config, surroundings: dict[str, str]) -> Plan:
+def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> Plan:
     """Discover and multiply out. `surroundings` (device, torch, ...) enter every key: a record from other ones is no
-    substitute. Raises UsageError where a part of the matrix is empty or a name is wrong."""
+    substitute. Of the candidates, `reader` reads those that are chosen. Raises UsageError where a part of the matrix is
+    empty or a name is wrong."""
     for name in (config.baseline, *config.baselines):
         if name not in baselines.CAPTIONS:
             raise UsageError(f"unknown baseline '{name}'; {nearest(name, baselines.CAPTIONS)}")
-    problems = [catalog.with_variants(problem, config.define_variants) for problem in catalog.discover(config.problems)]
-    candidates = solutions.discover(config.solutions)
+    remarks: list[str] = []
+    found = catalog.discover(config.problems, reader, remarks.append)
+    problems = [catalog.with_variants(problem, config.define_variants) for problem in found]
+    candidates = solutions.discover(config.solutions, remarks.append)
     known = {problem.id for problem in problems}
     strangers = [candidate for candidate in candidates if candidate.problem not in known]
-    notes = []
+    notes = remarks[:MOST_REMARKS]
+    if len(remarks) > MOST_REMARKS:
+        notes.append(f"passed over {len(remarks) - MOST_REMARKS} more that are no files")
     if strangers:
         owners = sorted({candidate.problem for candidate in strangers})
         if len(strangers) == len(candidates):
             raise UsageError(f"no candidate solves a selected problem; candidates are for {', '.join(owners)}")
         notes.append(f"passed over {len(strangers)} candidates of problems not selected: {', '.join(owners)}")
-    jobs = []
+    slots: list[_Slot] = []
     for problem in problems:
-        own = [candidate for candidate in candidates if candidate.problem == problem.id]
+        own: list[Place | Candidate] = [candidate for candidate in candidates if candidate.problem == problem.id]
         if not own:
             notes.append(f"{problem.id} has no candidate")
         own += [baselines.as_candidate(problem, name) for name in config.baselines]
@@ -73,22 +91,32 @@ def plan(config: Config, surroundings: dict[str, str]) -> Plan:
                 notes.append(f"{problem.id} has no variant '{variant}'")
                 continue
             for precision in _precisions(config, problem):
-                jobs += [_job(config, problem, variant, overrides, precision, one, surroundings) for one in own]
-    if not jobs:
+                slots += [_Slot(problem, variant, overrides, precision, one) for one in own]
+    if not slots:
         names = {name for problem in problems for name in problem.variants} | {"default"}
         wrong = next((variant for variant in config.variants if variant not in names), "")
         raise UsageError(
             f"no problem has the variant '{wrong}'; {nearest(wrong, names)}" if wrong else "no job left to do"
         )
-    chosen = [job for job in jobs if _selected(job, config)]
+    chosen = [slot for slot in slots if _selected(slot, config)]
     if not chosen:
-        raise UsageError(f"include and exclude leave none of {len(jobs)} jobs")
-    return Plan(jobs=chosen, notes=notes)
+        raise UsageError(f"include and exclude leave none of {len(slots)} jobs")
+    read: dict[Path, Candidate] = {}
+    jobs = []
+    for slot in chosen:
+        candidate = slot.candidate
+        if isinstance(candidate, Place):
+            if candidate.path not in read:
+                read[candidate.path] = solutions.read(candidate, reader)
+            candidate = read[candidate.path]
+        jobs.append(_job(config, slot, candidate, surroundings))
+    return Plan(jobs=jobs, notes=notes)
 
 
 def sources(todo: Iterable[Job]) -> set[Path]:
-    """The files of these jobs' problems and candidates."""
-    return {path for job in todo for path in (job.problem.path, job.candidate.path)}
+    """The files of these jobs' problems and candidates, of those that will be opened."""
+    opened = [job for job in todo if not job.problem.fault and not job.candidate.fault]
+    return {path for job in opened for path in (job.problem.path, job.candidate.path)}
 
 
 def _precisions(config: Config, problem: Problem) -> list[str]:
@@ -99,19 +127,11 @@ def _precisions(config: Config, problem: Problem) -> list[str]:
     return list(chosen)
 
 
-def _job(
-    config: Config,
-    problem: Problem,
-    variant: str,
-    overrides: dict[str, Any],
-    precision: str,
-    candidate: Candidate,
-    surroundings: dict[str, str],
-) -> Job:
+def _job(config: Config, slot: _Slot, candidate: Candidate, surroundings: dict[str, str]) -> Job:
     conditions = {
         "protocol": PROTOCOL_VERSION,
-        "overrides": overrides,
-        "precision": precision,
+        "overrides": slot.overrides,
+        "precision": slot.precision,
         "baseline": config.baseline,
         "timing": config.timing,
         "check": config.check,
@@ -121,21 +141,22 @@ def _job(
         "surroundings": surroundings,
     }
     content = msgspec.json.encode(conditions, order="deterministic")
+    identity = f"{slot.problem.id}\0{slot.variant}\0{candidate.name}".encode()
     digest = hashlib.sha256()
-    identity = f"{problem.id}\0{variant}\0{candidate.name}".encode()
-    for part in (identity, problem.source, candidate.source, content):
-        digest.update(hashlib.sha256(part).digest())
+    digest.update(hashlib.sha256(identity).digest())
+    digest.update(bytes.fromhex(slot.problem.digest) + bytes.fromhex(candidate.digest))
+    digest.update(hashlib.sha256(content).digest())
     return Job(
-        problem=problem,
-        variant=variant,
-        overrides=overrides,
-        precision=precision,
+        problem=slot.problem,
+        variant=slot.variant,
+        overrides=slot.overrides,
+        precision=slot.precision,
         candidate=candidate,
         key=digest.hexdigest()[:32],
     )
 
 
-def _selected(job: Job, config: Config) -> bool:
+def _selected(job: _Slot, config: Config) -> bool:
     def matches(pattern: Pattern) -> bool:
         return (
             fnmatch.fnmatchcase(job.problem.id, pattern.problem)

@@ -1,4 +1,4 @@
-"""Problem and solution files as Python modules: read statically in the session, executed only behind the boundary."""
+"""Problem and solution files as Python modules: parsed and executed behind the boundary, never in the session."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from harness.catalog.sources import LoadFault as LoadFault
+
 _serial = itertools.count()
 
 
-class LoadFault(Exception):
-    """A file that is no module with the wanted class; `reason` is the record's word, `line` 0 where none is known."""
-
-    def __init__(self, reason: str, message: str, line: int = 0) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.line = line
-
-
 def parse(path: Path) -> ast.Module:
-    """Raises LoadFault (`syntax_error`, `unreadable`) with the line."""
+    """Raises LoadFault (`syntax_error`, `unreadable`, `nested_too_deeply`) with the line."""
     try:
-        return ast.parse(path.read_bytes(), filename=str(path))
+        return parsed(path.read_bytes(), path.name, str(path))
+    except OSError as error:
+        raise LoadFault("unreadable", f"{path.name}: {error}") from error
+
+
+def parsed(source: bytes, file: str, shown_as: str = "") -> ast.Module:
+    """The tree of a source that lies in `file`. Raises LoadFault like `parse`."""
+    try:
+        return ast.parse(source, filename=shown_as or file)
     except SyntaxError as error:
         line = error.lineno or 0
-        raise LoadFault("syntax_error", f"{path.name}:{line}: {error.msg}", line) from error
-    except (OSError, ValueError) as error:
-        raise LoadFault("unreadable", f"{path.name}: {error}") from error
+        raise LoadFault("syntax_error", f"{file}:{line}: {error.msg}", line) from error
+    except ValueError as error:
+        raise LoadFault("unreadable", f"{file}: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise LoadFault("nested_too_deeply", f"{file}: too deeply nested, or too large, for Python's parser") from error
 
 
 def assigned_names(tree: ast.Module) -> set[str]:

@@ -1,47 +1,54 @@
-"""Finding problem files and reading what they declare, without running them."""
+"""Finding problem files, and what they declare, without running or parsing them here."""
 
 from __future__ import annotations
 
-import ast
 import fnmatch
 import glob
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness.catalog import modules
+from harness import wording
+from harness.catalog import sources
+from harness.catalog.facts import ProblemFacts, Reads, Signature
 from harness.errors import UsageError, nearest
 
 PRECISIONS = ("float16", "bfloat16", "float32", "float64")
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem file. `fault` says why it cannot be used, where it cannot; `precision` is its PRECISION."""
+    """One problem file. `fault` says why it cannot be used, where it cannot; `precision` is its PRECISION.
+
+    `digest` is the SHA-256 of its bytes, `methods` has the signatures of Model's methods, as far as reading tells.
+    """
 
     id: str
     path: Path
-    source: bytes
+    digest: str
     precision: str = "float32"
     variants: dict[str, dict[str, Any]] = {}
     constants: frozenset[str] = frozenset()
+    methods: dict[str, Signature] = {}
     fault: str = ""
 
 
-def discover(patterns: Iterable[str]) -> list[Problem]:
+def discover(patterns: Iterable[str], reader: Reads, note: Callable[[str], None] = lambda text: None) -> list[Problem]:
     """Problems under the given files, folders and globs, by id (the last two path parts, without `.py`).
 
     In a folder, files that define neither `Model` nor `get_inputs` are helpers and are passed over; a file named
-    outright is taken at its word. Raises UsageError where a pattern matches nothing or two files have one id.
+    outright is taken at its word. `note` hears of what has a problem's name and is no file. Raises UsageError where a
+    pattern matches nothing or two files have one id.
     """
     found: dict[str, Problem] = {}
     for pattern in patterns:
-        named, files = python_files(pattern)
+        named, files = python_files(pattern, note)
         for path in files:
-            if not named and not _looks_like_a_problem(path):
+            problem, meant_as_one = _read(path, reader)
+            if not named and not meant_as_one:
                 continue
-            problem = read(path)
             known = found.get(problem.id)
             if known and known.path.resolve() != path.resolve():
                 raise UsageError(f"two problems are called {problem.id}: {known.path} and {path}; name one of them")
@@ -51,25 +58,34 @@ def discover(patterns: Iterable[str]) -> list[Problem]:
     return [found[key] for key in sorted(found)]
 
 
-def read(path: Path) -> Problem:
+def read(path: Path, reader: Reads) -> Problem:
     """The problem as its file declares it."""
-    identity = f"{path.resolve().parent.name}/{path.stem}"
-    source = path.read_bytes()
+    return _read(path, reader)[0]
+
+
+def _read(path: Path, reader: Reads) -> tuple[Problem, bool]:
+    """The problem, and whether its file is meant as one; what cannot be read may be."""
+    folder = wording.name(path.parent.resolve().name)
+    problem = Problem(id=f"{folder}/{wording.name(path.stem)}", path=path, digest="")
     try:
-        tree = modules.parse(path)
-        precision = modules.literal(tree, "PRECISION", "float32")
-        variants = modules.literal(tree, "VARIANTS", {})
-    except (modules.LoadFault, ValueError) as error:
-        return Problem(id=identity, path=path, source=source, fault=str(error))
-    return Problem(
-        id=identity,
-        path=path,
-        source=source,
-        precision=precision,
-        variants=variants,
-        constants=frozenset(modules.assigned_names(tree)),
-        fault=_fault(path, tree, precision, variants),
+        data = sources.load(path)
+    except sources.LoadFault as fault:
+        digest = hashlib.sha256(fault.reason.encode()).hexdigest()
+        text = wording.plain(f"{path.name}: {fault}", 500)
+        return msgspec.structs.replace(problem, digest=digest, fault=text), True
+    problem = msgspec.structs.replace(problem, digest=hashlib.sha256(data).hexdigest())
+    facts = reader.problem(data, path.name)
+    if not isinstance(facts, ProblemFacts):
+        return msgspec.structs.replace(problem, fault=facts.message), True
+    declared = msgspec.structs.replace(
+        problem,
+        precision=facts.precision,
+        variants=facts.variants,
+        constants=facts.constants,
+        methods=facts.methods,
+        fault=facts.fault,
     )
+    return declared, facts.meant_as_one
 
 
 def with_variants(problem: Problem, defined: dict[str, dict[str, dict[str, Any]]]) -> Problem:
@@ -100,43 +116,33 @@ def overrides(problem: Problem, variant: str) -> dict[str, Any] | None:
     return constants
 
 
-def python_files(pattern: str) -> tuple[bool, list[Path]]:
-    """Whether `pattern` names files outright (no folder), and the files; raises UsageError where there is none."""
+def python_files(pattern: str, note: Callable[[str], None]) -> tuple[bool, list[Path]]:
+    """Whether `pattern` names files outright (no folder), and the files; raises UsageError where there is none.
+
+    `note` hears of what is called like one and is a folder, a pipe, a device or a link that leads nowhere.
+    """
     path = Path(pattern).expanduser()
     if path.is_dir():
-        files = [file for file in sorted(path.rglob("*.py")) if not _hidden(file.relative_to(path))]
-        return False, files
+        found = [file for file in sorted(path.rglob("*.py")) if not _hidden(file.relative_to(path))]
+        return False, _files(found, note)
     matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]
-    files = [match for match in matches if match.is_file() and match.suffix == ".py"]
+    files = _files([match for match in matches if match.suffix == ".py" and not match.is_dir()], note)
     for folder in (match for match in matches if match.is_dir()):
-        files += python_files(str(folder))[1]
+        files += python_files(str(folder), note)[1]
     if not files:
         raise UsageError(f"'{pattern}' matches no Python file or folder")
     return path.is_file(), files
 
 
+def _files(found: Iterable[Path], note: Callable[[str], None]) -> list[Path]:
+    kept = []
+    for path in found:
+        if what := sources.obstacle(path):
+            note(f"passed over {path}: {what}")
+        else:
+            kept.append(path)
+    return kept
+
+
 def _hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
-
-
-def _looks_like_a_problem(path: Path) -> bool:
-    """Whether a file found in a folder is meant as one; one that cannot be parsed may be."""
-    try:
-        return bool({"Model", "get_inputs"} & _definitions(modules.parse(path)))
-    except modules.LoadFault:
-        return True
-
-
-def _definitions(tree: ast.Module) -> set[str]:
-    return {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-
-
-def _fault(path: Path, tree: ast.Module, precision: Any, variants: Any) -> str:
-    missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in _definitions(tree)]
-    if missing:
-        return f"{path.name} defines no {' and no '.join(missing)}"
-    if precision not in PRECISIONS:
-        return f"{path.name}: PRECISION is {precision!r}; {nearest(str(precision), PRECISIONS)}"
-    if not isinstance(variants, dict) or not all(isinstance(value, dict) for value in variants.values()):
-        return f"{path.name}: VARIANTS must map a variant's name to a mapping of constants"
-    return ""

@@ -1,59 +1,79 @@
-"""Finding candidate files and telling which problem each solves, without running them."""
+"""Finding candidate files and telling which problem each solves, without running or parsing them."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
-from harness.catalog import modules
+from harness import wording
+from harness.catalog import sources
+from harness.catalog.facts import CandidateFacts, Reads
 from harness.catalog.problems import python_files
 from harness.errors import UsageError
+from harness.records import Outcome, Status
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a candidate lies, and what it is called by that; nobody has looked into it."""
+
+    problem: str
+    name: str
+    path: Path
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """One candidate file; `caption` is the first line of its docstring.
+    """One candidate file as far as it was read. Its text is not here: the session must not parse it.
 
+    `digest` is the SHA-256 of its bytes; `fault` says why it cannot be evaluated, where reading it shows that.
     `baseline` names the way of PyTorch's own that a reference is run in; empty for a candidate proper.
     """
 
     problem: str
     name: str
     path: Path
-    source: bytes
+    digest: str
     caption: str = ""
+    facts: CandidateFacts = CandidateFacts()
+    fault: Outcome | None = None
     baseline: str = ""
 
 
-def discover(patterns: Iterable[str]) -> list[Candidate]:
+def discover(patterns: Iterable[str], note: Callable[[str], None] = lambda text: None) -> list[Place]:
     """Candidates under the given files, folders and globs: `.../<set>/<name>/<candidate>.py`.
 
-    Raises UsageError where a pattern matches nothing or two files claim one name for one problem.
+    `note` hears of what has a candidate's name and is no file. Raises UsageError where a pattern matches nothing or two
+    files claim one name for one problem.
     """
-    found: dict[tuple[str, str], Candidate] = {}
+    found: dict[tuple[str, str], Place] = {}
     for pattern in patterns:
-        for path in python_files(pattern)[1]:
-            candidate = read(path)
-            key = (candidate.problem, candidate.name)
+        for path in python_files(pattern, note)[1]:
+            # A link solves the problem of the folder that it lies in.
+            folder = path.parent.resolve()
+            problem = f"{wording.name(folder.parent.name)}/{wording.name(folder.name)}"
+            place = Place(problem=problem, name=wording.name(path.stem), path=path)
+            key = (place.problem, place.name)
             if key in found and found[key].path.resolve() != path.resolve():
                 raise UsageError(f"two candidates are called {'/'.join(key)}: {found[key].path} and {path}")
-            found[key] = candidate
+            found[key] = place
     return [found[key] for key in sorted(found)]
 
 
-def read(path: Path) -> Candidate:
-    """The candidate as its path and docstring tell; a file that does not parse is one too, and fails later."""
-    folder = path.resolve().parent
+def read(place: Place, reader: Reads) -> Candidate:
+    """The candidate at this place; one that cannot be read is one too, with its fault."""
+    known = Candidate(problem=place.problem, name=place.name, path=place.path, digest="")
     try:
-        docstring = ast.get_docstring(modules.parse(path)) or ""
-    except modules.LoadFault:
-        docstring = ""
-    return Candidate(
-        problem=f"{folder.parent.name}/{folder.name}",
-        name=path.stem,
-        path=path,
-        source=path.read_bytes(),
-        caption=docstring.partition("\n")[0].strip(),
-    )
+        data = sources.load(place.path)
+    except sources.LoadFault as fault:
+        # Whatever is in it: another verdict has to wait for another file.
+        digest = hashlib.sha256(fault.reason.encode()).hexdigest()
+        message = wording.plain(f"{place.path.name}: {fault}", 500)
+        outcome = Outcome(status=Status.LOAD_ERROR, reason=fault.reason, message=message)
+        return msgspec.structs.replace(known, digest=digest, fault=outcome)
+    known = msgspec.structs.replace(known, digest=hashlib.sha256(data).hexdigest())
+    answer = reader.candidate(data, place.path.name)
+    if isinstance(answer, Outcome):
+        return msgspec.structs.replace(known, fault=answer)
+    return msgspec.structs.replace(known, facts=answer, caption=answer.caption)

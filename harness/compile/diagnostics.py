@@ -9,8 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
+from harness.catalog.facts import Diagnostic as Diagnostic
 from harness.compile import hints
 
 # g++ and clang: file:12:5: error: text · nvcc: file(12): error: text · linker, ptxas and loader: no line
@@ -34,18 +33,6 @@ REQUIRED = re.compile(r"^(?P<file>[^\s:()][^:()\n]*):(?P<line>\d+):(?:\d+:)?\s+r
 INSTANTIATED = re.compile(r"at line (?P<line>\d+) of (?P<file>\S+)$", re.MULTILINE)
 QUOTED_LINES = 12
 MOST = 3
-
-
-class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
-    """One compiler error. `line` is of the candidate's Python file, 0 where it could not be traced back to it; `hint`
-    is empty where no usual cause fits."""
-
-    text: str
-    line: int = 0
-    source_line: str = ""
-    generated_file: str = ""
-    generated_line: int = 0
-    hint: str = ""
 
 
 def first_error(output: str, candidate: Path) -> Diagnostic:

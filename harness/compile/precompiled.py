@@ -26,6 +26,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness.catalog.facts import HeadersWanted
 from harness.compile import lean, module_block, nvcc
 from harness.compile.macro_survey import survey
 from harness.compile.toolkit import STAND_INS, Toolkit
@@ -104,19 +105,27 @@ def levels_in(source: bytes, argument: str) -> list[str]:
     return levels or [""]
 
 
-def for_source(source: bytes, root: Path, tools: Tools) -> Path:
-    """A folder below `root` with all the precompiled headers that a candidate's file can use.
+def wanted(source: bytes) -> HeadersWanted:
+    """Which precompiled headers a candidate's file can use."""
+    return HeadersWanted(
+        cpp_levels=levels_in(source, "extra_cflags"),
+        cuda_levels=levels_in(source, "extra_cuda_cflags"),
+        cuda=any(word in source for word in CUDA_WORDS),
+        context=CONTEXT_HEADER in source and lean.wants(lean.CUDA_CONTEXT, source.decode(errors="replace")),
+        module=module_block.MACRO.encode() in source,
+    )
+
+
+def prepared(headers: HeadersWanted, root: Path, tools: Tools) -> Path:
+    """A folder below `root` with all these precompiled headers.
 
     Raises RuntimeError or OSError where they cannot be made; the candidate builds without them, in longer.
     """
-    uses_cuda = tools.nvcc and any(word in source for word in CUDA_WORDS)
-    context = CONTEXT_HEADER in source and lean.wants(lean.CUDA_CONTEXT, source.decode(errors="replace"))
-    module = module_block.MACRO.encode() in source
     # A file may hold several extensions.
-    kinds = itertools.product({False, context}, {False, module})
+    kinds = itertools.product({False, headers.context}, {False, headers.module})
     return Precompiled(root, tools).make(
-        levels_in(source, "extra_cflags"),
-        levels_in(source, "extra_cuda_cflags") if uses_cuda else [],
+        headers.cpp_levels,
+        headers.cuda_levels if tools.nvcc and headers.cuda else [],
         [nvcc.PREFIXES[kind] for kind in sorted(kinds)],
     )
 

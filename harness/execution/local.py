@@ -19,7 +19,7 @@ from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes
 from harness.execution.executor import ReportPhase
 from harness.records import Outcome, Record, Status
-from harness.worker import faults, folders, memory_watch, sandbox_probe
+from harness.worker import faults, folders, memory_watch, recording, sandbox_probe
 from harness.worker.builds import BuildResult, Workshop, built_again, needs_build
 from harness.worker.processes import Nursery, ZygoteLost
 from harness.worker.renewal import RenewedNursery, Starter
@@ -118,9 +118,8 @@ class LocalExecutor:
         def carry_out(job: Job, folder: Path) -> BuildResult:
             slot = names.setdefault(threading.get_ident(), f"builder {next(slots)}")
             report_phase(slot, job.title, "building")
-            stem = f"{job.problem.id.replace('/', '.')}.{job.candidate.name}"
             try:
-                log = self._logs / f"{stem}.build.log"
+                log = self._logs / f"{recording.build_name(job)}.build.log"
                 return built_again(lambda: workshop.build(job, nursery, folder, log))
             except ZygoteLost as error:
                 return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error)))
@@ -134,7 +133,7 @@ class LocalExecutor:
                 builds[_build_key(job)] = builders.submit(carry_out, job, scratch / str(index))
             else:
                 nothing: Future[BuildResult] = Future()
-                nothing.set_result(BuildResult())
+                nothing.set_result(BuildResult(fault=job.candidate.fault))
                 builds[_build_key(job)] = nothing
         return builds
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterator
 
-# What may hide a word from the compiler. Raw strings first: their quotes are no quotes.
+# What may hide a word from the compiler. Raw strings first: their quotes are no quotes. Every pattern takes in what it
+# has looked at, so that no text is looked at again and again: unclosed literals are tokens of their own, and the ends
+# of raw strings are found beforehand.
 TOKENS = re.compile(
     r"""
-    (?P<raw>R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)")
-  | (?P<line>//(?:\\\n|[^\n])*)
+    (?P<raw>R"(?P<mark>[^()\\\s"]{0,16})\()
+  | (?P<line>//(?:\\\n|[^\n])*+)
   | (?P<block>/\*.*?(?:\*/|\Z))
-  | (?P<include>^[ \t]*\#[ \t]*include[^\n]*)
-  | (?P<string>"(?:\\.|[^"\\\n])*")
+  | (?P<include>^[ \t]*+\#[ \t]*+include[^\n]*+)
+  | (?P<string>"(?:\\.|[^"\\\n])*+(?:"|(?P<unclosed>)))
   | (?P<separator>(?<=[0-9a-fA-F])'(?=[0-9a-fA-F]))
-  | (?P<character>'(?:\\.|[^'\\\n])+')
+  | (?P<character>'(?:\\.|[^'\\\n])*+(?:'|(?P<unclosed_character>)))
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
+RAW_END = re.compile(r'\)([^()\\\s"]{0,16})"')
 KEPT = ("include", "separator")
+NOT_A_LINE_END = re.compile(r"[^\n]")
 
 OWN_WORK = (
     "empty|empty_like|empty_strided|zeros|zeros_like|ones|ones_like|full|full_like|tensor|from_blob|arange|scalar_tensor"
@@ -50,7 +55,8 @@ RULES = (
     (
         "library",
         False,
-        r"^\s*#\s*include\s*[<\"](?P<name>(?:cublas|cudnn|cutlass|cute/|cusparse|cufft|thrust/|cub/)[^>\"]*)",
+        r"^[ \t]*+#[ \t]*+include[ \t]*+[<\"]"
+        r"(?P<name>(?:cublas|cudnn|cutlass|cute/|cusparse|cufft|thrust/|cub/)[^>\"]*)",
         "includes {name}: a library does part of the work",
     ),
     ("library", False, r"\b(?P<name>(?:cublas|cudnn|cusparse|cufft)[A-Z]\w*)\s*\(", "calls {name}"),
@@ -94,31 +100,56 @@ RULES = (
         "{name}: sets something for the whole process",
     ),
 )
-_COMPILED = tuple((kind, warning, re.compile(pattern, re.MULTILINE), text) for kind, warning, pattern, text in RULES)
+# A pattern that begins with letters is searched for many times as quickly as one that begins with a boundary: the
+# boundary is looked at where the rest has been found.
+BOUNDARY = r"\b"
+_COMPILED = tuple(
+    (kind, warning, pattern.startswith(BOUNDARY), re.compile(pattern.removeprefix(BOUNDARY), re.MULTILINE), text)
+    for kind, warning, pattern, text in RULES
+)
 
 
 def looks_like_code(text: str) -> bool:
     """Whether a string is C++ or CUDA rather than prose: it has a body, and a word that only code has."""
     return "(" in text and bool(
         re.search(
-            r"^\s*#\s*include|__global__|__device__|\b(?:torch|at|std|c10)::|PYBIND11_MODULE|\bextern \"C\"", text, re.M
+            r"^[ \t]*+#[ \t]*+include|__global__|__device__|\b(?:torch|at|std|c10)::|PYBIND11_MODULE|\bextern \"C\"",
+            text,
+            re.M,
         )
     )
 
 
 def bare(code: str) -> str:
     """The code with comments and literals blanked; every line and column stays where it was."""
-
-    def blank(match: re.Match[str]) -> str:
-        return match.group() if match.lastgroup in KEPT else re.sub(r"[^\n]", " ", match.group())
-
-    return TOKENS.sub(blank, code)
+    ends: dict[str, list[int]] = {}
+    for found in RAW_END.finditer(code):
+        ends.setdefault(found[1], []).append(found.end())
+    parts, position = [], 0
+    while match := TOKENS.search(code, position):
+        begin, end = match.span()
+        closed = match["unclosed"] is None and match["unclosed_character"] is None
+        if match["raw"]:
+            later = ends.get(match["mark"], [])
+            # The text between the brackets may be empty.
+            place = bisect.bisect_left(later, end + len(match["mark"]) + 2)
+            closed = place < len(later)
+            end = later[place] if closed else begin + 1
+        kept = not closed or match.lastgroup in KEPT
+        parts += [code[position:begin], code[begin:end] if kept else NOT_A_LINE_END.sub(" ", code[begin:end])]
+        position = end
+    return "".join([*parts, code[position:]])
 
 
 def remarks(code: str) -> Iterator[tuple[int, str, str, bool]]:
     """Line (from 0), kind, sentence and whether it warns, of each thing in `code` worth a look."""
     text = bare(code)
-    for kind, warning, pattern, sentence in _COMPILED:
+    for kind, warning, whole_word, pattern, sentence in _COMPILED:
+        line, counted = 0, 0
         for match in pattern.finditer(text):
-            line = text[: match.start("name")].count("\n")
+            before = text[max(match.start() - 1, 0) : match.start()]
+            if whole_word and (before.isalnum() or before == "_"):
+                continue
+            line += text.count("\n", counted, match.start("name"))
+            counted = match.start("name")
             yield line, kind, sentence.format(**match.groupdict()), warning

@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """One remark on a line of the candidate's file.
-
-    `kind` is one of KINDS. A `warning` is for a reader to look at; anything else is for information: honest candidates
-    do it every day.
-    """
-
-    line: int
-    kind: str
-    text: str
-    warning: bool = False
-
+from harness.catalog.facts import Finding as Finding
 
 MOST_REMARKS = 20
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import mmap
 import re
-from collections.abc import Iterable
-from pathlib import Path
-
-from harness.integrity import cxx
+from collections.abc import Container
 
 KINDS = {
     "own": "the candidate's own: in the extensions it was built into, or a Triton function or CUDA text of its file",
@@ -21,10 +16,6 @@ KINDS = {
 }
 
 ANONYMOUS = "(anonymous namespace)"
-# How compilers spell it in mangled names; nvcc adds the file's name and a hash.
-ANONYMOUS_MANGLED = rb"\d+_GLOBAL__N_\w{0,300}?"
-# Of a name, and of all libraries for all names: both are made by candidates, and nobody waits for hours.
-MOST_ANONYMOUS, MOST_SEARCHED_BYTES = 2, 2 << 30
 TRANSFERS = re.compile(r"Mem(?:cpy|set)\b")
 # Templates that are compiled into whoever uses them, and are nobody's own work.
 HEADER_LIBRARIES = ("cub", "thrust")
@@ -58,41 +49,11 @@ float half double int long is_same_size size stride numel dim
 PLUMBING = frozenset(PLUMBING_TEXT.split())
 
 
-class OwnNames:
-    """The kernels that a candidate brought along: compiled into `libraries`, or written in its `source`.
+def kind(name: str, op: str, own: Container[str]) -> str:
+    """One of KINDS, for a kernel or transfer on a device; `op` is the operator that launched it, empty for none.
 
-    A kernel's name stands in its extension whether or not it is stripped, because the host registers it by name. The
-    files are only searched for it: no tool that could be misled takes them apart.
+    `own` are the names of the candidate's own kernels (integrity.own_names).
     """
-
-    def __init__(self, libraries: Iterable[str | Path], source: str) -> None:
-        self._libraries = [Path(path) for path in libraries]
-        self._written = written_kernels(source)
-        self._left_bytes = MOST_SEARCHED_BYTES
-        self._known: dict[str, bool] = {}
-
-    def __contains__(self, name: str) -> bool:
-        if name not in self._known:
-            parts = qualified(name)
-            self._known[name] = bool(parts) and (self._is_written(parts) or self._is_built(name, parts))
-        return self._known[name]
-
-    def _is_written(self, parts: list[str]) -> bool:
-        # Triton of old appends what it has specialised on: add_kernel_0d1d2d.
-        return len(parts) == 1 and (parts[0] in self._written or re.sub(r"_[\dcde]+$", "", parts[0]) in self._written)
-
-    def _is_built(self, name: str, parts: list[str]) -> bool:
-        if parts.count(ANONYMOUS) > MOST_ANONYMOUS:
-            return False
-        self._left_bytes -= sum(path.stat().st_size for path in self._libraries if path.is_file())
-        if self._left_bytes < 0:
-            return False
-        wanted = re.compile(re.escape(name.encode()) if name.startswith("_Z") else _mangled(parts))
-        return any(_holds(path, wanted) for path in self._libraries)
-
-
-def kind(name: str, op: str, own: OwnNames) -> str:
-    """One of KINDS, for a kernel or transfer on a device; `op` is the operator that launched it, empty for none."""
     parts = qualified(name)
     root = parts[0] if parts else ""
     by_torch = is_operator(op)
@@ -157,48 +118,3 @@ def qualified(name: str) -> list[str]:
     parts = [part.replace("\0", ANONYMOUS) for part in (words[-1].split("::") if words else []) if part]
     # What is between two namespaces without a name is as good as one.
     return [part for part, before in zip(parts, ["", *parts], strict=False) if (part, before) != (ANONYMOUS, ANONYMOUS)]
-
-
-def written_kernels(source: str) -> frozenset[str]:
-    """Triton functions of a Python file, and what its strings declare `__global__`; by name."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and any(_is_jit(one) for one in node.decorator_list):
-            found.add(node.name)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "__global__" in node.value:
-            code = re.sub(r"__launch_bounds__\s*\([^)]*\)", " ", cxx.bare(node.value))
-            found |= set(re.findall(r"__global__\b[^;{}()]*?\b(\w+)\s*\(", code))
-    return frozenset(found)
-
-
-def _is_jit(decorator: ast.expr) -> bool:
-    """`@triton.jit`, `@jit`, `@gluon.jit(...)`."""
-    function = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return (isinstance(function, ast.Attribute) and function.attr == "jit") or (
-        isinstance(function, ast.Name) and function.id == "jit"
-    )
-
-
-def _mangled(parts: list[str]) -> bytes:
-    """What the mangled name of a function begins with (Itanium C++ ABI), or all of an `extern "C"` one."""
-    spelt = [
-        ANONYMOUS_MANGLED if part == ANONYMOUS else re.escape(f"{len(part.encode())}{part}".encode()) for part in parts
-    ]
-    if len(parts) > 1:
-        # Looked for from its own start only, so that no byte is looked at twice, whatever a library repeats.
-        return (rb"(?<!\w)_ZN" if ANONYMOUS in parts else b"_ZN") + b"".join(spelt)
-    plain = re.escape(parts[0].encode())
-    return b"_ZL?" + spelt[0] + b"|(?<![\\w.])" + plain + b"\\0"
-
-
-def _holds(path: Path, wanted: re.Pattern[bytes]) -> bool:
-    try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return wanted.search(content) is not None
-    except (OSError, ValueError):
-        # Gone, or empty: then nothing of it ran.
-        return False

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Sequence
 
 
 class Names:
     """Follows imports, plain aliases (`mm = torch.mm`), `getattr` with a literal, `self.x = nn.Linear(...)` and
     `x = load_inline(...)`."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, nodes: Sequence[ast.AST]) -> None:
         self._known: dict[str, str] = {}
         self._held: dict[str, str] = {}
         self._made: dict[str, set[str]] = {}
-        self._own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-        for node in ast.walk(tree):
+        self._own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        for node in nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     # `import a.b` binds a; `import a.b as c` binds c to a.b.
@@ -25,7 +26,7 @@ class Names:
             elif isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
                     self._known[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 self._learn(node.targets[0], node.value)
 

@@ -6,14 +6,13 @@ defence against one that lies (docs/threat-model.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Annotated
 
 import msgspec
 
 from harness.config import ProvenanceConfig
 from harness.integrity import kernel_names
-from harness.integrity.kernel_names import OwnNames
 from harness.records import KernelUse, Outcome, Provenance, Status
 
 # Of a record's list, and of a sentence's.
@@ -56,7 +55,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     fault: Annotated[str, msgspec.Meta(max_length=LONGEST_TOLD)] = ""
 
 
-def of_device(launched: Iterable[Launched], own: OwnNames) -> Provenance | None:
+def of_device(launched: Iterable[Launched], own: Container[str]) -> Provenance | None:
     """The share of each kind in the kernels' time; None where no time was spent at all."""
     uses = [_use(one, kernel_names.kind(one.name, one.op, own), one.name) for one in launched]
     return _shared(uses, sum(use.device_us for use in uses))

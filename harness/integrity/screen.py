@@ -9,6 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import msgspec
+
+from harness import wording
+from harness.catalog.facts import LONGEST_TEXT, MOST_FINDINGS
 from harness.integrity import cxx
 from harness.integrity.findings import Finding
 from harness.integrity.names import Names
@@ -90,31 +94,35 @@ METHODS = frozenset(
 )
 
 
-def screen(source: str) -> list[Finding]:
-    """Everything worth a look in a candidate's source, by line; a source that cannot be parsed gives none.
+TOO_DEEP = Finding(line=1, kind="reach", text="nested too deeply to be read", warning=True)
 
-    Of the same finding only the first line is kept.
+Nodes = list[ast.AST]
+
+
+def screen(nodes: Nodes) -> list[Finding]:
+    """Everything worth a look in a candidate's syntax tree, given as all its nodes in `ast.walk`'s order; by line.
+
+    Of the same finding only the first line is kept, and no more than the first findings.
     """
     try:
-        found = _everything(ast.parse(source))
-    except (SyntaxError, ValueError):
-        return []
+        found = _everything(nodes)
     except (RecursionError, MemoryError):
-        return [Finding(line=1, kind="reach", text="nested too deeply to be read", warning=True)]
+        return [TOO_DEEP]
     first: dict[tuple[str, str], Finding] = {}
     for finding in sorted(found):
-        first.setdefault((finding.kind, finding.text), finding)
-    return sorted(first.values())
+        text = wording.plain(finding.text, LONGEST_TEXT, kept="")
+        first.setdefault((finding.kind, text), msgspec.structs.replace(finding, text=text))
+    return sorted(first.values())[:MOST_FINDINGS]
 
 
-def _everything(tree: ast.Module) -> list[Finding]:
-    names = Names(tree)
-    found = [*_imports(tree), *_uses(tree, names), *_assignments(tree, names), *_calls(tree, names)]
-    return [*found, *_fallbacks(tree, names), *_library_ops(tree, names), *_strings(tree)]
+def _everything(nodes: Nodes) -> list[Finding]:
+    names = Names(nodes)
+    found = [*_imports(nodes), *_uses(nodes, names), *_assignments(nodes, names), *_calls(nodes, names)]
+    return [*found, *_fallbacks(nodes, names), *_library_ops(nodes, names), *_strings(nodes)]
 
 
-def _imports(tree: ast.Module) -> Iterator[Finding]:
-    for node in ast.walk(tree):
+def _imports(nodes: Nodes) -> Iterator[Finding]:
+    for node in nodes:
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
         modules = [alias.name for alias in node.names]
@@ -126,8 +134,8 @@ def _imports(tree: ast.Module) -> Iterator[Finding]:
                     yield Finding(line=node.lineno, kind=kind, text=text, warning=warning)
 
 
-def _uses(tree: ast.Module, names: Names) -> Iterator[Finding]:
-    for node in ast.walk(tree):
+def _uses(nodes: Nodes, names: Names) -> Iterator[Finding]:
+    for node in nodes:
         if isinstance(node, ast.Attribute | ast.Name | ast.Call):
             dotted = names.of(node)
             if dotted in USES:
@@ -135,9 +143,9 @@ def _uses(tree: ast.Module, names: Names) -> Iterator[Finding]:
                 yield Finding(line=node.lineno, kind=kind, text=text, warning=warning)
 
 
-def _assignments(tree: ast.Module, names: Names) -> Iterator[Finding]:
+def _assignments(nodes: Nodes, names: Names) -> Iterator[Finding]:
     """Attributes of foreign modules that are set, deleted or handed to setattr."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             yield from _set(names.of(node), node.lineno)
         elif (
@@ -155,8 +163,8 @@ def _set(dotted: str, line: int) -> Iterator[Finding]:
         yield Finding(line=line, kind="patch", text=f"replaces {dotted}", warning=True)
 
 
-def _calls(tree: ast.Module, names: Names) -> Iterator[Finding]:
-    for node in ast.walk(tree):
+def _calls(nodes: Nodes, names: Names) -> Iterator[Finding]:
+    for node in nodes:
         if not isinstance(node, ast.Call):
             continue
         called = names.of(node.func)
@@ -185,8 +193,8 @@ def _mode(call: ast.Call) -> str:
     return _literal([mode]) if mode else ""
 
 
-def _fallbacks(tree: ast.Module, names: Names) -> Iterator[Finding]:
-    for node in ast.walk(tree):
+def _fallbacks(nodes: Nodes, names: Names) -> Iterator[Finding]:
+    for node in nodes:
         if not isinstance(node, ast.Try):
             continue
         compiles = any(names.of(call.func) in COMPILERS for call in _called(node.body))
@@ -201,9 +209,9 @@ def _fallbacks(tree: ast.Module, names: Names) -> Iterator[Finding]:
                 yield Finding(line=handler.lineno, kind="fallback", text=text, warning=True)
 
 
-def _library_ops(tree: ast.Module, names: Names) -> Iterator[Finding]:
+def _library_ops(nodes: Nodes, names: Names) -> Iterator[Finding]:
     """Operations of PyTorch's that `forward` calls: for information, most candidates have some."""
-    for function in ast.walk(tree):
+    for function in nodes:
         if not isinstance(function, ast.FunctionDef) or function.name != "forward":
             continue
         for node in ast.walk(function):
@@ -239,16 +247,16 @@ def _called(body: list[ast.stmt]) -> list[ast.Call]:
     return [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
 
 
-def _strings(tree: ast.Module) -> Iterator[Finding]:
+def _strings(nodes: Nodes) -> Iterator[Finding]:
     """What C++ and CUDA texts do. Docstrings are prose."""
     prose = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             # One text, with a word for each value: what stands between two of them makes no sense alone.
             pieces = [piece.value if isinstance(piece, ast.Constant) else "value" for piece in node.values]

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.records import Outcome
+from harness.reports import markdown, text
 
 
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +57,8 @@ def show(rows: Sequence[AuditRow], console: Console) -> None:
         table.add_column(title, overflow="fold", no_wrap=title in ("variant", "verdict"))
     for row in rows:
         verdict = Text(row.verdict, style=STYLES[row.verdict])
-        table.add_row(Text(row.problem), row.variant, row.precision, verdict, Text(line(row)))
+        words = (row.problem, row.variant, row.precision)
+        table.add_row(*(Text(text.clean(word)) for word in words), verdict, Text(text.clean(line(row))))
     console.print(table)
     console.print(summary(rows))
 
@@ -68,10 +70,10 @@ def summary(rows: Sequence[AuditRow]) -> str:
     return f"{len(rows)} audits: {words}"
 
 
-def markdown(rows: Sequence[AuditRow]) -> str:
+def page(rows: Sequence[AuditRow]) -> str:
     """The problems that are not sound, as a Markdown table, and a count."""
     lines = ["| problem | verdict | what |", "|---|---|---|"]
     for row in rows:
         if row.verdict != "sound":
-            lines.append(f"| `{row.problem}` | {row.verdict} | {line(row).replace('|', chr(92) + '|')} |")
+            lines.append(markdown.line(markdown.code(row.problem), row.verdict, markdown.escape(line(row))))
     return "\n".join([summary(rows), "", *lines, ""])

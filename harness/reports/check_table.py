@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.catalog.contract import Remark
-from harness.compile.diagnostics import Diagnostic
+from harness.catalog.facts import Diagnostic
 from harness.compile.resources import Kernel
 from harness.integrity.findings import Finding
 from harness.records import Outcome, Status
@@ -61,7 +61,7 @@ def show(row: CheckRow, console: Console) -> None:
         console.print(Padding(part, (0, 0, 0, INDENT), expand=False), highlight=False)
     if row.errors and row.log:
         # Never wrapped: a path is there to be copied.
-        console.print(Text(f"{'':{INDENT}}all that was said: {row.log}", style="dim"), soft_wrap=True)
+        console.print(Text(f"{'':{INDENT}}all that was said: {text.clean(row.log)}", style="dim"), soft_wrap=True)
 
 
 def summary(rows: Sequence[CheckRow]) -> str:
@@ -99,10 +99,12 @@ def _parts(row: CheckRow) -> Iterator[RenderableType]:
     if row.absent:
         yield Text(_absent(row.absent), style="dim")
     for remark in row.remarks:
-        yield Text.assemble(("contract: ", "red" if remark.fatal else ""), _at(row.file, remark.line), remark.text)
+        yield Text.assemble(
+            ("contract: ", "red" if remark.fatal else ""), _at(row.file, remark.line), text.clean(remark.text)
+        )
     for finding in row.findings:
         if finding.warning:
-            yield Text.assemble((f"{finding.kind}: ", "yellow"), _at(row.file, finding.line), finding.text)
+            yield Text.assemble((f"{finding.kind}: ", "yellow"), _at(row.file, finding.line), text.clean(finding.text))
     # For information only, so the findings of a kind share a line.
     for kind in dict.fromkeys(finding.kind for finding in row.findings if not finding.warning):
         found = [finding for finding in row.findings if finding.kind == kind and not finding.warning]
@@ -113,7 +115,7 @@ def _parts(row: CheckRow) -> Iterator[RenderableType]:
 def _error(error: Diagnostic, file: str) -> Iterator[RenderableType]:
     where = _at(file, error.line)
     if not where and error.generated_file:
-        where = f"{file} ({text.clean(error.generated_file)}:{error.generated_line}): "
+        where = f"{text.clean(file)} ({text.clean(error.generated_file)}:{error.generated_line}): "
     yield Text.assemble(where, (text.clean(error.text), "red"))
     if error.source_line:
         yield Padding(Text(f"| {text.clean(error.source_line)}"), (0, 0, 0, 2), expand=False)
@@ -164,4 +166,4 @@ def _absent(absent: dict[str, int]) -> str:
 
 
 def _at(file: str, line: int) -> str:
-    return f"{file}:{line}: " if line else ""
+    return f"{text.clean(file)}:{line}: " if line else ""

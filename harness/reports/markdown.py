@@ -43,13 +43,13 @@ def _run(manifest: Mapping[str, Any]) -> str:
     command = manifest.get("command")
     sandbox = "; ".join(part for part in (_plain(environment.get("sandbox")), text.sandbox_note(manifest)) if part)
     facts = {
-        "Device": _escape(_device(environment)),
-        "Versions": _escape(", ".join(versions)),
-        "Conditions": _escape("; ".join(conditions(manifest.get("config") or {}))),
-        "Sandbox": _escape(sandbox),
-        "Commit": _code(_plain(environment.get("commit"))),
-        "Command": _code(shlex.join(command) if isinstance(command, list) else _plain(command)),
-        "Run": _escape(f"{started} to {finished or 'now: not finished'}" if started else ""),
+        "Device": escape(_device(environment)),
+        "Versions": escape(", ".join(versions)),
+        "Conditions": escape("; ".join(conditions(manifest.get("config") or {}))),
+        "Sandbox": escape(sandbox),
+        "Commit": code(_plain(environment.get("commit"))),
+        "Command": code(shlex.join(command) if isinstance(command, list) else _plain(command)),
+        "Run": escape(f"{started} to {finished or 'now: not finished'}" if started else ""),
     }
     return "\n".join(f"- **{label}**: {value}" for label, value in facts.items() if value)
 
@@ -83,68 +83,69 @@ def _summary(groups: list[Group]) -> str:
         return "No records yet."
     statuses = ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     head = _header("problem:", "variant:", "precision:", "baseline:", "best candidate:", "speedup", "time")
-    lines = [_line(*_where(group), *_best(group.best)) for group in groups]
+    lines = [line(*_where(group), *_best(group.best)) for group in groups]
     count = sum(summary.statuses.values())
     sentence = f"{count} {'candidate' if count == 1 else 'candidates'}: {statuses}. {text.scores(summary)}"
     return "\n".join(["## Summary", "", sentence, "", head, *lines])
 
 
 def _where(group: Group) -> tuple[str, str, str, str]:
-    return _code(group.problem), _escape(group.variant), _escape(group.precision), _baseline(group)
+    return code(group.problem), escape(group.variant), escape(group.precision), _baseline(group)
 
 
 def _best(record: Record | None) -> tuple[str, str, str]:
     if record is None:
         return "none passed", "", ""
-    return _code(record.candidate), text.speedup(record), text.duration(record.candidate_ms)
+    return code(record.candidate), text.speedup(record), text.duration(record.candidate_ms)
 
 
 def _group(group: Group) -> str:
-    title = f"## {_code(group.problem)} · {_escape(group.variant)} · {_escape(group.precision)}"
+    title = f"## {code(group.problem)} · {escape(group.variant)} · {escape(group.precision)}"
     head = _header("#", "candidate:", "status:", "speedup", "95 % interval", "time", "baseline", "error", "notes:")
     return "\n".join([title, "", f"Baseline: {_baseline(group)}", "", head, *map(_entry, group.entries)])
 
 
 def _baseline(group: Group) -> str:
-    return " ".join(filter(None, [_code(group.baseline), text.duration(group.baseline_ms)]))
+    return " ".join(filter(None, [code(group.baseline), text.duration(group.baseline_ms)]))
 
 
 def _entry(entry: Entry) -> str:
     record = entry.record
     warnings = [f"Warning: {warning}" for warning in record.warnings]
     notes = [record.caption, record.message, text.provenance(record), *warnings]
-    return _line(
+    return line(
         str(entry.rank or ""),
-        _code(record.candidate),
-        f"{record.status} {_code(record.reason)}".rstrip(),
+        code(record.candidate),
+        f"{record.status} {code(record.reason)}".rstrip(),
         text.factor(record.speedup) if record.speedup is not None else "",
         text.interval(record),
         text.duration(record.candidate_ms),
         text.duration(record.baseline_ms),
         text.number(record.error_ratio),
-        "<br>".join(_escape(note) for note in notes if note),
+        "<br>".join(escape(note) for note in notes if note),
     )
 
 
 def _header(*names: str) -> str:
     """A table's first two lines; columns are aligned to the right unless the name ends in a colon, for text."""
     rules = [":---" if name.endswith(":") else "---:" for name in names]
-    return "\n".join([_line(*(name.rstrip(":") for name in names)), _line(*rules)])
+    return "\n".join([line(*(name.rstrip(":") for name in names)), line(*rules)])
 
 
-def _line(*cells: str) -> str:
+def line(*cells: str) -> str:
+    """A line of a table, of cells that are Markdown already."""
     # A pipe ends its cell, in a code span too.
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
-def _escape(words: str) -> str:
+def escape(words: str) -> str:
     """Words as they are, whatever Markdown, HTML or mathematics GitHub would read into them."""
     words = re.sub(r"([\\`*\[\]<>~$&])", r"\\\1", text.clean(words))
     # Within a word an underscore means nothing, and names stay readable in the raw file.
     return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", words)
 
 
-def _code(words: str) -> str:
+def code(words: str) -> str:
     """A code span, empty for no words."""
     words = text.clean(words)
     if "`" not in words:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from harness import wording
 from harness.records import Record
 from harness.reports.groups import grouped
 
 TEXT_COLUMNS = ("problem", "variant", "precision", "candidate", "status", "reason", "baseline", "device")
+FORMULA_STARTS = ("=", "+", "-", "@")
 COLUMNS = (
     "problem",
     "variant",
@@ -44,15 +46,21 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def to_csv(records: Sequence[Record]) -> str:
-    """The text of results.csv: every digit kept, an empty field where there is no value."""
+    """The text of results.csv: every digit kept, an empty field where there is no value, no text a formula."""
     text: str = frame(records).to_csv(index=False, lineterminator="\n")
     return text
+
+
+def inert(text: str) -> str:
+    """A text that a spreadsheet takes for one: behind an apostrophe where it would take it for a formula."""
+    words = wording.plain(text, 1000, kept="\n")
+    return f"'{words}" if words.startswith(FORMULA_STARTS) else words
 
 
 def _series(records: list[Record], column: str) -> pd.Series:
     values = [getattr(record, column) for record in records]
     if column in TEXT_COLUMNS:
-        return pd.Series([str(value) for value in values], dtype="str")
+        return pd.Series([inert(str(value)) for value in values], dtype="str")
     # An endless or undefined error would be written as "inf"; the journal cannot hold it either.
     return pd.Series([value if _is_value(value) else math.nan for value in values], dtype="float64")
 

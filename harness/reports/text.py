@@ -16,7 +16,8 @@ OFF = "off: a candidate could read and change whatever its user can"
 
 def clean(text: str) -> str:
     """One printable line: candidates' words must not move the cursor, hide text or break a table."""
-    line = " ".join(text.split())
+    # Spaces may be all that there is in it, at any length.
+    line = " ".join(text[: 4 * LONGEST].split())
     line = "".join(letter if letter.isprintable() else "?" for letter in line)
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterable
@@ -23,8 +24,11 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise unwritable(path, error) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -41,15 +45,21 @@ class Journal:
     ) -> None:
         os.close(self._file)
 
-    def append(self, record: Record) -> None:
-        """On disk when this returns."""
+    def append(self, record: Record) -> Record:
+        """The record as it is kept (records.presentable), on disk when this returns. Raises UsageError where it
+        cannot be written."""
+        record = records.presentable(record)
         line = records.encode(record) + b"\n"
-        # One write, so that a kill leaves either the whole line or a torn tail, never an interleaving.
-        written = os.write(self._file, line)
-        if written != len(line):
-            raise OSError(f"only {written} of {len(line)} bytes could be written to {self.path}; is the disk full?")
-        os.fsync(self._file)
+        try:
+            # One write, so that a kill leaves either the whole line or a torn tail, never an interleaving.
+            written = os.write(self._file, line)
+            if written != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._file)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
         self.records.append(record)
+        return record
 
     def clear(self) -> None:
         """Forget everything (`--fresh`)."""
@@ -63,7 +73,20 @@ class Journal:
 
 def finished_in(path: Path) -> set[str]:
     """What `Journal.finished` would say of this file, which may be missing, without making or taking it."""
-    return _finished(parse(path.read_bytes())[0]) if path.exists() else set()
+    try:
+        return _finished(parse(path.read_bytes())[0])
+    except FileNotFoundError:
+        return set()
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> UsageError:
+    """What to say of a file of a run that cannot be opened or written."""
+    what = f"cannot write {path}: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return UsageError(f"{what}; what is finished is kept: free some space, and the same command goes on from there")
+    return UsageError(f"{what}; --out names a folder for this run's files")
 
 
 def _finished(found: Iterable[Record]) -> set[str]:
@@ -80,7 +103,7 @@ def parse(data: bytes) -> tuple[list[Record], int]:
     while (end := data.find(b"\n", position)) >= 0:
         try:
             found.append(records.decode(data[position:end]))
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UsageError(f"line {len(found) + 1} of records.jsonl is no record: {error}") from error
         position = end + 1
     return found, position

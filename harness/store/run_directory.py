@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from harness import records, wording
 from harness.errors import UsageError
 from harness.records import Record
 from harness.store import journal
@@ -17,15 +17,29 @@ MANIFEST = "run.json"
 
 
 def write_manifest(run_dir: Path, manifest: dict[str, Any]) -> None:
-    """Write `run.json`; on disk when this returns."""
-    run_dir.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=run_dir, prefix=f".{MANIFEST}", delete=False) as file:
-        json.dump(manifest, file, indent=2, default=str)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, run_dir / MANIFEST)
+    """Write `run.json`; on disk when this returns. Raises UsageError where it cannot be written."""
+    replace(run_dir / MANIFEST, json.dumps(manifest, indent=2, default=str) + "\n")
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file of a run whole or not at all: a reader, or a kill at any moment, meets the old one or the new one.
+
+    On disk when this returns. Raises UsageError where it cannot be written; then no draft is left either.
+    """
+    # Not tempfile, whose files only their owner may read: results are for others too.
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(draft, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise journal.unwritable(path, error) from error
 
 
 def parts(run_dir: Path) -> list[dict[str, Any]]:
@@ -49,12 +63,16 @@ def read(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
     except OSError as error:
         raise UsageError(f"{run_dir} holds no run: {JOURNAL}: {error.strerror}") from error
     try:
-        return _manifest(run_dir), journal.latest(journal.parse(data)[0])
+        # Written by another version, or elsewhere: shown like our own.
+        return _manifest(run_dir), [records.presentable(one) for one in journal.latest(journal.parse(data)[0])]
     except UsageError as error:
         raise UsageError(f"{run_dir}: {error}") from error
 
 
 def _manifest(run_dir: Path) -> dict[str, Any]:
     place = run_dir / MANIFEST
-    manifest: dict[str, Any] = json.loads(place.read_text()) if place.exists() else {}
+    try:
+        manifest: dict[str, Any] = json.loads(place.read_bytes()) if place.exists() else {}
+    except (ValueError, RecursionError, OSError) as error:
+        raise UsageError(f"{place} cannot be read: {wording.plain(str(error), 200)}") from error
     return manifest

@@ -5,6 +5,7 @@ Untrusted, like the runner: it executes the candidate. It never has a device, in
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import traceback
@@ -13,7 +14,7 @@ from pathlib import Path
 import msgspec
 import torch
 
-from harness.catalog import contract, modules
+from harness.catalog import declared, modules
 from harness.compile import diagnostics, extensions
 from harness.records import Outcome, Status
 from harness.worker import faults
@@ -50,7 +51,7 @@ def build(request: Build) -> Built | BuildFailed:
     extensions.intercept(builder)
     try:
         module = modules.execute(path)
-        if request.problem and contract.compiles_in_functions(modules.parse(path)):
+        if request.problem and declared.compiles_in_functions(ast.walk(modules.parse(path))):
             _construct(module, request)
     except extensions.NeedsCuda as error:
         return BuildFailed(

@@ -29,8 +29,6 @@ COMPILER_VARIABLES = (
     *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
     *("CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
 )
-# By these a candidate's file may find out where it lies.
-PLACE_WORDS = (b"__file__", b"environ", b"getcwd", b"getenv", b"gethostname", b"resolve(", b"abspath")
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +43,7 @@ class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def needs_build(job: Job) -> bool:
     """Whether the source can reach a compiler of ours at all; importing torch for nothing would cost seconds."""
-    return b"cpp_extension" in job.candidate.source and not job.candidate.baseline
+    return job.candidate.facts.needs_build and not job.candidate.baseline
 
 
 class Workshop:
@@ -98,18 +96,18 @@ class Workshop:
         Build processes are not believed: that a library was made from these sources is known only of the candidate
         whose build it was. With its whole file in the key, a forged library reaches no other candidate.
         """
-        source = job.candidate.source
+        facts = job.candidate.facts
         parts = [
-            source,
-            job.problem.path.read_bytes(),
+            bytes.fromhex(job.candidate.digest),
+            bytes.fromhex(job.problem.digest),
             msgspec.json.encode(job.overrides, order="sorted"),
             (self._tools.digest if self._tools else "").encode(),
             self._config.compile.headers.encode(),
             *(os.environ.get(name, "").encode() for name in COMPILER_VARIABLES),
         ]
-        if b"native" in source:
+        if facts.native:
             parts.append(cpu_name().encode())
-        if any(word in source for word in PLACE_WORDS):
+        if facts.asks_its_place:
             # What it passes to the compiler may depend on where it lies.
             parts.append(str(job.candidate.path.resolve()).encode())
         hasher = hashlib.sha256()
@@ -122,7 +120,7 @@ class Workshop:
         if self._config.compile.headers != "lean" or self._tools is None:
             return "", ""
         try:
-            folder = precompiled.for_source(job.candidate.source, self._headers, self._tools)
+            folder = precompiled.prepared(job.candidate.facts.headers, self._headers, self._tools)
         except (RuntimeError, OSError) as error:
             return "", f"slow_build: the headers could not be precompiled: {str(error)[:200]}"
         return str(folder), ""

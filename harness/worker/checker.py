@@ -12,7 +12,7 @@ import msgspec
 import torch
 from torch.utils import cpp_extension
 
-from harness.compile import resources, toolkit
+from harness.compile import hints, resources, toolkit
 from harness.compile.stand_ins import StandIns
 from harness.records import Outcome, Status
 from harness.worker import builder, faults
@@ -46,7 +46,8 @@ def check(request: Check) -> Checked:
         msgspec.structs.replace(kernel, name=kernel.name[: resources.LONGEST_NAME])
         for kernel in resources.demangled(kernels[:MOST_KERNELS])
     ]
-    return Checked(built=built, kernels=told, absent=stand_ins.absent)
+    hint = hints.hint(built.outcome.message[:2000]) if isinstance(built, BuildFailed) else ""
+    return Checked(built=built, hint=hint, kernels=told, absent=stand_ins.absent)
 
 
 def _logs(folder: Path | None) -> list[Path]:

@@ -7,10 +7,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.catalog.modules import LoadFault
+from harness.catalog.sources import LoadFault
 from harness.compile import hints
 from harness.records import Outcome, Status
-from harness.worker.sandbox import EXIT_WITHOUT
+from harness.worker import sandbox
 
 # Said by torch where a candidate reaches for CUDA on a machine that has none.
 NO_CUDA = re.compile(
@@ -133,6 +133,9 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
     """The outcome of a runner that went away by itself, or was killed for a `cause` of the zygote's."""
     import signal
 
+    if cause == sandbox.CAUSE:
+        message = "a layer of the sandbox could not be put in force, and so the process did nothing; its log says why"
+        return Outcome(status=Status.HARNESS_ERROR, reason="sandbox", message=message)
     if cause:
         message = f"the process took more host memory than limits.host_memory_gb allows, in {phase}"
         return Outcome(status=Status.OUT_OF_MEMORY, reason=cause, message=message)
@@ -148,8 +151,5 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
             reason, what = LIMIT_SIGNALS[name]
             return Outcome(status=Status.RESOURCE_LIMIT, reason=reason, message=f"{what} in {phase}")
         return Outcome(status=Status.CRASHED, reason=f"signal:{name}", message=f"the process died of {name} in {phase}")
-    if exit_code == EXIT_WITHOUT:
-        message = "a layer of the sandbox could not be put in force, and so the process did nothing; its log says why"
-        return Outcome(status=Status.HARNESS_ERROR, reason="sandbox", message=message)
     message = f"the process ended itself with code {exit_code} in {phase}"
     return Outcome(status=Status.CRASHED, reason=f"exit:{exit_code}", message=message)

@@ -315,9 +315,10 @@ class Check(Message, frozen=True, kw_only=True, tag=True):
 
 class Checked(Message, frozen=True, kw_only=True, tag=True):
     """What became of the build. `absent` counts the functions that were only stood in for, by the library they are in,
-    which this machine lacks."""
+    which this machine lacks. `hint`: how to mend a failure, where its message is a usual one."""
 
     built: Built | BuildFailed
+    hint: Said = ""
     kernels: Annotated[list[Kernel], msgspec.Meta(max_length=MOST_KERNELS)] = []
     absent: Annotated[dict[Word, Count], msgspec.Meta(max_length=MOST_NAMES)] = {}
 

@@ -239,9 +239,11 @@ def _pump(source: int, log: Path, drained: threading.Event) -> None:
     with open(source, "rb", buffering=0) as reader, open(log, "wb", buffering=0) as writer:
         while chunk := reader.read(65536):
             room = MAX_LOG_BYTES - kept
-            if room > 0:
-                writer.write(chunk[:room])
-                if len(chunk) > room:
-                    writer.write(b"\n[more output was dropped]\n")
+            # A full disk costs the log, and not the process that writes into it.
+            with contextlib.suppress(OSError):
+                if room > 0:
+                    writer.write(chunk[:room])
+                    if len(chunk) > room:
+                        writer.write(b"\n[more output was dropped]\n")
             kept += len(chunk)
     drained.set()

@@ -7,11 +7,11 @@ import msgspec
 from harness.catalog.solutions import Candidate
 from harness.config import ProvenanceConfig
 from harness.integrity import provenance
-from harness.integrity.kernel_names import OwnNames
 from harness.integrity.provenance import Profile
 from harness.records import Outcome, Provenance, Status
 from harness.worker.builds import BuildResult
 from harness.worker.messages import Verdict
+from harness.worker.reading import Reader, ReaderLost
 
 
 def told(
@@ -21,9 +21,14 @@ def told(
     profile = verdict.profile
     if profile is None or verdict.outcome.status is not Status.PASSED:
         return verdict, None
-    found = None if profile.fault else _sorted(profile, candidate, build, device_kind)
+    why = profile.fault or "nothing took any time"
+    found = None
+    if not profile.fault:
+        try:
+            found = _sorted(profile, candidate, build, device_kind)
+        except ReaderLost as error:
+            why = f"its extensions could not be searched for its kernels: {error}"
     if found is None:
-        why = profile.fault or "nothing took any time"
         if not rules.has_rules:
             return msgspec.structs.replace(verdict, warnings=[*verdict.warnings, f"not_profiled: {why}"]), None
         message = f"this run has rules on whose kernels do the work, and there is no profile to judge by: {why}"
@@ -33,9 +38,12 @@ def told(
 
 
 def _sorted(profile: Profile, candidate: Candidate, build: BuildResult, device_kind: str) -> Provenance | None:
+    """Raises ReaderLost where the candidate's libraries cannot be searched."""
     if device_kind == "cpu":
         return provenance.of_host(profile.launched, profile.wall_us)
-    own = OwnNames(build.libraries.values(), candidate.source.decode(errors="replace"))
+    names = sorted({one.name for one in profile.launched})
+    with Reader() as reader:
+        own = reader.own_kernels(names, candidate.facts.kernels, build.libraries.values())
     return provenance.of_device(profile.launched, own)
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from harness import wording
 from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device
 from harness.integrity.findings import remarks
-from harness.integrity.screen import screen
 from harness.records import Record
 from harness.worker import provenance
 from harness.worker.builds import BuildResult
 from harness.worker.messages import Verdict
+
+# In bytes; file systems take 255 with the ending.
+LONGEST_FILE = 220
 
 
 def record(
@@ -28,8 +31,7 @@ def record(
     """What a run keeps of one evaluation; `phases_s` are those that the verdict does not tell of."""
     verdict, found = provenance.told(verdict, job.candidate, build, config.provenance, device.kind)
     outcome = verdict.outcome
-    findings = [] if job.candidate.baseline else screen(job.candidate.source.decode(errors="replace"))
-    warnings, notes = remarks(findings)
+    warnings, notes = remarks(job.candidate.facts.findings)
     return Record(
         key=job.key,
         problem=job.problem.id,
@@ -64,9 +66,14 @@ def record(
 
 def group_name(job: Job) -> str:
     """The start of the names of a group's logs."""
-    return f"{job.problem.id.replace('/', '.')}.{job.variant}.{job.precision}"
+    return wording.name(f"{job.problem.id.replace('/', '.')}.{job.variant}.{job.precision}", LONGEST_FILE)
 
 
 def file_name(job: Job) -> str:
     """The name of a job's log, without its ending."""
-    return f"{group_name(job)}.{job.candidate.name}"
+    return wording.name(f"{group_name(job)}.{job.candidate.name}", LONGEST_FILE)
+
+
+def build_name(job: Job) -> str:
+    """The name of the log of its build, which is one for all variants and precisions, without its ending."""
+    return wording.name(f"{job.problem.id.replace('/', '.')}.{job.candidate.name}", LONGEST_FILE)

@@ -26,8 +26,8 @@ LAYERS = {
     "seccomp": "no tracing, no sockets but local ones, no mounts, no rarely used kernel interfaces",
     "limits": "bounded processes, descriptors and file sizes, no core dumps, first to die of low memory",
 }
-# The exit code of a process that ended because a layer failed.
-EXIT_WITHOUT = 71
+# Why a process ended in which a layer failed (zygote.Exited).
+CAUSE = "sandbox"
 FILE_BYTES = 8 << 30
 OPEN_FILES = 4096
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import importlib.util
 import os
 import shutil
@@ -79,7 +80,9 @@ def own_files(source: Path) -> list[str]:
 
     The folder itself stays closed, because other people's candidates lie in it.
     """
-    beside = (path for path in source.parent.glob(f"{source.stem}.*") if path.suffix != ".py" and path.is_file())
+    # A stem of * is nobody's way to the others' data.
+    named = source.parent.glob(f"{glob.escape(source.stem)}.*")
+    beside = (path for path in named if path.suffix != ".py" and path.is_file())
     return [str(source), *sorted(map(str, beside))]
 
 

@@ -74,6 +74,7 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
     children: dict[int, int] = {}  # pid -> id
     watched: dict[int, int] = {}  # pid -> bytes
     causes: dict[int, str] = {}  # pid -> why it was killed
+    reports: dict[int, int] = {}  # pid -> a pipe that only its first steps, before any candidate, can write to
     decoder = msgspec.json.Decoder(Spawn | Kill)
     while True:
         ready, _, _ = select.select([control.fileno(), wake_read], [], [], WATCH_S if watched else None)
@@ -82,7 +83,7 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
             _kill(pid)
         if wake_read in ready:
             os.read(wake_read, 4096)
-            _reap(control, children, causes)
+            _reap(control, children, causes, reports)
             watched = {pid: limit for pid, limit in watched.items() if pid in children}
         if control.fileno() not in ready:
             continue
@@ -96,19 +97,24 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
             for pid in [pid for pid, identity in children.items() if identity == request.id]:
                 _kill(pid)
             continue
+        report, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         pid = os.fork()
         if pid == 0:
-            _become(request, fds, roles)
+            _become(request, fds, told, roles)
+        os.close(told)
         children[pid] = request.id
+        reports[pid] = report
         if request.memory_bytes:
             watched[pid] = request.memory_bytes
         for fd in fds:
             os.close(fd)
-        control.send(msgspec.json.encode(Spawned(id=request.id, pid=pid)))
+        # A session that has ended reads no more; then there is nothing to serve either.
+        with contextlib.suppress(OSError):
+            control.send(msgspec.json.encode(Spawned(id=request.id, pid=pid)))
 
 
-def _become(request: Spawn, fds: list[int], roles: dict[str, Callable[[int], None]]) -> None:
-    """Turn the forked child into its role; never returns."""
+def _become(request: Spawn, fds: list[int], told: int, roles: dict[str, Callable[[int], None]]) -> None:
+    """Turn the forked child into its role; never returns. `told` takes a word where the sandbox fails."""
     code = 70
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -119,16 +125,17 @@ def _become(request: Spawn, fds: list[int], roles: dict[str, Callable[[int], Non
         channel, output = fds
         os.dup2(output, 1)
         os.dup2(output, 2)
-        # Between the standard ones and the channel, and behind it.
-        os.closerange(3, channel)
-        os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))
+        # Between the standard ones and those two, and behind them.
+        low, high = sorted((channel, told))
+        os.closerange(3, low)
+        os.closerange(low + 1, high)
+        os.closerange(high + 1, os.sysconf("SC_OPEN_MAX"))
         os.environ.update(request.environment)
         if request.folder:
             os.chdir(request.folder)
         if request.confinement is not None:
-            code = sandbox.EXIT_WITHOUT
-            sandbox.enter(request.confinement)
-            code = 70
+            _enter(request.confinement, told)
+        os.close(told)
         roles[request.role](channel)
         code = 0
     except SystemExit as error:
@@ -143,7 +150,26 @@ def _become(request: Spawn, fds: list[int], roles: dict[str, Callable[[int], Non
         os._exit(code)
 
 
-def _reap(control: socket.socket, children: dict[int, int], causes: dict[int, str]) -> None:
+def _enter(confinement: Confinement, told: int) -> None:
+    """Raises SandboxFailed, which the parent then knows. Not by an exit code: a candidate can end with any."""
+    try:
+        sandbox.enter(confinement)
+    except BaseException:
+        os.write(told, sandbox.CAUSE.encode())
+        raise
+
+
+def _cause(report: int) -> str:
+    """What a child that is gone has told of its start; empty where it started well."""
+    try:
+        return os.read(report, 100).decode()
+    except BlockingIOError:
+        return ""
+    finally:
+        os.close(report)
+
+
+def _reap(control: socket.socket, children: dict[int, int], causes: dict[int, str], reports: dict[int, int]) -> None:
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -156,7 +182,8 @@ def _reap(control: socket.socket, children: dict[int, int], causes: dict[int, st
         # The group may outlive its leader.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
-        message = Exited(id=children.pop(pid), code=os.waitstatus_to_exitcode(status), cause=causes.pop(pid, ""))
+        cause = _cause(reports.pop(pid)) or causes.pop(pid, "")
+        message = Exited(id=children.pop(pid), code=os.waitstatus_to_exitcode(status), cause=cause)
         with contextlib.suppress(OSError):
             control.send(msgspec.json.encode(message))
         _kill_strays(children)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from harness.catalog import contract, problems, solutions
+from harness.catalog import contract, problems
+from tests.conftest import Here
 
 PROBLEM = """
 import torch
@@ -35,7 +36,7 @@ def remarks(tmp_path):
         candidate = tmp_path / "set/name/candidate.py"
         candidate.parent.mkdir(exist_ok=True)
         candidate.write_text(source)
-        found = contract.remarks(solutions.read(candidate), problems.read(path))
+        found = contract.remarks(Here.read(candidate), problems.read(path, Here()))
         return [(remark.text, remark.line, remark.fatal) for remark in found]
 
     return of
@@ -84,7 +85,7 @@ def test_compiling_inside_a_function_needs_the_problem(tmp_path):
     path.parent.mkdir(parents=True)
     inside = "        self.e = torch.utils.cpp_extension.load_inline(name='e')\n"
     path.write_text(CANDIDATE.replace("        super().__init__()\n", inside))
-    (remark,) = contract.remarks(solutions.read(path), None)
+    (remark,) = contract.remarks(Here.read(path), None)
     assert "name it with --problems" in remark.text
 
 

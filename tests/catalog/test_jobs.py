@@ -7,6 +7,7 @@ import pytest
 from harness.catalog import jobs, problems, solutions
 from harness.config import Config, Pattern
 from harness.errors import UsageError
+from tests.conftest import Here
 
 PROBLEM = """
 import torch
@@ -44,11 +45,11 @@ def config(tree: Path, **changes) -> Config:
 
 
 def titles(tree: Path, **changes) -> list[str]:
-    return [job.title for job in jobs.plan(config(tree, **changes), SURROUNDINGS).jobs]
+    return [job.title for job in jobs.plan(config(tree, **changes), SURROUNDINGS, Here()).jobs]
 
 
 def test_a_problem_s_id_is_its_last_two_path_parts(tree):
-    found = problems.discover([str(tree / "problems"), str(tree / "bench")])
+    found = problems.discover([str(tree / "problems"), str(tree / "bench")], Here())
     assert [problem.id for problem in found] == ["level1/19_ReLU", "math/relu"]
     assert [problem.precision for problem in found] == ["float32", "float16"]
 
@@ -59,7 +60,7 @@ def test_foreign_files_pair_by_path_whatever_the_root(tree):
 
 
 def test_captions_are_the_first_docstring_line(tree):
-    assert [one.caption for one in solutions.discover([str(tree / "solutions")])] == ["Fast one.", ""]
+    assert [Here.read(one.path).caption for one in solutions.discover([str(tree / "solutions")])] == ["Fast one.", ""]
 
 
 def test_the_matrix_multiplies_and_excludes(tree):
@@ -88,6 +89,7 @@ def test_a_config_can_define_variants_for_foreign_files(tree):
             define_variants={"level1/*": {"tiny": {"size": 1}}},
         ),
         SURROUNDINGS,
+        Here(),
     )
     assert found.jobs[0].overrides == {"size": 1}
 
@@ -114,20 +116,20 @@ def test_mistakes_are_sentences(tree, changes, sentence):
 def test_two_files_of_one_id_are_refused(tree):
     put(tree / "other/math/relu.py", PROBLEM)
     with pytest.raises(UsageError, match="two problems are called math/relu"):
-        problems.discover([str(tree / "problems"), str(tree / "other")])
+        problems.discover([str(tree / "problems"), str(tree / "other")], Here())
 
 
 def test_a_broken_problem_is_found_with_its_fault(tree):
     put(tree / "problems/math/broken.py", "class Model:\n    pass\n")
     put(tree / "problems/math/torn.py", "class Model(:\n")
-    faults = {problem.id: problem.fault for problem in problems.discover([str(tree / "problems")])}
+    faults = {problem.id: problem.fault for problem in problems.discover([str(tree / "problems")], Here())}
     assert faults["math/broken"] == "broken.py defines no get_inputs and no get_init_inputs"
     assert "torn.py:1" in faults["math/torn"]
 
 
 def test_keys_follow_content_not_place(tree):
     def keys(**changes):
-        return {job.candidate.name: job.key for job in jobs.plan(config(tree, **changes), SURROUNDINGS).jobs}
+        return {job.candidate.name: job.key for job in jobs.plan(config(tree, **changes), SURROUNDINGS, Here()).jobs}
 
     before = keys()
     assert keys() == before

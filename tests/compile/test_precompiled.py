@@ -39,7 +39,7 @@ CONTEXT = b"#include <ATen/cuda/CUDAContext.h>\n__global__ void k() {}\n"
 def test_a_file_gets_what_it_may_need(source, cpp, cuda, prefixes, monkeypatch):
     made = []
     monkeypatch.setattr(precompiled.Precompiled, "make", lambda self, *asked: made.append(asked))
-    precompiled.for_source(source, Path("/headers"), TOOLS)
+    precompiled.prepared(precompiled.wanted(source), Path("/headers"), TOOLS)
     assert made == [(cpp, cuda, prefixes)]
 
 

@@ -5,11 +5,10 @@ import pytest
 
 from harness.config import ProvenanceConfig
 from harness.integrity import provenance
-from harness.integrity.kernel_names import OwnNames
 from harness.integrity.provenance import Launched, Profile
 from harness.records import Status
 
-OWN = OwnNames([], "@triton.jit\ndef mine(x): ...\n")
+OWN = {"mine"}
 
 
 def launched(name, us, op="", calls=1):

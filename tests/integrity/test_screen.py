@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from harness.integrity import cxx
-from harness.integrity.findings import KINDS
-from harness.integrity.screen import screen
+from harness.integrity.findings import KINDS, Finding
+from harness.worker.reader import candidate
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def screen(source: str) -> list[Finding]:
+    return candidate(source.encode(), "candidate.py").findings
 
 
 def found(source: str) -> list[tuple[int, str, str]]:
@@ -188,17 +192,14 @@ def test_blanking_keeps_every_place():
     assert [len(line) for line in cxx.bare(code).splitlines()] == [len(line) for line in code.splitlines()]
 
 
-def test_what_does_not_parse_gives_nothing():
-    assert screen("def broken(:") == []
-
-
 def test_what_is_nested_too_deeply_is_said_and_does_no_harm():
     (finding,) = screen("import torch\ntorch" + ".a" * 20_000 + " = 1\n")
     assert finding.text == "nested too deeply to be read"
 
 
 def test_no_torch_is_imported():
-    script = "import sys; sys.modules['torch'] = None\nfrom harness.integrity.screen import screen; screen('import gc')"
+    script = "import sys; sys.modules['torch'] = None\nfrom harness.worker import reader\n"
+    script += "reader.candidate(b'import gc', 'x.py')"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 
 

@@ -1,6 +1,8 @@
 import csv
 import io
 
+import pytest
+
 from harness.records import Status
 from harness.reports import rows
 
@@ -31,6 +33,18 @@ def test_numbers_keep_every_digit(make):
     record = make("c", interval=(1 / 3, 0.1 + 0.2, 2 / 3))
     (row,) = csv.DictReader(io.StringIO(rows.to_csv([record])))
     assert [float(row[column]) for column in ("speedup", "speedup_lo", "speedup_hi")] == [1 / 3, 0.1 + 0.2, 2 / 3]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-2+3", "@SUM(A1)"])
+def test_a_name_is_no_formula(make, name):
+    (row,) = csv.DictReader(io.StringIO(rows.to_csv([make(name, "timeout", reason=name)])))
+    assert (row["candidate"], row["reason"]) == (f"'{name}", f"'{name}")
+    assert row["problem"] == "attention/sdpa"
+
+
+def test_a_control_character_ends_no_field(make):
+    (row,) = csv.DictReader(io.StringIO(rows.to_csv([make("\t=1\r\x1b", "timeout")])))
+    assert row["candidate"] == "\N{REPLACEMENT CHARACTER}=1" + "\N{REPLACEMENT CHARACTER}" * 2
 
 
 def test_missing_numbers_are_nan_whatever_pandas_would_guess(make):

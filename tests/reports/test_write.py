@@ -1,7 +1,9 @@
+import errno
 import os
 
 import pytest
 
+from harness.errors import UsageError
 from harness.reports import rows, write
 
 
@@ -18,10 +20,10 @@ def test_a_failure_keeps_the_old_file_and_no_draft(tmp_path, records, manifest, 
     before = (tmp_path / "results.csv").read_text()
 
     def fail(*_):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(UsageError, match="disk full"):
         write.write_all(tmp_path, records, manifest)
     assert (tmp_path / "results.csv").read_text() == before
     assert {path.name for path in tmp_path.iterdir()} == {"results.csv", "leaderboard.md"}

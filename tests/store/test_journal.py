@@ -1,5 +1,8 @@
 """The journal against torn files: whatever is cut off at whatever byte, whole records survive and nothing else."""
 
+import errno
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +66,78 @@ def test_the_harness_s_own_errors_are_tried_again(tmp_path):
         assert [one.message for one in journal.latest(book.records)] == ["", "at last"]
         book.clear()
     assert (tmp_path / "records.jsonl").read_bytes() == b""
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()), inner),
+)
+words = st.text(st.characters() | st.sampled_from("\x1b\u202e\ud800\0\r\n|`<[="))
+
+
+@given(words, words, st.lists(words), st.dictionaries(words, anything))
+def test_whatever_was_said_can_be_kept_and_read_again(message, name, warnings, evidence):
+    told = record(1, message=message, candidate=name, warnings=warnings, notes=warnings, evidence=evidence)
+    kept = records.presentable(told)
+    (again,), _ = journal.parse(records.encode(kept) + b"\n")
+    assert (again.message, again.candidate, again.warnings) == (kept.message, kept.candidate, kept.warnings)
+    shown = f"{kept.message}{kept.candidate}{''.join(kept.warnings)}"
+    assert all(letter.isprintable() or letter in "\n\t" for letter in shown)
+
+
+def test_what_is_kept_is_bounded_in_every_direction():
+    deep: object = "x"
+    for _ in range(900):
+        deep = [deep]
+    evidence = {"long": "x" * 9_000_000, "deep": deep, "wide": list(range(3_000_000)), "number": 10**4000}
+    evidence |= {f"key {number}": "y" * 4000 for number in range(1000)}
+    told = record(1, message="m" * 7_000_000, warnings=["w" * 7_000_000] * 5000, notes=["n"] * 5000, evidence=evidence)
+    kept = records.presentable(told)
+    line = records.encode(kept)
+    assert len(line) < 1_000_000
+    assert (len(kept.notes), kept.notes[-1]) == (100, "and 4901 more")
+    assert records.presentable(kept).notes == kept.notes
+    assert journal.parse(line + b"\n")[0][0].key == "key1"
+
+
+def test_what_an_honest_record_says_is_kept_as_it_is():
+    evidence = {"worst": [{"index": [3, 4], "got": 0.5}], "output_tail": "a.cu(3): error\n\tx = 'µ';\n" * 100}
+    told = record(1, message="out of range at (3, 4): 2 µs too late", warnings=["a", "b"], evidence=evidence)
+    assert records.presentable(told) == told
+
+
+def test_what_steers_a_terminal_never_gets_into_the_file(tmp_path):
+    with Journal(tmp_path / "records.jsonl") as book:
+        kept = book.append(record(1, message="\x1b[2J\ud800"))
+    assert kept.message == "\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}"
+    assert journal.parse((tmp_path / "records.jsonl").read_bytes())[0] == [kept]
+
+
+def test_a_line_that_is_nested_without_end_is_no_record(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b'{"evidence": ' + b"[" * 100_000 + b"\n")
+    with pytest.raises(UsageError, match="line 1"):
+        Journal(path)
+
+
+@pytest.mark.parametrize("written", [0, 10])
+def test_a_full_disk_is_a_sentence_and_keeps_what_is_there(tmp_path, monkeypatch, written):
+    path = tmp_path / "records.jsonl"
+    write = os.write
+
+    def full(file, data):
+        if written:
+            return write(file, data[:written])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Journal(path) as book:
+        book.append(RECORDS[0])
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "write", full)
+            with pytest.raises(UsageError, match=r"No space left on device; what is finished is kept"):
+                book.append(RECORDS[1])
+    with Journal(path) as book:
+        assert book.records == RECORDS[:1]
 
 
 @pytest.mark.parametrize(

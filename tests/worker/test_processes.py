@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,12 +12,13 @@ import msgspec
 import pytest
 
 from harness.records import Status
-from harness.worker import faults, zygote
+from harness.worker import faults, sandbox, zygote
 from harness.worker.channel import DeadlineExceeded, PeerGone
 from harness.worker.messages import FromBuilder
 from harness.worker.processes import Nursery, ZygoteLost
-from harness.worker.sandbox import EXIT_WITHOUT
 from harness.worker.sandbox_calls import PR_SET_DUMPABLE, prctl
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class TidyNursery(Nursery):
@@ -62,6 +65,51 @@ def test_a_child_s_signal_is_its_exit_code(nursery, tmp_path):
     assert child.wait(5.0) == -signal.SIGSEGV
     with pytest.raises(PeerGone):
         child.channel.receive(1.0)
+
+
+def test_an_exit_code_of_its_own_is_never_taken_for_a_failed_sandbox():
+    for code in (70, 71):
+        outcome = faults.death(code, "load")
+        assert (outcome.status, outcome.reason) == (Status.CRASHED, f"exit:{code}")
+    assert faults.death(1, "load", sandbox.CAUSE).status is Status.HARNESS_ERROR
+
+
+def test_what_runs_in_a_role_has_no_way_to_tell_of_its_start(tmp_path):
+    # All that it was started with are its channel and its output; a word on any other descriptor would be one.
+    nursery = TidyNursery(layers=("limits",))
+    try:
+        child = nursery.start("runner", FromBuilder, tmp_path / "log", folder=tmp_path)
+        open_ones = Path(f"/proc/{child.pid}/fd")
+        deadline = time.monotonic() + 5
+        while len(os.listdir(open_ones)) > 4 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        kinds = [
+            os.readlink(path).partition(":")[0] for path in sorted(open_ones.iterdir(), key=lambda one: int(one.name))
+        ]
+        assert kinds == ["/dev/null", "pipe", "pipe", "socket"]
+    finally:
+        nursery.close()
+
+
+def test_a_session_that_hangs_up_while_a_child_starts_is_no_error():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ends = socket.socketpair()
+    with open(os.devnull, "wb") as output:
+        request = zygote.Spawn(id=1, role="builder")
+        socket.send_fds(ours, [msgspec.json.encode(request)], [ends[0].fileno(), output.fileno()])
+    ours.close()
+    command = [sys.executable, "-P", "-m", "harness.worker.zygote", str(theirs.fileno())]
+    done = subprocess.run(
+        command,
+        pass_fds=[theirs.fileno()],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    for end in (theirs, *ends):
+        end.close()
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_hanging_up_ends_a_child_and_its_words_are_in_the_log(nursery, tmp_path):
@@ -163,8 +211,7 @@ def test_a_layer_that_cannot_be_had_after_all_ends_the_child_before_its_work(tmp
         child = nursery.start("runner", FromBuilder, tmp_path / "log", folder=closed, readable=[str(closed / "x.py")])
         if os.geteuid() == 0:
             # Without private mounts, another user cannot pass through a test's own folders.
-            assert child.wait(10.0) == EXIT_WITHOUT
-            assert faults.death(EXIT_WITHOUT, "load").status is Status.HARNESS_ERROR
+            assert faults.death(child.wait(10.0), "load", child.cause).status is Status.HARNESS_ERROR
             assert "SandboxFailed: the sandbox layer 'user' failed" in child.log_tail()
     finally:
         nursery.close()

@@ -5,11 +5,18 @@ import torch
 from rich.console import Console
 
 from harness import session
+from harness.catalog.facts import CandidateFacts
+from harness.catalog.solutions import Candidate
 from harness.config import Config, Limits, ProvenanceConfig
 from harness.errors import UsageError
-from harness.records import Status
+from harness.integrity.provenance import Launched, Profile
+from harness.records import Outcome, Status
 from harness.reports import text
+from harness.worker import provenance
+from harness.worker.builds import BuildResult
+from harness.worker.messages import Verdict
 from harness.worker.profiling import Profiler
+from harness.worker.reading import ReaderLost
 from tests.conftest import QUICK
 
 PROBLEM = """
@@ -102,6 +109,39 @@ def run(tmp_path):
 
 def warned(record, word):
     return next((line for line in record.warnings if line.startswith(f"{word}: ")), "")
+
+
+@pytest.fixture
+def sorted_profile(tmp_path):
+    """A made-up profile of a card, sorted by what the candidate's library and its file hold."""
+    library = tmp_path / "ext.so"
+    library.write_bytes(b"\x7fELF\0_Z5builtPf\0")
+    launched = [Launched(name=name, op="", calls=1, device_us=10.0) for name in ("built(float*)", "written", "other")]
+    figures = dict.fromkeys(("speedup", "speedup_lo", "speedup_hi", "candidate_ms", "baseline_ms"), 1.0)
+    verdict = Verdict(outcome=Outcome(status=Status.PASSED), profile=Profile(launched=launched), **figures)
+    facts = CandidateFacts(kernels=["written"])
+    candidate = Candidate(problem="a/b", name="c", path=tmp_path, digest="", facts=facts)
+    build = BuildResult(libraries={"digest": str(library)})
+    return lambda: provenance.told(verdict, candidate, build, ProvenanceConfig(), "cuda")
+
+
+def test_a_library_is_searched_in_a_process_of_its_own(sorted_profile):
+    found = sorted_profile()[1]
+    assert {use.name: use.kind for use in found.kernels} == {
+        "built(float*)": "own",
+        "written": "own",
+        "other": "third_party",
+    }
+
+
+def test_a_library_that_cannot_be_searched_leaves_a_warning(sorted_profile, monkeypatch):
+    def lost(*_):
+        raise ReaderLost("parser_timeout", "it took too long")
+
+    monkeypatch.setattr(provenance.Reader, "own_kernels", lost)
+    verdict, found = sorted_profile()
+    assert found is None
+    assert verdict.warnings == ["not_profiled: its extensions could not be searched for its kernels: it took too long"]
 
 
 def test_operators_of_pytorch_are_listed_with_their_share(run):

@@ -1,0 +1,132 @@
+"""What a file declares, by its syntax tree. Only processes that may be lost import this (worker.reader, builder)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from harness.catalog import modules
+from harness.catalog.contract import ENTRIES, METHODS
+from harness.catalog.facts import LONGEST_NAME, MOST_FINDINGS, MOST_NAMES, ProblemFacts, Signature
+from harness.catalog.problems import PRECISIONS
+from harness.errors import nearest
+
+# Half is in neither of them; the names that end in AND, AND_HALF and so on are other macros.
+NO_HALF = re.compile(r"AT_DISPATCH_(?:FLOATING|ALL)_TYPES(?=\s*+\()")
+
+
+def problem(tree: ast.Module, file: str) -> ProblemFacts:
+    """What a problem's file declares, with its fault where it is none to judge by."""
+    names = definitions(tree)
+    meant = bool({"Model", "get_inputs"} & names)
+    try:
+        precision = modules.literal(tree, "PRECISION", "float32")
+        variants = modules.literal(tree, "VARIANTS", {})
+        fault = _fault(names, file, precision, variants)
+    except ValueError as error:
+        fault = str(error)
+    if fault:
+        return ProblemFacts(fault=fault, meant_as_one=meant)
+    return ProblemFacts(
+        meant_as_one=meant,
+        precision=precision,
+        variants=variants,
+        constants=frozenset(modules.assigned_names(tree)),
+        methods=methods(tree, "Model"),
+    )
+
+
+def definitions(tree: ast.Module) -> set[str]:
+    """Classes and functions of the module itself."""
+    return {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+
+
+def entry(nodes: Iterable[ast.AST]) -> str:
+    """The name of the class to evaluate, of ENTRIES; empty where none may be there."""
+    names = set(_bound(nodes))
+    return next((name for name in ENTRIES if name in names), "")
+
+
+def methods(tree: ast.Module, name: str) -> dict[str, Signature]:
+    """The signatures of METHODS in the class of that name, without those that reading does not tell."""
+    owner = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None)
+    found = {method: _signature(owner, method) for method in METHODS} if owner else {}
+    return {method: signature for method, signature in found.items() if signature}
+
+
+def compiles_in_functions(nodes: Iterable[ast.AST]) -> bool:
+    """Whether a `load_inline` or `load` call of torch's stands inside a function, where importing does not reach it."""
+    for function in nodes:
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        for node in ast.walk(function):
+            name = getattr(node, "attr", None) or getattr(node, "id", None)
+            if name in ("load_inline", "load"):
+                return True
+    return False
+
+
+def without_half(nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
+    """Line and macro of the dispatches that leave half precision out, the first ones."""
+    found: list[tuple[int, str]] = []
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for match in NO_HALF.finditer(node.value):
+                found.append((node.lineno + node.value.count("\n", 0, match.start()), match[0]))
+                if len(found) == MOST_FINDINGS:
+                    return found
+    return found
+
+
+def _fault(names: set[str], file: str, precision: Any, variants: Any) -> str:
+    missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in names]
+    if missing:
+        return f"{file} defines no {' and no '.join(missing)}"
+    if precision not in PRECISIONS:
+        return f"{file}: PRECISION is {precision!r}; {nearest(str(precision), PRECISIONS)}"
+    try:
+        msgspec.convert(variants, dict[str, dict[str, Any]])
+        msgspec.json.encode(variants)
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError):
+        return f"{file}: VARIANTS must map a variant's name to a mapping of constants"
+    return ""
+
+
+def _signature(owner: ast.ClassDef, method: str) -> Signature | None:
+    """The method's own, or None where it is inherited from a class that is not read here."""
+    function = next((node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == method), None)
+    if function is None:
+        plain = method == "__init__" and [_dotted(base) for base in owner.bases] in (["nn.Module"], ["torch.nn.Module"])
+        return Signature(names=[], least=0, most=0, line=owner.lineno) if plain else None
+    if function.decorator_list:
+        return None
+    positional: Sequence[ast.arg] = [*function.args.posonlyargs, *function.args.args][1:]
+    return Signature(
+        names=[argument.arg[:LONGEST_NAME] for argument in positional[:MOST_NAMES]],
+        least=len(positional) - min(len(function.args.defaults), len(positional)),
+        most=None if function.args.vararg else len(positional),
+        line=function.lineno,
+    )
+
+
+def _dotted(node: ast.expr) -> str:
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Names that the module may hold a class under: defined, imported or assigned, also below an `if` or `try`."""
+    for node in nodes:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id

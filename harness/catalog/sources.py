@@ -1,0 +1,54 @@
+"""A file's bytes, taken so that no file can hold the session up: regular ones only, of bounded size. Not looked at."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+# A kernel's weights or a cubin belong in a file beside it.
+MOST_BYTES = 4 << 20
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class LoadFault(Exception):
+    """A file that is no module with the wanted class; `reason` is the record's word, `line` 0 where none is known."""
+
+    def __init__(self, reason: str, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.line = line
+
+
+def obstacle(path: Path) -> str:
+    """Why what lies at `path` is no file to take, as a noun; empty for a regular file and for a link to one."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return f"a link that leads nowhere ({error.strerror})" if path.is_symlink() else str(error.strerror)
+    return "" if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no regular file")
+
+
+def load(path: Path) -> bytes:
+    """All of the file. Raises LoadFault (`unreadable`, `source_too_large`)."""
+    try:
+        str(path.resolve()).encode()
+        # What takes its place now may be a pipe without a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise LoadFault("unreadable", "it is no regular file")
+            data = file.read(MOST_BYTES + 1)
+    except UnicodeEncodeError:
+        raise LoadFault("unreadable", "the name of the file, or of a folder above it, is not valid UTF-8") from None
+    except OSError as error:
+        raise LoadFault("unreadable", f"it cannot be read: {error.strerror}") from error
+    if len(data) > MOST_BYTES:
+        raise LoadFault("source_too_large", f"it is larger than {MOST_BYTES >> 20} MiB; data go in a file beside it")
+    return data

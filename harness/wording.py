@@ -1,0 +1,36 @@
+"""Words from outside made fit to keep and to show: bounded, valid Unicode, nothing that moves a cursor or hides."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+# In bytes, so that names of files can be made of several.
+LONGEST_NAME = 120
+# What only PyTorch's own baselines are called, and what `name` itself appends.
+RESERVED = re.compile(r"baseline:|.*~[0-9a-f]{20}\Z", re.DOTALL)
+
+
+def plain(text: str, longest: int, kept: str = "\n\t") -> str:
+    """At most `longest` printable characters of `text`, and those in `kept`.
+
+    Control characters, what turns the direction of writing, characters without a width and halves of surrogate pairs
+    are replaced.
+    """
+    cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
+    if cut.isprintable():
+        return cut
+    return "".join(letter if letter.isprintable() or letter in kept else REPLACEMENT for letter in cut)
+
+
+def name(raw: str, longest: int = LONGEST_NAME) -> str:
+    """What a file or folder is called in records, logs and reports: its own name, where that may stand anywhere.
+
+    Any other name is mended and gets a digest of itself, so that no two become the same.
+    """
+    if raw.isprintable() and len(raw.encode()) <= longest and not RESERVED.match(raw):
+        return raw
+    digest = hashlib.sha256(raw.encode(errors="surrogatepass")).hexdigest()[:20]
+    mended = plain(raw, longest, kept="").replace(":", "_").encode()[: longest - 21]
+    return f"{mended.decode(errors='ignore')}~{digest}"

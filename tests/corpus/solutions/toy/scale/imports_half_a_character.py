@@ -1,0 +1,11 @@
+"""Imports a module whose name cannot be written down: \ud800."""
+
+import importlib
+
+from torch import nn
+
+nothing = importlib.import_module("\ud800")
+
+
+class ModelNew(nn.Module):
+    pass
