@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check lint types candidates setup clean
+.PHONY: run test check lint types candidates ordinary setup clean
 
 run: setup
 	$(BIN)/python run_eval.py
@@ -22,6 +22,12 @@ types: setup
 # Every candidate of the repository, and the specimens with CUDA sources: compiled and loaded, no card needed.
 candidates: setup
 	$(BIN)/python run_eval.py check solutions 'tests/corpus/solutions/*/*/cuda_*.py' --jobs 2
+
+# What touches processes, files, signals and limits, by a user who is not root: there candidates share a user with the
+# harness. Under root, as in CI, a user is made up for it.
+ROWS := processes files network memory messages resources crash build
+ordinary: setup
+	$(BIN)/python scripts/as_ordinary_user.py $(BIN)/python benchmarks/detection.py --without-builds $(ROWS:%=--row %) --row "slow baseline"
 
 setup: .venv/ready
 

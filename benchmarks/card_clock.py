@@ -34,7 +34,7 @@ from harness.worker.cuda_gate import Gate, fresh_secret  # noqa: E402
 from harness.worker.cuda_link import CudaLink  # noqa: E402
 from harness.worker.cuda_snapshot import Snapshot  # noqa: E402
 from harness.worker.cuda_start import StartWatch  # noqa: E402
-from harness.worker.family import Family  # noqa: E402
+from harness.worker.freezer import Freezer  # noqa: E402
 from harness.worker.link import Draw  # noqa: E402
 from harness.worker.messages import CandidateSource, FromRunner  # noqa: E402
 
@@ -83,9 +83,9 @@ class Connected:
         its.close()
         self.watch = StartWatch()
         channel = Channel(ours, FromRunner)
-        family = Family(self.process.pid)
+        freezer = Freezer(self.process.pid)
         limits = Limits(call_s=20.0, load_s=60.0)
-        self.link = CudaLink(channel, family, DEVICE, limits, self.watch, warm=False)
+        self.link = CudaLink(channel, freezer, DEVICE, limits, self.watch, warm=False)
         self.link.prepare(CandidateSource(path=str(source), entries=("ModelNew",)), "float32", [], 1, {})
         self.link.reserve(CALLS, (torch.zeros(SIZE, device=DEVICE),), torch.zeros(SIZE, device=DEVICE))
 

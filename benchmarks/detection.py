@@ -88,6 +88,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     parser.add_argument("--only", action="append", default=[], help="specimens by name, with * and ?; honest twins too")
+    parser.add_argument("--row", action="append", default=[], help="specimens of such a row only, and honest twins")
     parser.add_argument("--without-builds", action="store_true", help="leave out what a compiler has to be run for")
     parser.add_argument("--judge", type=Path, metavar="DIR", help="judge the records of such a run again; run nothing")
     parser.add_argument("--out", type=Path, help="where to keep the run's records (default: nowhere)")
@@ -104,7 +105,9 @@ def trial(folder: Path, device: str) -> bool:
 def choose(arguments: argparse.Namespace, kind: str, confined: bool) -> tuple[list[Specimen], list[Specimen]]:
     """The specimens to run, with the twins of those chosen, and those set aside."""
     known = specimens.load()
-    named = {name for name in known if any(fnmatch.fnmatch(name, glob) for glob in arguments.only or ["*"])}
+    rows = arguments.row or {one.row for one in known.values()}
+    globs = arguments.only or ["*"]
+    named = {name for name in known if known[name].row in rows and any(fnmatch.fnmatch(name, glob) for glob in globs)}
     named |= {known[name].twin for name in named if known[name].twin}
     wanted = [one for one in known.values() if one.name in named and not (arguments.without_builds and one.compiled)]
     aside = [one for one in wanted if (one.needs_card and kind == "cpu") or (one.sandbox and not confined)]

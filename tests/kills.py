@@ -25,7 +25,7 @@ NAMES = (
     *("answer_in_the_input", "exits_zero", "forges_its_build", "honest", "honest_after", "missing_entry", "raises"),
     *("returns_a_transposed_view", "segfault", "sums_in_another_order", "wrong_shape", "zeros"),
 )
-ROLES = ("session", "zygote", "judge", "runner", "builder")
+ROLES = ("session", "keeper", "zygote", "judge", "runner", "builder")
 # A run of these takes some ten seconds, a third of them for importing torch.
 LONGEST_PAUSE_S = 3.0
 
@@ -121,7 +121,11 @@ def processes(session: int, role: str) -> list[int]:
     """The processes of a run that play a role now, told apart by where they work."""
     if role == "session":
         return [session]
-    zygotes = [pid for pid in children(session) if b"harness.worker.zygote" in read(f"/proc/{pid}/cmdline")]
+    keepers = [pid for pid in children(session) if b"harness.worker.zygote" in read(f"/proc/{pid}/cmdline")]
+    if role == "keeper":
+        return keepers
+    # And what a killed one leaves, for a moment.
+    zygotes = [pid for keeper in keepers for pid in children(keeper)]
     if role == "zygote":
         return zygotes
     places = {"judge": ROOT.name, "runner": "assay-run-", "builder": "assay-build-"}

@@ -13,6 +13,8 @@ from rich.console import Console
 from harness.records import Record, Status
 from harness.session import REPOSITORY
 from harness.store import journal
+from harness.worker import families
+from harness.worker.sandbox_calls import PR_SET_CHILD_SUBREAPER, prctl
 from tests import specimens
 from tests.specimens import CORPUS
 
@@ -43,6 +45,9 @@ class CarriedOut:
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
         before, tempfile.tempdir = tempfile.tempdir, str(self.temporary)
+        # Whatever outlives the run becomes a child of this process.
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        own = families.children()
         trees = tree(REPOSITORY)
         try:
             with open(folder / "console", "w") as file:
@@ -52,6 +57,7 @@ class CarriedOut:
                 self.missed = specimens.misses(seen, self.records, folder, console, device)
         finally:
             tempfile.tempdir = before
+        self.left = set(families.children()) - set(own)
         self.changed = set(trees.items()) ^ set(tree(REPOSITORY).items())
         self.corpus_changed = set(relative(tree(CORPUS), CORPUS)) ^ set(
             relative(tree(folder / "corpus"), folder / "corpus")
@@ -116,22 +122,13 @@ def test_no_file_changes_outside_the_specimens_own_folders(carried_out):
 
 
 def test_nothing_is_left_running(carried_out):
-    left = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            here = str((process / "cwd").readlink())
-        except OSError:
-            continue
-        if here.startswith(str(carried_out.folder)):
-            left.append((process.name, here))
-    assert left == []
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    assert [pid for pid in children if b"zygote" in Path(f"/proc/{pid}/cmdline").read_bytes()] == []
+    assert [Path(f"/proc/{pid}/stat").read_text() for pid in carried_out.left] == []
 
 
 def test_builds_have_their_own_statuses(tmp_path):
     done = CarriedOut([one for one in KNOWN.values() if one.compiled], tmp_path)
     assert done.missed == {}
+    assert done.left == set()
     broken = done.records["does_not_compile"]
     assert broken.message.startswith("does_not_compile.py:9: ")
     assert "undeclared_name" in broken.evidence["source_line"]

@@ -61,7 +61,7 @@ class LocalExecutor:
         if not jobs:
             return
         self._logs.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix="assay-build-"))
+        scratch = Path(tempfile.mkdtemp(prefix="assay-build-")).resolve()
         # Another user, as a sandboxed build is, must be able to pass through.
         scratch.chmod(0o711)
         nursery = RenewedNursery(lambda: self._nursery(jobs))

@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
@@ -29,6 +29,8 @@ COMPILER_VARIABLES = (
     *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
     *("CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
 )
+# Of all libraries of one candidate together.
+MOST_BYTES = 1 << 30
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +63,7 @@ class Workshop:
         self._cache = cache.Cache(root / "builds", limit_bytes) if limit_bytes and self._tools else None
 
     def build(self, job: Job, nursery: Starter, folder: Path, log: Path) -> BuildResult:
-        """One candidate's extensions, compiled or copied from the cache into `folder`, which is made new."""
+        """One candidate's extensions, compiled or from the cache, in `folder`, which is made new and is ours alone."""
         if not needs_build(job):
             return BuildResult()
         started = time.monotonic()
@@ -75,14 +77,17 @@ class Workshop:
             return BuildResult(libraries=libraries, warnings=warnings, compile_s=_since(started))
         prepared, remark = self._prepared(job)
         started = time.monotonic()
-        answer, fault = self._in_a_process(job, nursery, folder, log, prepared)
-        if fault is not None or answer is None:
-            return BuildResult(fault=fault, compile_s=_since(started))
-        # The build process and all it started are gone: what is checked and kept now is what will be loaded.
+        work = folder / "work"
+        work.mkdir()
         try:
-            result = _result(answer, folder)
+            answer, fault = self._in_a_process(job, nursery, work, log, prepared)
+            if fault is not None or answer is None:
+                return BuildResult(fault=fault, compile_s=_since(started))
+            result = _result(answer, work, folder)
         except ProtocolError as error:
             return BuildResult(fault=_broken(error), compile_s=_since(started))
+        finally:
+            folders.remove(work)
         keep = isinstance(answer, Built) and answer.self_contained and result.libraries and not result.failures
         if self._cache and keep:
             self._cache.store(key, result.libraries, result.warnings)
@@ -128,7 +133,7 @@ class Workshop:
     def _in_a_process(
         self, job: Job, nursery: Starter, folder: Path, log: Path, prepared: str
     ) -> tuple[Built | BuildFailed | None, Outcome | None]:
-        """The answer of an untrusted process, which has ended when this returns, or the fault that it ended by."""
+        """The answer of an untrusted process, or the fault that it ended by. All that it started has ended, too."""
         timeout_s = self._config.build.timeout_s
         environment = {"TORCH_EXTENSIONS_DIR": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
         if self._arch:
@@ -153,6 +158,9 @@ class Workshop:
             )
             child.channel.send(request)
             answer: Built | BuildFailed = child.channel.message(timeout_s)
+            if child.kill() is None:
+                message = "a process of the build could not be ended, and so nothing of it is used"
+                return None, Outcome(status=Status.HARNESS_ERROR, reason="unkillable", message=message)
             return answer, None
         except DeadlineExceeded:
             message = f"compiling took longer than build.timeout_s = {timeout_s:g} s"
@@ -189,18 +197,20 @@ def built_again(attempt: Callable[[], BuildResult]) -> BuildResult:
     return attempt()
 
 
-def _result(answer: Built | BuildFailed, folder: Path) -> BuildResult:
+def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResult:
+    """What the process claims to have built, with its libraries copied from `work`, which was its own, to `folder`."""
     if isinstance(answer, BuildFailed):
         return BuildResult(fault=answer.outcome)
-    libraries = {}
-    for digest, name in answer.libraries.items():
+    libraries, room_bytes = {}, MOST_BYTES
+    for number, (digest, name) in enumerate(answer.libraries.items()):
+        # By its name the module is imported.
+        target = folder / f"built_{number}" / PurePosixPath(name).name
         try:
-            path = (folder / name).resolve()
-        except (OSError, RuntimeError) as error:
-            raise ProtocolError(f"a library that lies nowhere: {str(error)[:200]}") from error
-        if not path.is_relative_to(folder.resolve()) or not path.is_file():
-            raise ProtocolError(f"a library outside the build folder: {name[:100]}")
-        libraries[digest] = str(path)
+            target.parent.mkdir()
+            room_bytes -= folders.copy_out(work, name, target, room_bytes)
+        except (OSError, ValueError) as error:
+            raise ProtocolError(f"no library in the build folder: {name[:100]!r}: {error}") from error
+        libraries[digest] = str(target)
     warnings = [
         f"build_failure: the candidate goes on without an extension that does not compile: {text[:200]}"
         for text in list(answer.failures.values())[:MOST_WARNINGS]

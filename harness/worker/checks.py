@@ -13,7 +13,7 @@ from harness.catalog.solutions import Candidate
 from harness.compile.toolkit import INSTALL, Toolkit
 from harness.environment import why_no_cuda
 from harness.records import Outcome, Status
-from harness.worker import faults, sandbox_view
+from harness.worker import faults, folders, sandbox_view
 from harness.worker.channel import DeadlineExceeded, PeerGone, ProtocolError
 from harness.worker.messages import Build, BuildFailed, Check, Checked
 from harness.worker.processes import Nursery
@@ -43,8 +43,11 @@ def check(
     `prepared` is a folder of precompiled headers, empty for none.
     """
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="assay-check-") as folder:
-        answer, fault = _ask(candidate, problem, nursery, toolkit, architecture, prepared, log, timeout_s, Path(folder))
+    folder = Path(tempfile.mkdtemp(prefix="assay-check-")).resolve()
+    try:
+        answer, fault = _ask(candidate, problem, nursery, toolkit, architecture, prepared, log, timeout_s, folder)
+    finally:
+        folders.remove(folder)
     return CheckResult(answer=answer, fault=fault, wall_s=round(time.monotonic() - started, 3))
 
 

@@ -20,7 +20,7 @@ from harness.worker.cuda_memory import CudaHandle, ImportRefused, Imports, Share
 from harness.worker.cuda_snapshot import Snapshot
 from harness.worker.cuda_start import StartWatch
 from harness.worker.devices import GATE_BLOCK
-from harness.worker.family import Family
+from harness.worker.freezer import Freezer
 from harness.worker.layout import BadReference, view
 from harness.worker.link import INPUT_BLOCK, POISON, Draw, Link, Reading
 from harness.worker.messages import Burst, Enqueued, Finished, SharedBlock
@@ -47,14 +47,14 @@ class CudaLink(Link):
     def __init__(
         self,
         channel: Channel,
-        family: Family,
+        freezer: Freezer,
         device: torch.device,
         limits: Limits,
         watch: StartWatch,
         *,
         warm: bool,
     ) -> None:
-        super().__init__(channel, family, device, limits)
+        super().__init__(channel, freezer, device, limits)
         self._warm = warm
         self._watch = watch
         self._owned: dict[int, SharedMemory] = {}
@@ -158,7 +158,7 @@ class CudaLink(Link):
         """
         enqueued = None
         with self._released_on_failure():
-            self.family.go()
+            self.freezer.thaw()
             if gated:
                 self._send(request)
                 patience_s = self.PROFILER_S if request.profiled else self.ENQUEUE_S
@@ -175,7 +175,7 @@ class CudaLink(Link):
             self._stop()
             self._hold.release(self._number)
             finished = self._await_end(deadline)
-            self.family.stop()
+            self.freezer.freeze()
             return enqueued, was_gated, finished
 
     def close(self) -> None:

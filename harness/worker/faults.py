@@ -115,6 +115,11 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
         first += (
             " (the sandbox leaves a candidate its own file, files named after it, and TMPDIR; docs/threat-model.md)"
         )
+    if "Connection refused" in first:
+        first += (
+            " (the sandbox lets no process connect to a socket: tensors in shared memory reach workers that are forked"
+            " after share_memory_(), not through a queue, nor by the sharing strategy file_system)"
+        )
     status = Status.LOAD_ERROR if phase == "load" else Status.RUNTIME_ERROR
     reason = next((word for phrase, word in DEVICE_FAULTS if phrase in text), f"exception:{exception}")
     return Outcome(status=status, reason=reason, message=f"{where}: {exception}: {first}", evidence=evidence)

@@ -11,7 +11,7 @@ import torch
 from harness.config import Limits
 from harness.worker import host_memory, layout, values
 from harness.worker.channel import Channel, ProtocolError
-from harness.worker.family import Family
+from harness.worker.freezer import Freezer
 from harness.worker.host_memory import BadMemory, ForeignMemory
 from harness.worker.layout import BadReference
 from harness.worker.link import INPUT_BLOCK, POISON, Draw, Link, Reading
@@ -26,8 +26,8 @@ class HostLink(Link):
     runner stands still, so what they take is in no reading, and nothing can be done before or after.
     """
 
-    def __init__(self, channel: Channel, family: Family, device: torch.device, limits: Limits) -> None:
-        super().__init__(channel, family, device, limits)
+    def __init__(self, channel: Channel, freezer: Freezer, device: torch.device, limits: Limits) -> None:
+        super().__init__(channel, freezer, device, limits)
         self._memory: ForeignMemory | None = None
         # Address and size of each piece of the last burst's outputs, which the runner may hand out again.
         self._pieces: list[tuple[int, int]] = []
@@ -39,7 +39,7 @@ class HostLink(Link):
     ) -> Reading:
         deadline = time.monotonic() + (deadline_s or self.limits.call_s)
         self._number_burst()
-        self.family.settle()
+        self.freezer.settle()
         self._poison()
         self._announce(draws, profiled, deadline)
         self._write_inputs(draws)
@@ -81,27 +81,27 @@ class HostLink(Link):
 
     def _announce(self, draws: list[Draw], profiled: bool, deadline: float) -> None:
         """Have the runner understand what is to come, so that this is on no clock."""
-        self.family.go()
+        self.freezer.thaw()
         calls = self._calls(draws)
         # No nonce yet: that comes with the inputs.
         self._send(
             Burst(number=self._number, nonce=0, calls=calls, blocks=self._unsent, gated=False, profiled=profiled)
         )
         self._receive_burst(Armed, deadline)
-        self.family.stop()
-        self.family.settle()
+        self.freezer.freeze()
+        self.freezer.settle()
 
     def _timed(self, deadline: float) -> tuple[float, Enqueued]:
         """One turn of a runner that stands still before and after. The answer is understood after the clock."""
         self._send(Go(nonce=self._nonce))
         timeout_s = max(deadline - time.monotonic(), 0.001)
         started = time.perf_counter()
-        self.family.go()
+        self.freezer.thaw()
         frame, fds = self.channel.receive_frame(timeout_s)
-        self.family.stop()
+        self.freezer.freeze()
         judge_us = (time.perf_counter() - started) * 1e6
         enqueued = self._enqueued(*self.channel.decode(frame, fds))
-        self.family.settle()
+        self.freezer.settle()
         return judge_us, enqueued
 
     def _take_hello(self, hello: Hello, fds: list[int]) -> None:

@@ -32,7 +32,7 @@ from harness.worker.bench import Surroundings, WrongAnswer
 from harness.worker.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError
 from harness.worker.checking import Examiner, InvalidReference
 from harness.worker.cuda_start import StartWatch
-from harness.worker.family import Family
+from harness.worker.freezer import Freezer
 from harness.worker.host_link import HostLink
 from harness.worker.link import Link, RunnerFailed
 from harness.worker.messages import (
@@ -173,7 +173,7 @@ class Judge:
         self._phase("load")
         begun = time.monotonic()
         channel = Channel(socket.socket(fileno=fd), FromRunner)
-        runner = self._link(channel, Family(pid))
+        runner = self._link(channel, Freezer(pid))
 
         def load() -> Verdict | None:
             ready = runner.prepare(
@@ -220,13 +220,13 @@ class Judge:
             best = None
         return Surroundings(card, best)
 
-    def _link(self, channel: Channel, family: Family) -> Link:
+    def _link(self, channel: Channel, freezer: Freezer) -> Link:
         if self._device.type == "cpu":
-            return HostLink(channel, family, self._device, self._limits)
+            return HostLink(channel, freezer, self._device, self._limits)
         # Imported where a card is, because cuda-bindings loads the driver.
         from harness.worker.cuda_link import CudaLink
 
-        arguments = (channel, family, self._device, self._limits, self._start_watch)
+        arguments = (channel, freezer, self._device, self._limits, self._start_watch)
         return CudaLink(*arguments, warm=self._timing.cache == "warm")
 
     def _measure(self, candidate: Link, request: Evaluate) -> Verdict:

@@ -15,7 +15,7 @@ from harness.config import Limits
 from harness.integrity.provenance import Profile
 from harness.worker import values
 from harness.worker.channel import Channel, PeerGone, ProtocolError
-from harness.worker.family import Family
+from harness.worker.freezer import Freezer
 from harness.worker.layout import ALIGNMENT_BYTES, BadReference, moved, place, view
 from harness.worker.messages import (
     Burst,
@@ -90,9 +90,9 @@ class Link:
     From `prepare` on the runner stands still, but for its own bursts.
     """
 
-    def __init__(self, channel: Channel, family: Family, device: torch.device, limits: Limits) -> None:
+    def __init__(self, channel: Channel, freezer: Freezer, device: torch.device, limits: Limits) -> None:
         self.channel = channel
-        self.family = family
+        self.freezer = freezer
         self.device = device
         self.limits = limits
         self.calls_reserved = 0
@@ -131,7 +131,7 @@ class Link:
         )
         self._send(request)
         ready: Ready = self._receive(Ready, self.limits.load_s)
-        self.family.stop()
+        self.freezer.freeze()
         return ready
 
     def reserve(self, calls: int, inputs: tuple[Any, ...], outputs: Any) -> None:
@@ -184,7 +184,7 @@ class Link:
         """Hang up, and let the runner end by itself: what it printed last is still to be written."""
         self.channel.close()
         with contextlib.suppress(PeerGone):
-            self.family.go()
+            self.freezer.thaw()
         self._close_fds()
         self._blocks.clear()
 

@@ -33,6 +33,7 @@ KEPT_VARIABLES = (
 # What our own ones also know: where the measured rates of this machine are kept.
 TRUSTED_VARIABLES = ("HOME", "XDG_CACHE_HOME", "TMPDIR")
 START_TIMEOUT_S = 120.0
+LOSS_S = 10.0
 UNTRUSTED = ("builder", "checker", "runner")
 # The user of a sandboxed process has no name of its own, and some libraries ask.
 UNTRUSTED_ENVIRONMENT = {"USER": "candidate", "LOGNAME": "candidate"}
@@ -43,11 +44,12 @@ class ZygoteLost(Exception):
 
 
 class Child:
-    """One forked process: its channel, its log, and how it ended."""
+    """One forked process: its channel, its log, the folder that it may write to, and how it ended."""
 
-    def __init__(self, nursery: Nursery, identity: int, channel: Channel, log: Path) -> None:
+    def __init__(self, nursery: Nursery, identity: int, channel: Channel, log: Path, folder: Path | None) -> None:
         self.channel = channel
         self.log = log
+        self.folder = folder
         self.pid = 0
         self._nursery = nursery
         self._identity = identity
@@ -74,7 +76,7 @@ class Child:
         return self._exit_code
 
     def kill(self) -> int | None:
-        """End it and everything it started; returns how it had ended."""
+        """End it and everything it started; returns how it had ended, or None where something would not die."""
         self._nursery.kill(self._identity)
         exit_code = self.wait(10.0)
         # Not before: a child that hears us hang up may end by itself first.
@@ -91,7 +93,7 @@ class Child:
 
 
 class Nursery:
-    """Owns the zygote process. Usable from several threads.
+    """Owns the zygote process and its keeper. Usable from several threads.
 
     Builders and runners are held to the sandbox's `layers`; `private` folders, and the repository, are closed to them.
     """
@@ -111,6 +113,8 @@ class Nursery:
             # Idle OpenMP threads otherwise spin for milliseconds, on the cores that the other side is timed on.
             env={"OMP_WAIT_POLICY": "PASSIVE"} | _kept(KEPT_VARIABLES) | {"PYTHONPATH": path},
             stdin=subprocess.DEVNULL,
+            # A signal to the session's group, from a terminal or `timeout`, must not end those that end the others.
+            start_new_session=True,
         )
         theirs.close()
         self._control = ours
@@ -140,7 +144,7 @@ class Nursery:
         read_end, write_end = os.pipe()
         with self._lock:
             self._serial += 1
-            child = Child(self, self._serial, Channel(mine, inbound), log)
+            child = Child(self, self._serial, Channel(mine, inbound), log, folder)
             self._children[self._serial] = child
         untrusted = role in UNTRUSTED
         request = Spawn(
@@ -169,17 +173,16 @@ class Nursery:
     def _confinement(self, folder: Path | None, readable: Iterable[str], gpu: bool) -> Confinement:
         return Confinement(
             layers=self._layers,
-            folder=str(folder or ""),
+            folder=str(folder.resolve() if folder else ""),
             readable=self._readable,
             essential=(*self._essential, *readable),
             gpu=gpu,
         )
 
     def kill(self, identity: int) -> None:
-        try:
+        # Where the zygote is gone, the listening thread finds out.
+        with contextlib.suppress(OSError):
             self._control.send(msgspec.json.encode(Kill(id=identity)))
-        except OSError:
-            self._lose()
 
     def close(self) -> None:
         """Ends every child."""
@@ -219,6 +222,9 @@ class Nursery:
                     self._children.pop(message.id, None)
 
     def _lose(self) -> None:
+        """The zygote is gone: so are its children, once its keeper is."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(LOSS_S)
         self._lost = True
         with self._lock:
             orphans = list(self._children.values())

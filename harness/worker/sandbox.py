@@ -23,7 +23,7 @@ LAYERS = {
     "signals": "no other process can be signalled",
     "namespaces": "no network, private shared memory",
     "landlock": "sees the system and its own files only, writes its own folder only",
-    "seccomp": "no tracing, no sockets but local ones, no mounts, no rarely used kernel interfaces",
+    "seccomp": "no tracing, no sockets but local ones, no mounts, one process group, no rare kernel interfaces",
     "limits": "bounded processes, descriptors and file sizes, no core dumps, first to die of low memory",
 }
 # Why a process ended in which a layer failed (zygote.Exited).
@@ -35,7 +35,8 @@ OPEN_FILES = 4096
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     """One process's share. `layers` are put in force; paths are absolute, and only `folder` can be written to.
 
-    `readable` is what may be read where it is there, `essential` what the process cannot do without.
+    `readable` is what may be read where it is there, `essential` what the process cannot do without. A path with a link
+    in it opens nothing.
     """
 
     layers: tuple[str, ...]
@@ -107,7 +108,7 @@ def attempt(confinement: Confinement) -> dict[str, str]:
             sandbox_landlock.restrict(ruleset)
     if on("seccomp"):
         with layer("seccomp"):
-            sandbox_seccomp.restrict()
+            sandbox_seccomp.restrict(shares_user=not (root and on("user")))
     if on("signals"):
         with layer("signals"):
             _check_signals(other_user=root and on("user"), scoped=on("landlock"))
@@ -142,7 +143,7 @@ def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str
     for node in (*sandbox_view.DEVICES, *(sandbox_view.gpu_nodes() if confinement.gpu else ())):
         yield node, sandbox_landlock.DEVICE
     if private_shm:
-        yield "/dev/shm", sandbox_landlock.EVERYTHING
+        yield os.path.realpath("/dev/shm"), sandbox_landlock.EVERYTHING
     if confinement.folder:
         yield confinement.folder, sandbox_landlock.EVERYTHING
 

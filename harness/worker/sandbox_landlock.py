@@ -12,7 +12,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
-from harness.worker.sandbox_calls import checked, libc
+from harness.worker.sandbox_calls import checked, libc, open_place
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 RULE_PATH_BENEATH = 1
@@ -39,7 +39,10 @@ def abi() -> int:
 
 
 def prepare(rules: Iterable[tuple[str, int]]) -> int:
-    """A ruleset of (path, rights) as a descriptor; paths that do not exist are left out. Raises OSError."""
+    """A ruleset of (path, rights) as a descriptor. Raises OSError.
+
+    Paths that do not exist are left out, and so are those with a link in them: what it leads to may have changed hands.
+    """
     version = abi()
     handled = (1 << FILE_RIGHTS[min(version, len(FILE_RIGHTS)) - 1]) - 1
     fields = [handled]
@@ -53,7 +56,7 @@ def prepare(rules: Iterable[tuple[str, int]]) -> int:
     )
     for path, rights in rules:
         try:
-            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            place = open_place(path)
         except OSError:
             continue
         allowed = rights & handled

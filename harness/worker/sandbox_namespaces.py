@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterable, Set
 from pathlib import Path
 
-from harness.worker.sandbox_calls import mount, unshare
+from harness.worker.sandbox_calls import mount, open_place, unshare
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWNET = 0x00020000, 0x04000000, 0x40000000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x40000
@@ -32,9 +32,7 @@ def open_locked(paths: Set[str]) -> None:
     known: dict[str, bool] = {}
     tops = {path: locked_folder(path, known) for path in roots}
     # Opened before anything is covered; the bind mounts then refer to what was there.
-    places = {
-        path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path, top in tops.items() if top and os.path.exists(path)
-    }
+    places = {path: open_place(path) for path, top in tops.items() if top and os.path.exists(path)}
     try:
         for top in sorted({top for path in places if (top := tops[path])}):
             mount("assay", top, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -121,9 +123,21 @@ def escapes(other: Path) -> dict[str, Callable[[], bool]]:
         "signals": lambda: _succeeds(lambda: os.kill(os.getppid(), 0)),
         "namespaces": lambda: len(Path("/proc/self/net/dev").read_text().splitlines()) > 3,
         "landlock": lambda: _succeeds(other.read_text),
-        "seccomp": lambda: _succeeds(lambda: unshare(CLONE_NEWUSER, "user")),
+        "seccomp": lambda: (
+            _succeeds(lambda: unshare(CLONE_NEWUSER, "user"))
+            or _leaves_its_group()
+            or _succeeds(lambda: resource.prlimit(os.getppid(), resource.RLIMIT_CORE))
+        ),
         "limits": lambda: _succeeds(lambda: _grow(grown)),
     }
+
+
+def _leaves_its_group() -> bool:
+    before = os.getpgid(0), os.getsid(0)
+    for leave in (os.setsid, lambda: os.setpgid(0, 0)):
+        with contextlib.suppress(OSError):
+            leave()
+    return (os.getpgid(0), os.getsid(0)) != before
 
 
 def _grow(file: Path) -> None:

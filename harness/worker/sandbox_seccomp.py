@@ -1,14 +1,15 @@
 """Seccomp: a filter over system calls, assembled here. Refused ones fail as if the kernel did not permit them.
 
 It takes away what namespaces and Landlock leave: looking into other processes, kernel interfaces with a history of
-holes, new namespaces, and sockets other than the local ones that CUDA opens for itself.
+holes, new namespaces, and sockets other than the local ones that CUDA opens for itself. It keeps a process and all its
+descendants in one process group, which can be stopped and killed in one step, and from changing other processes of its
+user.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
-import functools
 import os
 import struct
 
@@ -19,6 +20,8 @@ SECCOMP_SET_MODE_FILTER = 1
 SECCOMP_FILTER_FLAG_SPEC_ALLOW = 4
 
 ALLOW, ERRNO, KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
+# The call is not carried out, and its caller told that it was.
+PRETEND = ERRNO
 LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 # Offsets into struct seccomp_data; the low half of an argument, which is all that the arguments below use.
 NUMBER, ARCHITECTURE = 0, 4
@@ -48,6 +51,7 @@ COMMON = {
     "process_madvise": 440,
     "mount_setattr": 442,
     "quotactl_fd": 443,
+    "process_mrelease": 448,
 }
 X86_64 = {
     "shmget": 29,
@@ -58,6 +62,11 @@ X86_64 = {
     "msgget": 68,
     "ptrace": 101,
     "syslog": 103,
+    "setpgid": 109,
+    "setsid": 112,
+    "setpriority": 141,
+    "sched_setparam": 142,
+    "sched_setscheduler": 144,
     "pivot_root": 155,
     "prctl": 157,
     "chroot": 161,
@@ -75,15 +84,20 @@ X86_64 = {
     "init_module": 175,
     "delete_module": 176,
     "quotactl": 179,
+    "sched_setaffinity": 203,
     "clock_settime": 227,
     "mq_open": 240,
     "kexec_load": 246,
     "add_key": 248,
     "request_key": 249,
     "keyctl": 250,
+    "ioprio_set": 251,
+    "migrate_pages": 256,
     "unshare": 272,
+    "move_pages": 279,
     "perf_event_open": 298,
     "fanotify_init": 300,
+    "prlimit64": 302,
     "name_to_handle_at": 303,
     "open_by_handle_at": 304,
     "setns": 308,
@@ -91,11 +105,13 @@ X86_64 = {
     "process_vm_writev": 311,
     "kcmp": 312,
     "finit_module": 313,
+    "sched_setattr": 314,
     "kexec_file_load": 320,
     "bpf": 321,
     "userfaultfd": 323,
 }
 AARCH64 = {
+    "ioprio_set": 30,
     "umount2": 39,
     "mount": 40,
     "pivot_root": 41,
@@ -109,7 +125,13 @@ AARCH64 = {
     "clock_settime": 112,
     "syslog": 116,
     "ptrace": 117,
+    "sched_setparam": 118,
+    "sched_setscheduler": 119,
+    "sched_setaffinity": 122,
+    "setpriority": 140,
     "reboot": 142,
+    "setpgid": 154,
+    "setsid": 157,
     "sethostname": 161,
     "setdomainname": 162,
     "prctl": 167,
@@ -126,7 +148,10 @@ AARCH64 = {
     "clone": 220,
     "swapon": 224,
     "swapoff": 225,
+    "migrate_pages": 238,
+    "move_pages": 239,
     "perf_event_open": 241,
+    "prlimit64": 261,
     "fanotify_init": 262,
     "name_to_handle_at": 264,
     "open_by_handle_at": 265,
@@ -135,6 +160,7 @@ AARCH64 = {
     "process_vm_writev": 271,
     "kcmp": 272,
     "finit_module": 273,
+    "sched_setattr": 274,
     "bpf": 280,
     "userfaultfd": 282,
     "kexec_file_load": 294,
@@ -146,14 +172,25 @@ MACHINES = {
 
 # Refused for some arguments only, or with an error that callers know how to take.
 SPECIAL = ("socket", "connect", "clone", "clone3", "prctl")
+# They would lead out of the process group. Ninja and subprocess need not notice.
+REGROUPING = ("setsid", "setpgid")
+# Calls on a process or thread by its number, the first argument. A library that pins its threads names each by its own
+# number, which no filter can know: it goes on as if it had.
+PLACING = ("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler")
+ON_A_PROCESS = ("prlimit64", "migrate_pages", "move_pages")
+# The first argument says whether the second is a process (this number), a group or a user.
+BY_KIND = {"setpriority": 0, "ioprio_set": 1}
 AF_UNIX = 1
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 X32_BIT = 0x40000000
 
 
-def restrict() -> None:
-    """Put the filter in force for this thread and its descendants; needs no_new_privs. Raises OSError."""
-    code = program(os.uname().machine)
+def restrict(*, shares_user: bool) -> None:
+    """Put the filter in force for this thread and its descendants; needs no_new_privs. Raises OSError.
+
+    `shares_user`: whether other processes have the same user, and are only kept from harm by this filter.
+    """
+    code = program(os.uname().machine, os.getpid() if shares_user else None)
     buffer = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a count, padding, a pointer.
     prog = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
@@ -161,9 +198,11 @@ def restrict() -> None:
     checked(libc.syscall(number, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, prog), "seccomp")
 
 
-@functools.cache
-def program(machine: str) -> bytes:
-    """The filter for an instruction set, as classic BPF. Raises OSError for one that it was not written for."""
+def program(machine: str, only: int | None = None) -> bytes:
+    """The filter for an instruction set, as classic BPF. Raises OSError for one that it was not written for.
+
+    `only`: the one process, beside the caller itself, whose limits, priority and place may be changed; None for any.
+    """
     if machine not in MACHINES:
         raise OSError(errno.ENOSYS, f"seccomp: {os.strerror(errno.ENOSYS)} for {machine}")
     known = MACHINES[machine]
@@ -172,7 +211,11 @@ def program(machine: str) -> bytes:
         # The x32 calls would be a second way to everything.
         code += [_op(JUMP_AT_LEAST, X32_BIT, 0, 1), _op(RETURN, ERRNO | errno.EPERM)]
     for name, number in known.numbers.items():
-        if name not in SPECIAL:
+        if name in REGROUPING:
+            code += _when(number, [_op(RETURN, PRETEND)])
+        elif name in (*PLACING, *ON_A_PROCESS, *BY_KIND):
+            code += _when(number, _foreign(name, only)) if only is not None else []
+        elif name not in SPECIAL:
             code += _when(number, [_op(RETURN, ERRNO | errno.EPERM)])
     # glibc falls back to clone, whose flags can be looked at.
     code += _when(known.numbers["clone3"], [_op(RETURN, ERRNO | errno.ENOSYS)])
@@ -184,6 +227,20 @@ def program(machine: str) -> bytes:
     code += _when(known.numbers["prctl"], _argument(0, _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 1, 0), errno.EPERM))
     code.append(_op(RETURN, ALLOW))
     return b"".join(code)
+
+
+def _foreign(name: str, only: int) -> list[bytes]:
+    """Refuse a call on a process other than `only` and the caller, which 0 stands for."""
+    refusal = PRETEND if name in PLACING else ERRNO | errno.EPERM
+    number = [_op(JUMP_EQUAL, 0, 2, 0), _op(JUMP_EQUAL, only, 1, 0), _op(RETURN, refusal), _op(RETURN, ALLOW)]
+    if name not in BY_KIND:
+        return [_load(0), *number]
+    return [_load(0), _op(JUMP_EQUAL, BY_KIND[name], 1, 0), _op(RETURN, refusal), _load(1), *number]
+
+
+def _load(index: int) -> bytes:
+    """Load the low half of an argument."""
+    return _op(LOAD, 16 + 8 * index)
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -198,4 +255,4 @@ def _when(number: int, then: list[bytes]) -> list[bytes]:
 
 def _argument(index: int, test: bytes, error: int) -> list[bytes]:
     """Allow the call where `test` on the low half of an argument falls through, and refuse it where it jumps by one."""
-    return [_op(LOAD, 16 + 8 * index), test, _op(RETURN, ALLOW), _op(RETURN, ERRNO | error)]
+    return [_load(index), test, _op(RETURN, ALLOW), _op(RETURN, ERRNO | error)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import importlib.util
 import os
 import shutil
@@ -78,12 +77,17 @@ def without(path: Path, hidden: set[Path]) -> Iterator[Path]:
 def own_files(source: Path) -> list[str]:
     """A source and the data named after it: `fast.cu` and `fast.weights.bin` beside `fast.py`, no other Python file.
 
-    The folder itself stays closed, because other people's candidates lie in it.
+    The folder itself stays closed, because other people's candidates lie in it. `source` is absolute, without links.
     """
-    # A stem of * is nobody's way to the others' data.
-    named = source.parent.glob(f"{glob.escape(source.stem)}.*")
-    beside = (path for path in named if path.suffix != ".py" and path.is_file())
-    return [str(source), *sorted(map(str, beside))]
+    beside = (
+        entry.path
+        for entry in os.scandir(source.parent)
+        if entry.name.startswith(f"{source.stem}.")
+        and not entry.name.endswith(".py")
+        # What a link leads to may be anybody's.
+        and entry.is_file(follow_symlinks=False)
+    )
+    return [str(source), *sorted(beside)]
 
 
 def gpu_nodes() -> list[str]:

@@ -84,7 +84,7 @@ class Group:
 
     def end(self) -> None:
         self.judge.child.kill()
-        self.baseline.kill()
+        _end_runner(self.baseline)
 
 
 class Supervisor:
@@ -108,7 +108,7 @@ class Supervisor:
         self._group: Group | None = None
         # What this job's parts took, the opening of its group included.
         self._phases_s: dict[str, float] = {}
-        self._scratch = Path(tempfile.mkdtemp(prefix="assay-run-"))
+        self._scratch = Path(tempfile.mkdtemp(prefix="assay-run-")).resolve()
         # Another user, as a sandboxed runner is, must be able to pass through to its own folder.
         self._scratch.chmod(0o711)
 
@@ -228,7 +228,7 @@ class Supervisor:
             # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen; one that
             # the judge has hung up on, a moment to write what it printed.
             exit_code = runner.wait(2.0 if verdict is not None and verdict.runner == "gone" else LAST_WORDS_S)
-            runner.kill()
+            _end_runner(runner)
         if runner.orphaned:
             raise ProcessLost("zygote_lost", "the forking parent died")
         if verdict.runner == "gone" and (ended := group.baseline.wait(REAP_S)) is not None:
@@ -337,6 +337,13 @@ class Supervisor:
 
     def _judge_log(self, job: Job) -> Path:
         return self._logs / f"{group_name(job)}.judge.log"
+
+
+def _end_runner(runner: Child) -> None:
+    """End it and all that it started, and remove its folder, which may be large."""
+    runner.kill()
+    if runner.folder is not None:
+        folders.remove(runner.folder)
 
 
 def _of_second_loss(job: Job, first: ProcessLost, second: ProcessLost) -> Outcome:

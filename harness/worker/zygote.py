@@ -1,8 +1,8 @@
 """The clean forking parent: imports torch once, then forks judges, runners and builders that start with it loaded.
 
 It never touches a device and never runs a candidate, so that each child starts from a clean process in milliseconds
-instead of seconds. It reaps what it forked, kills whole process groups on demand, adopts (as subreaper) whatever a
-child leaves behind and kills that too, and dies with its session.
+instead of seconds. It ends a child with all that it started, and says so when none of that is left. When its session
+is gone, however that ended, it ends them all and then itself; should it be killed, its keeper does.
 """
 
 from __future__ import annotations
@@ -14,14 +14,21 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import msgspec
 
-from harness.worker import memory_watch, sandbox, sandbox_landlock, sandbox_view
+from harness.worker import keeper, memory_watch, sandbox, sandbox_identity, sandbox_landlock, sandbox_view
+from harness.worker.families import PAUSE_S, Families, Family
 from harness.worker.sandbox import Confinement
-from harness.worker.sandbox_calls import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, hear_of_ends_only, prctl
+from harness.worker.sandbox_calls import (
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_DUMPABLE,
+    PR_SET_PDEATHSIG,
+    hear_of_ends_only,
+    prctl,
+)
 
-PR_SET_CHILD_SUBREAPER = 36
 WATCH_S = 0.25
 MAX_REQUEST_BYTES = 1 << 18
 
@@ -49,7 +56,10 @@ class Spawned(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """`code` as os.waitstatus_to_exitcode gives it: negative for a signal. `cause`: why it was killed, if by us."""
+    """It has ended, and of all that it started nothing is left.
+
+    `code` as os.waitstatus_to_exitcode gives it: negative for a signal. `cause`: why it was killed, if by us.
+    """
 
     id: int
     code: int
@@ -57,7 +67,7 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> None:
-    """Serve the session until it closes the control socket (each request is one packet), then kill every child."""
+    """Serve the session until it closes the control socket (each request is one packet), then end every child."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     # Nobody of the same user looks into this process, or into a judge, which inherits it.
     prctl(PR_SET_DUMPABLE, 0)
@@ -69,48 +79,60 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
     signal.signal(signal.SIGCHLD, lambda *_: None)
     # Runners stop and go on a thousand times a second, beside what is timed.
     hear_of_ends_only()
-    # Ctrl-C reaches the whole foreground group; the session decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    children: dict[int, int] = {}  # pid -> id
-    watched: dict[int, int] = {}  # pid -> bytes
-    causes: dict[int, str] = {}  # pid -> why it was killed
-    reports: dict[int, int] = {}  # pid -> a pipe that only its first steps, before any candidate, can write to
+    # By which the keeper's death is told.
+    signal.signal(signal.SIGTERM, lambda *_: _hang_up(control))
+    present = Families()
+    limits: dict[int, int] = {}  # pid -> bytes
     decoder = msgspec.json.Decoder(Spawn | Kill)
     while True:
-        ready, _, _ = select.select([control.fileno(), wake_read], [], [], WATCH_S if watched else None)
-        for pid in memory_watch.too_large(watched):
-            causes[pid] = memory_watch.CAUSE
-            _kill(pid)
+        timeout_s = PAUSE_S if present.ending() else WATCH_S if limits else None
+        ready, _, _ = select.select([control.fileno(), wake_read], [], [], timeout_s)
         if wake_read in ready:
             os.read(wake_read, 4096)
-            _reap(control, children, causes, reports)
-            watched = {pid: limit for pid, limit in watched.items() if pid in children}
+        for family in present.ended():
+            with contextlib.suppress(OSError):
+                control.send(msgspec.json.encode(Exited(id=family.identity, code=family.code or 0, cause=family.cause)))
+        limits = {pid: limit for pid, limit in limits.items() if pid in present.led()}
+        for pid in memory_watch.too_large(limits):
+            present.by_pid(pid).cause = memory_watch.CAUSE
+            present.by_pid(pid).kill()
         if control.fileno() not in ready:
             continue
         data, fds, _, _ = socket.recv_fds(control, MAX_REQUEST_BYTES, 2)
         if not data:
-            for pid in children:
-                _kill(pid)
+            present.end()
             os._exit(0)
         request = decoder.decode(data)
         if isinstance(request, Kill):
-            for pid in [pid for pid, identity in children.items() if identity == request.id]:
-                _kill(pid)
+            present.kill(request.id)
             continue
         report, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         pid = os.fork()
         if pid == 0:
             _become(request, fds, told, roles)
         os.close(told)
-        children[pid] = request.id
-        reports[pid] = report
+        present.add(Family(request.id, pid, _to_be_killed_by_user(request.confinement, pid), report))
         if request.memory_bytes:
-            watched[pid] = request.memory_bytes
+            limits[pid] = request.memory_bytes
         for fd in fds:
             os.close(fd)
         # A session that has ended reads no more; then there is nothing to serve either.
         with contextlib.suppress(OSError):
             control.send(msgspec.json.encode(Spawned(id=request.id, pid=pid)))
+
+
+def _hang_up(control: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        control.shutdown(socket.SHUT_RDWR)
+
+
+def _to_be_killed_by_user(confinement: Confinement | None, pid: int) -> int:
+    """The user id of a child that has one of its own and could leave its process group; 0 for every other."""
+    if confinement is None or os.geteuid() or "user" not in confinement.layers or "seccomp" in confinement.layers:
+        return 0
+    with contextlib.suppress(OSError):
+        return sandbox_identity.unused_user(Path("/proc/self/uid_map").read_text(), pid)
+    return 0
 
 
 def _become(request: Spawn, fds: list[int], told: int, roles: dict[str, Callable[[int], None]]) -> None:
@@ -120,8 +142,8 @@ def _become(request: Spawn, fds: list[int], told: int, roles: dict[str, Callable
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
         channel, output = fds
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -159,54 +181,6 @@ def _enter(confinement: Confinement, told: int) -> None:
         raise
 
 
-def _cause(report: int) -> str:
-    """What a child that is gone has told of its start; empty where it started well."""
-    try:
-        return os.read(report, 100).decode()
-    except BlockingIOError:
-        return ""
-    finally:
-        os.close(report)
-
-
-def _reap(control: socket.socket, children: dict[int, int], causes: dict[int, str], reports: dict[int, int]) -> None:
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            break
-        if pid not in children:
-            continue
-        # The group may outlive its leader.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        cause = _cause(reports.pop(pid)) or causes.pop(pid, "")
-        message = Exited(id=children.pop(pid), code=os.waitstatus_to_exitcode(status), cause=cause)
-        with contextlib.suppress(OSError):
-            control.send(msgspec.json.encode(message))
-        _kill_strays(children)
-
-
-def _kill(pid: int) -> None:
-    for kill in (os.killpg, os.kill):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
-
-
-def _kill_strays(children: dict[int, int]) -> None:
-    """Kill adopted orphans: children of ours that we did not fork, left behind by a child that is gone."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            pids = [int(pid) for pid in file.read().split()]
-    except OSError:
-        return
-    for pid in pids:
-        if pid not in children:
-            _kill(pid)
-
-
 @contextlib.contextmanager
 def _no_device_touched() -> Iterator[None]:
     """Importing torch's extension builder asks whether there is a device, only to warn; asking spoils later forks."""
@@ -225,7 +199,7 @@ def main() -> None:
     # One thread only while forking: numpy's BLAS would start a pool on import.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     sys.dont_write_bytecode = True
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    keeper.stand_behind()
     control = socket.socket(fileno=int(sys.argv[1]))
     with _no_device_touched():
         from harness.worker import auditor, builder, checker, judge, runner

@@ -1,5 +1,6 @@
 """Builds through an untrusted process: what a second one costs, and what a hostile one can reach."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -127,6 +128,37 @@ def test_a_library_outside_the_build_folder_is_refused(tmp_path, nursery, job_of
     result = shop.build(job_of("forger", source), nursery, tmp_path / "forger", tmp_path / "forger.log")
     assert (result.fault.status, result.fault.reason) == (Status.REJECTED, "protocol")
     assert kept(tmp_path) == []
+
+
+LINKER = """
+import gc
+from harness.compile import extensions
+for made in gc.get_objects():
+    if isinstance(made, extensions.Builder):
+        os.symlink("{target}", made._folder / "{link}")
+        made.libraries["{digest}"] = "{name}"
+"""
+
+
+@pytest.mark.parametrize(("link", "name"), [("linked.so", "linked.so"), ("linked", "linked/other.so")])
+def test_a_link_in_place_of_a_library_is_refused(tmp_path, nursery, job_of, link, name):
+    (tmp_path / "other.so").write_bytes(b"another candidate's")
+    target = tmp_path / "other.so" if link == name else tmp_path
+    source = HEAD + LINKER.format(digest="f" * 64, target=target, link=link, name=name)
+    shop = workshop(tmp_path, headers="stock")
+    result = shop.build(job_of("linker", source), nursery, tmp_path / "linker", tmp_path / "linker.log")
+    assert (result.fault.status, result.fault.reason) == (Status.REJECTED, "protocol")
+    assert list((tmp_path / "linker").rglob("*.so")) == []
+
+
+def test_what_is_loaded_lies_where_no_build_could_write(tmp_path, nursery, job_of):
+    forger = job_of("forger", HEAD + FORGER.format(digest="f" * 64))
+    result = workshop(tmp_path, headers="stock").build(forger, nursery, tmp_path / "forger", tmp_path / "log")
+    (library,) = map(Path, result.libraries.values())
+    assert library.read_bytes() == b"forged"
+    assert not (tmp_path / "forger/work").exists()
+    for place in (library, library.parent, library.parent.parent):
+        assert place.stat().st_uid == os.geteuid()
 
 
 def test_planted_files_are_no_entries(tmp_path, nursery, job_of):

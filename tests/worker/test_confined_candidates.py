@@ -63,7 +63,7 @@ Path("found").write_text(repr(dict(
     environment=Path("/proc/self/environ").read_text() + repr(dict(os.environ)),
     groups=os.getgroups(), folder=os.getcwd(), home=str(Path.home()), user=os.getuid(), session=os.getsid(0),
 )))
-print(Path("found").read_text())
+print(Path("found").read_text(), flush=True)
 """
 THREADS_AND_FILES = """
 assert Path(__file__).with_suffix(".txt").read_text() == "beside it"

@@ -99,8 +99,8 @@ def connected(monkeypatch):
     def connect(kind=Runner, shape=(SIZE,)):
         ours, its = pair()
         limits = Limits(call_s=3.0)
-        family = SimpleNamespace(go=lambda: None, stop=lambda: None)
-        link = CudaLink(Channel(ours, FromRunner), family, torch.device("cpu"), limits, StartWatch(), warm=False)
+        freezer = SimpleNamespace(thaw=lambda: None, freeze=lambda: None)
+        link = CudaLink(Channel(ours, FromRunner), freezer, torch.device("cpu"), limits, StartWatch(), warm=False)
         runner = kind(card, its)
         link.reserve(4, (torch.zeros(SIZE),), torch.zeros(shape))
         runner.start()

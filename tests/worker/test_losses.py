@@ -14,11 +14,13 @@ from harness.worker.processes import Nursery, ZygoteLost
 from harness.worker.renewal import RenewedNursery
 from harness.worker.supervisor import Supervisor
 from tests.conftest import corpus_config
+from tests.worker.test_processes import keeper_of, zygote_of
 
 PIDS = {
     "judge": lambda supervisor, nursery: supervisor._group.judge.child.pid,
     "baseline": lambda supervisor, nursery: supervisor._group.baseline.pid,
-    "zygote": lambda supervisor, nursery: nursery._nursery._process.pid,
+    "zygote": lambda supervisor, nursery: zygote_of(nursery._nursery),
+    "keeper": lambda supervisor, nursery: keeper_of(nursery._nursery),
 }
 
 
@@ -54,6 +56,26 @@ def test_what_is_lost_once_is_replaced_and_the_record_says_so(evaluate, victim):
     assert (first.status, second.status) == (Status.PASSED, Status.PASSED)
     assert first.warnings[0].startswith("evaluated_again: ")
     assert not any(warning.startswith("evaluated_again") for warning in second.warnings)
+
+
+def test_a_runner_s_folder_goes_with_the_runner(tmp_path):
+    seen = {}
+
+    def look(job, now):
+        seen.setdefault(job.candidate.name, set()).update(path.name for path in supervisor._scratch.iterdir())
+
+    config = corpus_config("honest", "honest_after")
+    nursery = Nursery()
+    supervisor = Supervisor(nursery, environment.choose_devices("cpu")[0], config, tmp_path, 0, look)
+    try:
+        for job in session.plan(config).jobs:
+            supervisor.evaluate(job, BuildResult())
+        # The baseline's is left.
+        (left,) = supervisor._scratch.iterdir()
+    finally:
+        supervisor.close()
+        nursery.close()
+    assert seen["honest"] & seen["honest_after"] == {left.name}
 
 
 def test_a_judge_lost_twice_is_the_candidates_doing_and_the_run_goes_on(evaluate):

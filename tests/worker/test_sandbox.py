@@ -11,12 +11,14 @@ import resource
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.errors import UsageError
@@ -93,6 +95,11 @@ def needs(layer, found):
     return False
 
 
+def with_user(*layers):
+    """These layers, and the one without which an ordinary user cannot have namespaces."""
+    return ("user", *layers) if os.geteuid() and "namespaces" in layers and "user" not in layers else layers
+
+
 def readable(path):
     return lambda: bool(Path(path).read_bytes()[:1] or True)
 
@@ -112,11 +119,11 @@ def test_each_layer_can_be_put_in_force_by_itself(layer, found, place):
     if needs(layer, found):
         # Locked folders, as a test's are, need private mounts before another user gets through them.
         layers = {"user": ("user", "namespaces"), "signals": ("landlock", "signals")}.get(layer, (layer,))
-        assert in_child(lambda: 1, confined(place, *layers)) == 1
+        assert in_child(lambda: 1, confined(place, *with_user(*layers))) == 1
 
 
 def test_a_layer_that_fails_in_a_child_keeps_the_child_from_going_on(place, monkeypatch):
-    def broken():
+    def broken(*, shares_user):
         raise OSError("no such thing")
 
     monkeypatch.setattr(sandbox_seccomp, "restrict", broken)
@@ -212,7 +219,7 @@ def test_no_network(layer, found, place):
         connect = lambda: bool(socket.create_connection(server.getsockname(), 1.0))  # noqa: E731
         assert in_child(connect) is True
         if needs(layer, found):
-            assert in_child(connect, confined(place, layer)) == "OSError"
+            assert in_child(connect, confined(place, *with_user(layer))) == "OSError"
 
 
 def test_no_local_daemon_can_be_asked(found, place):
@@ -228,6 +235,8 @@ def test_no_local_daemon_can_be_asked(found, place):
 
 @pytest.mark.parametrize("layers", [("user", "namespaces", "signals"), ("landlock", "signals")])
 def test_the_parent_cannot_be_signalled(layers, found, place):
+    if os.geteuid() and "landlock" not in layers:
+        pytest.skip("a user of its own takes root")
     parent = os.getpid()
     assert in_child(lambda: os.kill(parent, 0)) is None
     if all(needs(layer, found) for layer in layers):
@@ -282,6 +291,102 @@ def test_seccomp_refuses(call, found, place):
 
     if needs("seccomp", found):
         assert in_child(attempt, confined(place, "seccomp")) == 1
+
+
+def test_nobody_leaves_the_process_group(found, place):
+    def attempt():
+        os.setsid()
+        os.setpgid(0, 0)
+        subprocess.run(["true"], start_new_session=True, process_group=0, check=True)
+        return os.getpgid(0), os.getsid(0)
+
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) == [os.getpgid(0), os.getsid(0)]
+
+
+ON_OTHERS = {
+    "prlimit": lambda pid: resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, 0)),
+    "setpriority": lambda pid: os.setpriority(os.PRIO_PROCESS, pid, 19),
+    "a group's setpriority": lambda pid: os.setpriority(os.PRIO_PGRP, os.getpgid(pid), 19),
+    "a user's setpriority": lambda pid: os.setpriority(os.PRIO_USER, os.getuid(), 19),
+    "sched_setaffinity": lambda pid: os.sched_setaffinity(pid, {min(os.sched_getaffinity(pid))}),
+    "sched_setscheduler": lambda pid: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)),
+}
+PRETENDED = ("sched_setaffinity", "sched_setscheduler")
+
+
+def how_it_runs(pid):
+    return (
+        resource.prlimit(pid, resource.RLIMIT_FSIZE),
+        os.getpriority(os.PRIO_PROCESS, pid),
+        sorted(os.sched_getaffinity(pid)),
+        os.sched_getscheduler(pid),
+    )
+
+
+@pytest.mark.parametrize("name", ON_OTHERS)
+def test_another_process_of_one_s_user_stays_as_it_is(name, found, place):
+    if needs("seccomp", found):
+        with subprocess.Popen(["sleep", "60"]) as other:
+            before = how_it_runs(other.pid)
+            # Without a user of its own, so that nothing else is in the way.
+            answer = in_child(lambda: ON_OTHERS[name](other.pid), confined(place, "seccomp"))
+            assert answer == (None if name in PRETENDED else "PermissionError")
+            assert how_it_runs(other.pid) == before
+            other.kill()
+
+
+@pytest.mark.parametrize("name", ON_OTHERS.keys() - {"a group's setpriority", "a user's setpriority"})
+def test_a_process_changes_its_own_limits_and_priority(name, found, place):
+    def attempt():
+        before = how_it_runs(0)
+        ON_OTHERS[name](os.getpid())
+        return how_it_runs(0) != before or len(os.sched_getaffinity(0)) == 1
+
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) is True
+
+
+def run_filter(code, words):
+    """What classic BPF answers to a struct seccomp_data, given as words of 32 bits."""
+    at, value = 0, 0
+    steps = [(0x20, None), (0x15, int.__eq__), (0x35, int.__ge__), (0x45, int.__and__)]
+    while True:
+        operation, if_true, if_false, operand = struct.unpack_from("=HBBI", code, 8 * at)
+        at += 1
+        if operation == 0x06:
+            return operand
+        test = dict(steps)[operation]
+        if test is None:
+            value = words[operand // 4]
+        else:
+            at += if_true if test(value, operand) else if_false
+
+
+@pytest.mark.parametrize("machine", sandbox_seccomp.MACHINES)
+def test_the_filter_knows_whom_a_call_is_about(machine):
+    known, own = sandbox_seccomp.MACHINES[machine], 4711
+    refused, pretended, allowed = 0x00050001, 0x00050000, 0x7FFF0000
+
+    def answer(name, *arguments, shared=True):
+        words = [known.numbers[name], known.audit, 0, 0]
+        for argument in (*arguments, *[0] * (6 - len(arguments))):
+            words += [argument, 0]
+        return run_filter(sandbox_seccomp.program(machine, own if shared else None), words)
+
+    assert {answer("setsid"), answer("setpgid", 0, 0), answer("setsid", shared=False)} == {pretended}
+    for name in ("prlimit64", "migrate_pages", "move_pages"):
+        assert [answer(name, pid) for pid in (0, own, 1)] == [allowed, allowed, refused]
+        assert answer(name, 1, shared=False) == allowed
+    for name in ("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"):
+        assert [answer(name, pid) for pid in (0, own, 1)] == [allowed, allowed, pretended]
+        assert answer(name, 1, shared=False) == allowed
+    for name, of_a_process in {"setpriority": 0, "ioprio_set": 1}.items():
+        assert [answer(name, of_a_process, pid) for pid in (0, own, 1)] == [allowed, allowed, refused]
+        assert answer(name, of_a_process + 1, 0) == answer(name, of_a_process + 2, 0) == refused
+        assert answer(name, of_a_process + 2, 1, shared=False) == allowed
+    assert answer("ptrace") == answer("prctl", 1) == refused
+    assert answer("prctl", 15) == answer("clone", 17) == allowed
 
 
 def test_seccomp_numbers_are_the_kernel_s():
@@ -415,6 +520,26 @@ def test_a_checkout_on_pythonpath_does_not_open_it(monkeypatch):
     shown = sandbox_view.common([])
     assert str(ROOT / "harness") in shown
     assert not {str(path) for path in (ROOT, ROOT / "results", ROOT / "solutions", ROOT.parent)} & set(shown)
+
+
+def test_a_rule_opens_nothing_that_a_link_leads_to(found, place):
+    (place / "link").symlink_to(place / "results")
+    if needs("landlock", found):
+        for path in (place / "link", place / "link/records.jsonl"):
+            with_link = msgspec.structs.replace(confined(place, "landlock"), readable=(str(path),))
+            assert in_child(readable(place / "results/records.jsonl"), with_link) == "PermissionError"
+        without = msgspec.structs.replace(confined(place, "landlock"), readable=(str(place / "results"),))
+        assert in_child(readable(place / "results/records.jsonl"), without) is True
+
+
+def test_own_files_are_no_links_and_no_patterns(place):
+    (place / "candidate.weights.bin").symlink_to(place / "other.py")
+    assert [Path(path).name for path in sandbox_view.own_files(place / "candidate.py")] == [
+        "candidate.py",
+        "candidate.cu",
+    ]
+    (place / "[a-z]*.py").write_text("")
+    assert sandbox_view.own_files(place / "[a-z]*.py") == [str(place / "[a-z]*.py")]
 
 
 def test_own_files_are_those_named_after_the_source(place):

@@ -19,18 +19,18 @@ STILL = "TtZX"
 SETTLE_S = 10.0
 
 
-class Family:
+class Freezer:
     """The process group that `leader` leads."""
 
     def __init__(self, leader: int) -> None:
         self.leader = leader
         self._tasks = Path(f"/proc/{leader}/task")
 
-    def stop(self) -> None:
+    def freeze(self) -> None:
         """Have every member stop. Each is on its way to a standstill when this returns. Raises PeerGone."""
         self._signal(signal.SIGSTOP)
 
-    def go(self) -> None:
+    def thaw(self) -> None:
         """Let every member go on. Raises PeerGone."""
         self._signal(signal.SIGCONT)
 

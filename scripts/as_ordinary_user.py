@@ -1,0 +1,59 @@
+"""Run a command as an ordinary user, whom root has made up: `sudo python scripts/as_ordinary_user.py COMMAND ...`.
+
+Whoever is no root is ordinary enough. The user has a home and temporary folder of its own, removed afterwards, and gets
+through to the checkout and its Python wherever they lie. Where root may not do this (a container without CAP_SYS_ADMIN,
+say), a sentence says so, nothing is run, and the exit status is 0.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness.worker import folders, sandbox_namespaces
+from harness.worker.sandbox_calls import mount, unshare
+
+ROOT = Path(__file__).resolve().parent.parent
+# Nobody's, as a rule.
+USER = 12345
+
+
+def main() -> int:
+    """Run the command; its exit status."""
+    command = sys.argv[1:]
+    if os.geteuid() != 0:
+        return subprocess.run(command, check=False).returncode
+    try:
+        see_to_passage()
+    except OSError as error:
+        print(f"skipped, for want of an ordinary user: {error}")
+        return 0
+    home = Path(tempfile.mkdtemp(prefix="assay-user-"))
+    os.chown(home, USER, USER)
+    places = dict.fromkeys(("HOME", "TMPDIR", "ASSAY_CACHE"), str(home))
+    environment = os.environ | places | {"USER": "ordinary", "LOGNAME": "ordinary"}
+    try:
+        return subprocess.run(
+            command, env=environment, user=USER, group=USER, extra_groups=[], umask=0o022, check=False
+        ).returncode
+    finally:
+        folders.remove(home)
+
+
+def see_to_passage() -> None:
+    """Open the way to the checkout and to Python in a view of mounts of our own. Raises OSError."""
+    unshare(sandbox_namespaces.CLONE_NEWNS, "mnt")
+    mount("none", "/", "", sandbox_namespaces.MS_REC | sandbox_namespaces.MS_PRIVATE)
+    paths = {str(path) for path in (ROOT, (ROOT / ".venv").resolve(), Path(sys.base_prefix).resolve()) if path.exists()}
+    sandbox_namespaces.open_locked(paths)
+    if closed := sandbox_namespaces.unreadable(sorted(paths)):
+        raise OSError(f"{closed} is closed to other users")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
