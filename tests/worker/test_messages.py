@@ -16,7 +16,6 @@ from msgspec import inspect
 
 from harness import records
 from harness.integrity import provenance
-from harness.integrity.kernel_names import OwnNames
 from harness.oracle import structure
 from harness.records import Outcome, Record, Status
 from harness.timing import claims
@@ -129,7 +128,7 @@ def consume(message):
         claims.unaccounted([10.0, 11.0], [message.claimed_us] * 2)
         if message.profile is not None:
             for found in (
-                provenance.of_device(message.profile.launched, OwnNames([], "")),
+                provenance.of_device(message.profile.launched, frozenset()),
                 provenance.of_host(message.profile.launched, message.profile.wall_us),
             ):
                 assert len(msgspec.json.encode(found and provenance.short(found))) < LONGEST_RECORD_BYTES
