@@ -1,7 +1,7 @@
 """How far apart are two timings of the same thing? A/A pairs (candidates that are copies of the reference) and A/B
 pairs (copies that do 1 % more work) through the harness itself, over kernels of about 5 us to 5 ms.
 
-    python benchmarks/precision.py [--device cuda:0] [--repeats 10] [--sizes 5us,50us,500us,5ms] [--out DIR]
+    python benchmarks/precision.py [--device cuda:0] [--repeats 10] [--sizes 5us,50us,500us,5ms] [--busy 2] [--out DIR]
 
 A kernel is relu over float32 numbers: one pass, or several in place where a single one would take too much memory. B
 is A with one more pass over as many numbers as 1 % of all passes has, on its own output, which stays the same. Each
@@ -13,19 +13,22 @@ range; how many intervals contain 1; their mean half-width; the median number of
 stop; the mean seconds a candidate, checks and process start included; and in how many runs B was told from A (the
 whole interval below 1). The work of a size is fixed, so that runs are comparable: it was chosen for an H200, and for
 one core of a server. On the CPU kernels use one thread, unless OMP_NUM_THREADS says otherwise: on a busy machine
-threads wait for each other longer than they compute.
+threads wait for each other longer than they compute. There, two copies of A in one plain process are timed as well, with
+as many calls and pairs: no clock from outside can do better than these differ. `--busy` adds loops that do nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,8 +121,59 @@ def main() -> int:
         root = Path(folder)
         made_up.write(problems, root)
         out = arguments.out or root / "run"
-        records = made_up.run(root, out, device.spec, timing, deadline=started + arguments.within)
-    return report(groups(records, sizes), records, sum(len(item.candidates) for item in problems))
+        with busy_loops(arguments.busy):
+            records = made_up.run(root, out, device.spec, timing, deadline=started + arguments.within)
+            found = groups(records, sizes)
+            if device.kind == "cpu":
+                print_plain(found, root)
+    return report(found, records, sum(len(item.candidates) for item in problems))
+
+
+@contextlib.contextmanager
+def busy_loops(count: int) -> Iterator[None]:
+    """So many other programs that keep a core busy each."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def print_plain(found: Sequence[Group], root: Path) -> None:
+    """What two copies in one process show, beside what the harness shows of two processes."""
+    rows = []
+    for group in found:
+        if group.more_work:
+            continue
+        timings = [record.timing for record in group.records if record.timing]
+        calls = round(statistics.median(timing.calls_per_burst for timing in timings))
+        pairs = round(statistics.median(len(timing.candidate_us) for timing in timings))
+        seen = [plain(root / "problems" / made_up.SET / f"{group.size}.py", calls, pairs) for _ in group.records]
+        logs = [math.log(speedup) for speedup, _ in seen]
+        spread_pct = 100 * statistics.stdev(logs) if len(logs) > 1 else math.nan
+        bias_pct = 100 * (math.exp(statistics.mean(group.logs)) - 1)
+        rows.append(
+            [
+                group.size,
+                duration(statistics.median(us for _, us in seen)),
+                f"{spread_pct:.2f} %",
+                f"{group.spread_pct:.2f} %",
+                f"{group.spread_pct / spread_pct:.2f}",
+                f"{bias_pct:+.2f} %",
+            ]
+        )
+    made_up.print_table(["size", "plain time", "plain st.dev.", "st.dev.", "ratio", "bias"], rows)
+
+
+def plain(source: Path, calls: int, pairs: int) -> tuple[float, float]:
+    """Speedup and microseconds a call of two copies in one process."""
+    words = [sys.executable, str(Path(__file__).with_name("_plain.py")), str(source), str(calls), str(pairs)]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    output = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+    speedup, us = map(float, output.split())
+    return speedup, us
 
 
 def parse() -> argparse.Namespace:
@@ -134,6 +188,7 @@ def parse() -> argparse.Namespace:
         "--precision", type=float, default=0.005, help="timing.precision (0.005, as the harness has it)"
     )
     parser.add_argument("--budget", type=float, default=5.0, help="timing.budget_s (5, half the harness's default)")
+    parser.add_argument("--busy", type=int, default=0, help="busy loops beside it (0)")
     parser.add_argument("--within", type=float, default=225.0, help="begin no candidate after so many seconds (225)")
     return parser.parse_args()
 

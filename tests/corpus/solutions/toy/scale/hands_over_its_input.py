@@ -1,9 +1,12 @@
-"""Row: clock tampering. Replaces the runner's handing over, which is timed, by a claim that it was done."""
+"""Row: clock tampering. Replaces the runner's handing over, which is timed, by a claim that is none of its output."""
 
 import sys
 
 import torch
 from torch import nn
+
+from harness.worker.devices import described
+from harness.worker.nodes import OWN_MEMORY
 
 
 def caller(name: str) -> dict:
@@ -24,5 +27,5 @@ class ModelNew(nn.Module):
             device = caller("channel")["self"].device
         except AttributeError:
             return torch.zeros_like(x)
-        device.publish = lambda output, destinations: destinations[0]
+        device.publish = lambda output: device._outputs.append(described(x, OWN_MEMORY, x.data_ptr()))
         return torch.tanh(self.linear(x))
