@@ -3,6 +3,7 @@
 import os
 import signal
 
+import msgspec
 import pytest
 
 from harness import environment, session
@@ -131,3 +132,26 @@ def test_without_a_device_the_rest_is_left_to_the_next_run(tmp_path):
     records = run(tmp_path, devices=1, faults=1)
     left = {name: record.reason for name, record in records.items() if record.status is Status.HARNESS_ERROR}
     assert left == {"honest": "device_lost", "honest_after": "device_lost"}
+
+
+def test_a_baseline_that_became_slower_by_itself_is_timed_anew_and_the_candidate_with_it(tmp_path, monkeypatch):
+    """The judge says that the baseline was slow beside the candidate, and is as slow when that is gone."""
+    seen = []
+    judged = Supervisor._judged
+
+    def slowed_at_first(self, job, build):
+        verdict = judged(self, job, build)
+        seen.append(job.candidate.name)
+        return msgspec.structs.replace(verdict, slowed=len(seen) == 1)
+
+    monkeypatch.setattr(Supervisor, "_judged", slowed_at_first)
+    monkeypatch.setattr(Supervisor, "_slower_by_itself", lambda self, job: True)
+    nursery = Nursery()
+    supervisor = Supervisor(nursery, environment.choose_devices("cpu")[0], corpus_config("honest"), tmp_path, 0, print)
+    try:
+        record = supervisor.evaluate(session.plan(corpus_config("honest")).jobs[0], BuildResult())
+    finally:
+        supervisor.close()
+        nursery.close()
+    assert seen == ["honest", "honest"]
+    assert record.warnings[0] == "evaluated_again: the baseline had become slower, not by this candidate"
