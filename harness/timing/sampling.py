@@ -15,6 +15,8 @@ from harness.timing.bursts import FEWEST_SINGLES
 from harness.timing.stopping import Stop, StoppingRule
 
 Side = Literal["candidate", "baseline"]
+# A reading whose inputs lay there before the clock started for longer than without a candidate.
+AHEAD = "slow_start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Samples:
 
     `dropped` counts unusable pairs by their word. Where fewer than the minimum were usable the dropped pairs that have
     a time are taken back (`taken_back` of them): both sides of a pair suffered alike, and a doubtful time with a
-    warning is worth more than none. The lists are empty only where no pair had a time at all.
+    warning is worth more than none. Not those in which the candidate may have begun before the clock (AHEAD). The
+    lists are empty where nothing is left.
     """
 
     candidate_us: list[float]
@@ -69,6 +72,11 @@ class _Pair:
     @property
     def unusable(self) -> str:
         return self.candidate.unusable or self.baseline.unusable or ("" if self.timed else "no_time")
+
+    @property
+    def takeable(self) -> bool:
+        """Whether it may count where nothing better is there: not if the candidate may have begun before the clock."""
+        return self.timed and self.candidate.unusable != AHEAD
 
     @property
     def timed(self) -> bool:
@@ -119,7 +127,7 @@ def sample(
             systematic=systematic,
         )
     dropped = Counter(pair.unusable for pair in every if pair.unusable)
-    kept = usable if len(usable) >= rule.min_pairs else [pair for pair in every if pair.timed]
+    kept = usable if len(usable) >= rule.min_pairs else [pair for pair in every if pair.takeable]
     return Samples(
         candidate_us=[pair.candidate.judge_us for pair in kept],
         baseline_us=[pair.baseline.judge_us for pair in kept],

@@ -20,8 +20,8 @@ from harness.timing.ceilings import cache_bytes
 from harness.timing.company import Alone, Usual
 from harness.timing.fixed_cost import FixedCost
 from harness.timing.light import Ceilings, Floor
+from harness.timing.sampling import AHEAD, Samples, Side, probe_both, sample
 from harness.timing.sampling import Reading as Sampled
-from harness.timing.sampling import Samples, Side, probe_both, sample
 from harness.timing.stopping import StoppingRule
 from harness.timing.suspicion import Suspicion
 from harness.timing.work import uncached
@@ -179,6 +179,8 @@ class Bench:
         )
         while self._hard.left:
             self._hard_turn()
+        if len(samples.candidate_us) < statistics.FEWEST:
+            raise WrongAnswer(_begins_early(samples))
         # Enough single calls to judge by, however few pairs the sampling took.
         return self._more_singles(samples, bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0)
 
@@ -427,8 +429,17 @@ class Bench:
         return Sampled(
             judge_us=self.fixed_cost.per_call(reading.judge_us, calls),
             claimed_us=reading.claimed_us / calls,
-            unusable=lost_gate or ("slow_start" if reading.slow_start else "") or self._watch.look(),
+            unusable=lost_gate or (AHEAD if reading.slow_start else "") or self._watch.look(),
         )
+
+
+def _begins_early(samples: Samples) -> Outcome:
+    message = (
+        "before nearly every clock started, its inputs lay there for longer than without it: something of it "
+        "runs on the card then"
+    )
+    evidence = {"dropped": samples.dropped}
+    return Outcome(status=Status.REJECTED, reason=AHEAD, message=message, evidence=evidence)
 
 
 def calibrated(baseline: Link) -> FixedCost:

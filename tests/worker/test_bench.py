@@ -5,15 +5,17 @@ import random
 from types import SimpleNamespace
 from unittest import mock
 
+import msgspec
 import pytest
 
 from harness.config import TimingConfig
+from harness.records import Status
 from harness.timing import fixed_cost
 from harness.timing.card import State
 from harness.timing.company import Usual
 from harness.timing.stopping import StoppingRule
 from harness.worker import measurement
-from harness.worker.bench import Before, Bench, Surroundings
+from harness.worker.bench import Before, Bench, Surroundings, WrongAnswer
 from harness.worker.link import Reading, RepeatAsked
 from harness.worker.planning import Plan
 
@@ -228,3 +230,13 @@ def test_without_times_alone_nothing_is_said():
     made = Bench(*given(baseline=Card(4000.0, 4000.0), candidate=Card(100.0, 100.0)), before)
     made.warm_up()
     assert made.slow_baseline(made.sample(RULE)) is None
+
+
+def test_nothing_is_told_of_a_candidate_that_always_begins_early():
+    class Early(Card):
+        def burst(self, draws, **options):
+            return msgspec.structs.replace(super().burst(draws, **options), slow_start=True)
+
+    with pytest.raises(WrongAnswer) as raised:
+        sampled(Card(20.0, 18.0), Early(20.0, 18.0))
+    assert (raised.value.outcome.status, raised.value.outcome.reason) == (Status.REJECTED, "slow_start")
