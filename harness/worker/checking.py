@@ -108,6 +108,7 @@ class Examiner:
                 "whoever writes to one changes the other"
             )
             return Finding(Status.INCORRECT, "aliases_input", message, evidence={"aliased": list(aliased)})
+        link.apart = True
         return finding
 
     def burst(self, link: Link, draws: list[Draw], hard: HardCall | None = None) -> Finding | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import torch
 
 from harness.config import Limits
@@ -43,10 +45,11 @@ class HostLink(Link):
         self._poison()
         self._announce(draws, profiled, deadline)
         self._write_inputs(draws)
-        judge_us, enqueued = self._timed(deadline)
+        judge_us, enqueued = self._timed([draw.seed for draw in draws], deadline)
         self._grant_repeat(enqueued)
         self._nodes = enqueued.outputs
-        self._returned = self._outputs(enqueued, len(draws))
+        with self._inputs_hidden(len(draws)):
+            self._returned = self._outputs(enqueued, len(draws))
         finished = enqueued.finished
         if finished is None:
             raise ProtocolError("an answer without a time")
@@ -83,7 +86,8 @@ class HostLink(Link):
         """Have the runner understand what is to come, so that this is on no clock."""
         self.freezer.thaw()
         calls = self._calls(draws)
-        # No nonce yet: that comes with the inputs.
+        # No nonce and no seeds yet: they come with the inputs.
+        calls = [msgspec.structs.replace(call, seed=0) for call in calls]
         self._send(
             Burst(number=self._number, nonce=0, calls=calls, blocks=self._unsent, gated=False, profiled=profiled)
         )
@@ -91,9 +95,9 @@ class HostLink(Link):
         self.freezer.freeze()
         self.freezer.settle()
 
-    def _timed(self, deadline: float) -> tuple[float, Enqueued]:
+    def _timed(self, seeds: list[int], deadline: float) -> tuple[float, Enqueued]:
         """One turn of a runner that stands still before and after. The answer is understood after the clock."""
-        self._send(Go(nonce=self._nonce))
+        self._send(Go(nonce=self._nonce, seeds=seeds))
         timeout_s = max(deadline - time.monotonic(), 0.001)
         started = time.perf_counter()
         self.freezer.thaw()
@@ -103,6 +107,18 @@ class HostLink(Link):
         enqueued = self._enqueued(*self.channel.decode(frame, fds))
         self.freezer.settle()
         return judge_us, enqueued
+
+    @contextlib.contextmanager
+    def _inputs_hidden(self, calls: int) -> Iterator[None]:
+        """Spoil inputs while outputs are read: a view of an input in place of a copy is a wrong answer then."""
+        used = self._blocks[INPUT_BLOCK][self._base :][: calls * self._call_bytes] if self.apart else None
+        if used is not None:
+            used.bitwise_not_()
+        try:
+            yield
+        finally:
+            if used is not None:
+                used.bitwise_not_()
 
     def _take_hello(self, hello: Hello, fds: list[int]) -> None:
         if len(fds) != 1:

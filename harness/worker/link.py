@@ -98,6 +98,8 @@ class Link:
         self.calls_reserved = 0
         # Whether the runner had a burst again because its outputs shared a buffer.
         self.repeated = False
+        # Whether outputs have been found to be apart from inputs once, and have to be from then on.
+        self.apart = False
         self._number = self._nonce = 0
         # As if they began at byte 0 of their block. In each burst they do at `_base`.
         self._input_refs: list[list[TensorRef]] = []

@@ -102,9 +102,11 @@ class Burst(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Go(Message, frozen=True, kw_only=True, tag=True):
-    """On the CPU: the inputs of the burst announced before are there. `nonce` takes the place of the burst's."""
+    """On the CPU: the inputs of the burst announced before are there. `nonce` takes the place of the burst's, `seeds`
+    that of its calls': what is drawn from a seed is work, too, and not to be done before the clock starts."""
 
     nonce: int
+    seeds: list[int]
 
 
 # Runner to judge. Every word of these is a claim.

@@ -27,7 +27,6 @@ from harness.worker.messages import (
     MOST_NAMES,
     Armed,
     Burst,
-    Call,
     Enqueued,
     Failed,
     Finished,
@@ -116,14 +115,15 @@ class Runner:
         inputs = [values.decode(call.inputs, self._shared) for call in message.calls]
         # Before the gate, because it waits for the device.
         profiler = Profiler(self.device.device) if message.profiled else None
-        nonce = message.nonce
+        nonce, seeds = message.nonce, [call.seed for call in message.calls]
         if self.device.synchronous:
             channel.send(Armed(number=message.number))
-            nonce = channel.receive(None)[0].nonce
+            go = channel.receive(None)[0]
+            nonce, seeds = go.nonce, go.seeds
         self.device.begin(message.number, self._own)
         with torch.no_grad():
-            for call, given in zip(message.calls, inputs, strict=True):
-                self._call(call, given, profiler)
+            for seed, given in zip(seeds, inputs, strict=True):
+                self._call(seed, given, profiler)
         self.device.end(message.number, whole_device=not message.gated)
 
         def finished() -> Finished:
@@ -148,8 +148,8 @@ class Runner:
         """Where parameters and buffers lie: handed over in place, they would be poisoned as other outputs are."""
         return frozenset(tensor.untyped_storage().data_ptr() for tensor in self.model.state_dict().values())
 
-    def _call(self, call: Call, inputs: Any, profiler: Profiler | None) -> None:
-        generators.seed(self.device.device, call.seed)
+    def _call(self, seed: int, inputs: Any, profiler: Profiler | None) -> None:
+        generators.seed(self.device.device, seed)
         output = profiler.forward(self.forward, inputs) if profiler else self.forward(*inputs)
         if self._aliased is None:
             # The first call may have made some.

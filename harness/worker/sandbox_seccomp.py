@@ -22,7 +22,7 @@ SECCOMP_FILTER_FLAG_SPEC_ALLOW = 4
 ALLOW, ERRNO, KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 # The call is not carried out, and its caller told that it was.
 PRETEND = ERRNO
-LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 # Offsets into struct seccomp_data; the low half of an argument, which is all that the arguments below use.
 NUMBER, ARCHITECTURE = 0, 4
 
@@ -37,6 +37,7 @@ class _Machine:
 
 # Numbers from 424 on are the same everywhere.
 COMMON = {
+    "pidfd_send_signal": 424,
     "io_uring_setup": 425,
     "io_uring_enter": 426,
     "io_uring_register": 427,
@@ -56,6 +57,12 @@ COMMON = {
 X86_64 = {
     "shmget": 29,
     "socket": 41,
+    "kill": 62,
+    "fcntl": 72,
+    "rt_sigqueueinfo": 129,
+    "tkill": 200,
+    "tgkill": 234,
+    "rt_tgsigqueueinfo": 297,
     "connect": 42,
     "clone": 56,
     "semget": 64,
@@ -85,6 +92,7 @@ X86_64 = {
     "delete_module": 176,
     "quotactl": 179,
     "sched_setaffinity": 203,
+    "timer_create": 222,
     "clock_settime": 227,
     "mq_open": 240,
     "kexec_load": 246,
@@ -122,6 +130,7 @@ AARCH64 = {
     "kexec_load": 104,
     "init_module": 105,
     "delete_module": 106,
+    "timer_create": 107,
     "clock_settime": 112,
     "syslog": 116,
     "ptrace": 117,
@@ -141,6 +150,12 @@ AARCH64 = {
     "semget": 190,
     "shmget": 194,
     "socket": 198,
+    "fcntl": 25,
+    "kill": 129,
+    "tkill": 130,
+    "tgkill": 131,
+    "rt_sigqueueinfo": 138,
+    "rt_tgsigqueueinfo": 240,
     "connect": 203,
     "add_key": 217,
     "request_key": 218,
@@ -171,7 +186,18 @@ MACHINES = {
 }
 
 # Refused for some arguments only, or with an error that callers know how to take.
-SPECIAL = ("socket", "connect", "clone", "clone3", "prctl")
+SPECIAL = ("socket", "connect", "clone", "clone3", "prctl", "fcntl")
+# Calls by which a signal is sent, with the place of its number. SIGCONT would let go of what the judge has stopped, as
+# would a timer's (timer_create), a descriptor's (F_SETSIG) or an ending child's (clone).
+SIGNALLING = {
+    "kill": 1,
+    "tkill": 1,
+    "tgkill": 2,
+    "rt_sigqueueinfo": 1,
+    "rt_tgsigqueueinfo": 2,
+    "pidfd_send_signal": 1,
+}
+SIGCONT, F_SETSIG, CSIGNAL = 18, 10, 0xFF
 # They would lead out of the process group. Ninja and subprocess need not notice.
 REGROUPING = ("setsid", "setpgid")
 # Calls on a process or thread by its number, the first argument. A library that pins its threads names each by its own
@@ -215,6 +241,8 @@ def program(machine: str, only: int | None = None) -> bytes:
             code += _when(number, [_op(RETURN, PRETEND)])
         elif name in (*PLACING, *ON_A_PROCESS, *BY_KIND):
             code += _when(number, _foreign(name, only)) if only is not None else []
+        elif name in SIGNALLING:
+            code += _when(number, _argument(SIGNALLING[name], _op(JUMP_EQUAL, SIGCONT, 1, 0), errno.EPERM))
         elif name not in SPECIAL:
             code += _when(number, [_op(RETURN, ERRNO | errno.EPERM)])
     # glibc falls back to clone, whose flags can be looked at.
@@ -222,7 +250,9 @@ def program(machine: str, only: int | None = None) -> bytes:
     # Nobody listens: what CUDA concludes when it looks for its optional daemons.
     code += _when(known.numbers["connect"], [_op(RETURN, ERRNO | errno.ECONNREFUSED)])
     code += _when(known.numbers["socket"], _argument(0, _op(JUMP_EQUAL, AF_UNIX, 0, 1), errno.EAFNOSUPPORT))
-    code += _when(known.numbers["clone"], _argument(0, _op(JUMP_ANY_BIT, NEW_NAMESPACES, 1, 0), errno.EPERM))
+    apart = [_load(0), _op(JUMP_ANY_BIT, NEW_NAMESPACES, 2, 0), _op(AND, CSIGNAL), _op(JUMP_EQUAL, SIGCONT, 0, 1)]
+    code += _when(known.numbers["clone"], [*apart, _op(RETURN, ERRNO | errno.EPERM), _op(RETURN, ALLOW)])
+    code += _when(known.numbers["fcntl"], _argument(1, _op(JUMP_EQUAL, F_SETSIG, 1, 0), errno.EPERM))
     # A child that outlives the harness would have to take its own parent-death signal away.
     code += _when(known.numbers["prctl"], _argument(0, _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 1, 0), errno.EPERM))
     code.append(_op(RETURN, ALLOW))
