@@ -33,10 +33,10 @@ from harness.worker.cuda_driver import driver_call, on_device, reset_persisting_
 from harness.worker.cuda_gate import Gate, fresh_secret  # noqa: E402
 from harness.worker.cuda_link import CudaLink  # noqa: E402
 from harness.worker.cuda_snapshot import Snapshot  # noqa: E402
-from harness.worker.cuda_start import StartWatch  # noqa: E402
 from harness.worker.freezer import Freezer  # noqa: E402
 from harness.worker.link import Draw  # noqa: E402
 from harness.worker.messages import CandidateSource, FromRunner  # noqa: E402
+from harness.worker.start_watch import StartWatch  # noqa: E402
 
 DEVICE = torch.device("cuda:0")
 CALLS = 32

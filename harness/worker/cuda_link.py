@@ -18,13 +18,13 @@ from harness.worker.cuda_driver import reset_persisting_l2
 from harness.worker.cuda_gate import Gate, Hold, fresh_secret
 from harness.worker.cuda_memory import CudaHandle, ImportRefused, Imports, SharedMemory
 from harness.worker.cuda_snapshot import Snapshot
-from harness.worker.cuda_start import StartWatch
 from harness.worker.devices import GATE_BLOCK
 from harness.worker.freezer import Freezer
 from harness.worker.layout import BadReference, view
 from harness.worker.link import INPUT_BLOCK, POISON, Draw, Link, Reading
 from harness.worker.messages import Burst, Enqueued, Finished, SharedBlock
 from harness.worker.nodes import NOWHERE, Node, TensorRef
+from harness.worker.start_watch import StartWatch
 
 FLUSH_FACTOR = 4
 """Times the card's L2 that are written before each burst."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from harness.timing import procfs
 from harness.worker.channel import DeadlineExceeded, PeerGone
 
 # Stopped, traced and stopped, dead, or about to be.
@@ -34,12 +36,18 @@ class Freezer:
         """Let every member go on. Raises PeerGone."""
         self._signal(signal.SIGCONT)
 
-    def settle(self) -> None:
-        """Wait until every thread of the leader stands still. Raises DeadlineExceeded where one does not."""
+    def settle(self) -> bool:
+        """Wait until every member stands still; whether all did at the first look. Raises DeadlineExceeded.
+
+        A thread in the middle of a system call goes on with that.
+        """
+        if self._still():
+            return True
         deadline = time.monotonic() + SETTLE_S
         while not self._still():
             if time.monotonic() > deadline:
                 raise DeadlineExceeded(f"a thread does not stop in {SETTLE_S:g} s")
+        return False
 
     def _signal(self, number: signal.Signals) -> None:
         try:
@@ -49,14 +57,37 @@ class Freezer:
 
     def _still(self) -> bool:
         """A thread may start others until it has stopped, so only a list in which all have can be relied on."""
-        try:
-            threads = os.listdir(self._tasks)
-            return all(_state(self._tasks / thread / "stat") in STILL for thread in threads)
-        except FileNotFoundError:
-            # A thread that ended meanwhile, or all of them.
-            return not self._tasks.exists()
+        return all(_is_still(Path(f"/proc/{pid}/task")) for pid in self._members())
+
+    def _members(self) -> Iterator[int]:
+        """The leader first, and what it started; orphans among that are its parent's children, who adopts them."""
+        yield self.leader
+        parent = _fields(Path(f"/proc/{self.leader}/stat"))[1:2]
+        adopted = [pid for pid in _children(Path(f"/proc/{parent[0]}/task")) if pid != self.leader] if parent else []
+        waiting = [pid for pid in adopted if _fields(Path(f"/proc/{pid}/stat"))[2:3] == [str(self.leader)]]
+        waiting += _children(self._tasks)
+        while waiting:
+            yield (pid := waiting.pop())
+            waiting += _children(Path(f"/proc/{pid}/task"))
 
 
-def _state(stat: Path) -> str:
-    """The name before it may hold anything, brackets too."""
-    return stat.read_text(errors="replace").rpartition(")")[2].split()[0]
+def _is_still(tasks: Path) -> bool:
+    """Whether every thread stands still, or has ended."""
+    try:
+        threads = os.listdir(tasks)
+    except OSError:
+        return True
+    return all(state in STILL for thread in threads for state in _fields(tasks / thread / "stat")[:1])
+
+
+def _children(tasks: Path) -> list[int]:
+    """What the threads of a process have started; nothing of one that is gone."""
+    try:
+        return [int(pid) for thread in os.listdir(tasks) for pid in procfs.read(tasks / thread / "children").split()]
+    except OSError:
+        return []
+
+
+def _fields(stat: Path) -> list[str]:
+    """From the state on; the name before it may hold anything, brackets too. Nothing of one that is gone."""
+    return procfs.read(stat).rpartition(")")[2].split()

@@ -19,6 +19,7 @@ from harness.worker.layout import BadReference
 from harness.worker.link import INPUT_BLOCK, POISON, Draw, Link, Reading
 from harness.worker.messages import Armed, Burst, Enqueued, Go, Hello, SharedBlock
 from harness.worker.nodes import NOWHERE, OWN_MEMORY, Node, TensorRef
+from harness.worker.start_watch import StartWatch
 
 
 class HostLink(Link):
@@ -28,8 +29,19 @@ class HostLink(Link):
     runner stands still, so what they take is in no reading, and nothing can be done before or after.
     """
 
-    def __init__(self, channel: Channel, freezer: Freezer, device: torch.device, limits: Limits) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        freezer: Freezer,
+        device: torch.device,
+        limits: Limits,
+        watch: StartWatch,
+        *,
+        trusted: bool,
+    ) -> None:
         super().__init__(channel, freezer, device, limits)
+        self._watch = watch
+        self._trusted = trusted
         self._memory: ForeignMemory | None = None
         # Address and size of each piece of the last burst's outputs, which the runner may hand out again.
         self._pieces: list[tuple[int, int]] = []
@@ -43,9 +55,14 @@ class HostLink(Link):
         self._number_burst()
         self.freezer.settle()
         self._poison()
-        self._announce(draws, profiled, deadline)
+        turn_us = self._announce(draws, profiled, deadline)
         self._write_inputs(draws)
         judge_us, enqueued = self._timed([draw.seed for draw in draws], deadline)
+        if self._trusted:
+            self._watch.learn(len(draws), turn_us)
+        else:
+            # What a runner does in its turn before the clock, beyond what the trusted one needs, is on the clock.
+            judge_us += self._watch.beyond_us(len(draws), turn_us)
         self._grant_repeat(enqueued)
         self._nodes = enqueued.outputs
         with self._inputs_hidden(len(draws)):
@@ -82,8 +99,9 @@ class HostLink(Link):
         if self._memory is not None:
             self._memory.close()
 
-    def _announce(self, draws: list[Draw], profiled: bool, deadline: float) -> None:
-        """Have the runner understand what is to come, so that this is on no clock."""
+    def _announce(self, draws: list[Draw], profiled: bool, deadline: float) -> float:
+        """Have the runner understand what is to come, so that this is on no clock; the microseconds that took."""
+        begun = time.perf_counter()
         self.freezer.thaw()
         calls = self._calls(draws)
         # No nonce and no seeds yet: they come with the inputs.
@@ -94,19 +112,23 @@ class HostLink(Link):
         self._receive_burst(Armed, deadline)
         self.freezer.freeze()
         self.freezer.settle()
+        return (time.perf_counter() - begun) * 1e6
 
     def _timed(self, seeds: list[int], deadline: float) -> tuple[float, Enqueued]:
-        """One turn of a runner that stands still before and after. The answer is understood after the clock."""
+        """One turn of a runner that stands still before and after. The answer is understood after the clock.
+
+        Where a member still runs after it was stopped, the clock goes on until it does not.
+        """
         self._send(Go(nonce=self._nonce, seeds=seeds))
         timeout_s = max(deadline - time.monotonic(), 0.001)
         started = time.perf_counter()
         self.freezer.thaw()
         frame, fds = self.channel.receive_frame(timeout_s)
         self.freezer.freeze()
-        judge_us = (time.perf_counter() - started) * 1e6
-        enqueued = self._enqueued(*self.channel.decode(frame, fds))
-        self.freezer.settle()
-        return judge_us, enqueued
+        ended = time.perf_counter()
+        if not self.freezer.settle():
+            ended = time.perf_counter()
+        return (ended - started) * 1e6, self._enqueued(*self.channel.decode(frame, fds))
 
     @contextlib.contextmanager
     def _inputs_hidden(self, calls: int) -> Iterator[None]:

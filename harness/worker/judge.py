@@ -31,7 +31,6 @@ from harness.worker import deadlines, faults, measurement, planning
 from harness.worker.bench import Surroundings, WrongAnswer
 from harness.worker.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError
 from harness.worker.checking import Examiner, InvalidReference
-from harness.worker.cuda_start import StartWatch
 from harness.worker.freezer import Freezer
 from harness.worker.host_link import HostLink
 from harness.worker.link import Link, RunnerFailed
@@ -50,6 +49,7 @@ from harness.worker.messages import (
     Verdict,
 )
 from harness.worker.reference import Reference
+from harness.worker.start_watch import StartWatch
 
 
 def main(channel_fd: int) -> None:
@@ -173,7 +173,7 @@ class Judge:
         self._phase("load")
         begun = time.monotonic()
         channel = Channel(socket.socket(fileno=fd), FromRunner)
-        runner = self._link(channel, Freezer(pid))
+        runner = self._link(channel, Freezer(pid), trusted=source is self._request.baseline)
 
         def load() -> Verdict | None:
             ready = runner.prepare(
@@ -220,9 +220,9 @@ class Judge:
             best = None
         return Surroundings(card, best)
 
-    def _link(self, channel: Channel, freezer: Freezer) -> Link:
+    def _link(self, channel: Channel, freezer: Freezer, *, trusted: bool) -> Link:
         if self._device.type == "cpu":
-            return HostLink(channel, freezer, self._device, self._limits)
+            return HostLink(channel, freezer, self._device, self._limits, self._start_watch, trusted=trusted)
         # Imported where a card is, because cuda-bindings loads the driver.
         from harness.worker.cuda_link import CudaLink
 

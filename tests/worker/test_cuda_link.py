@@ -14,11 +14,11 @@ from harness.worker.channel import Channel, DeadlineExceeded, PeerGone, pair
 from harness.worker.cuda_gate import Gate
 from harness.worker.cuda_link import CudaLink
 from harness.worker.cuda_memory import SharedMemory
-from harness.worker.cuda_start import StartWatch
 from harness.worker.layout import view
 from harness.worker.link import INPUT_BLOCK, INPUT_PLACES, Draw, LateOutput
 from harness.worker.messages import Enqueued, Finished, FromRunner, SharedBlock, ToRunner
 from harness.worker.nodes import TensorRef
+from harness.worker.start_watch import StartWatch
 from tests.worker.made_up_card import Card, word, write
 
 SIZE = 3000

@@ -1,8 +1,9 @@
-"""How long a burst's inputs lie there before its clock starts, and when that is too long.
+"""How long a runner has before its clock starts, and what of it is too long.
 
-The judge writes the inputs and then the clock's start with nothing in between but a write over the cache. Only where
-the card gives another process its turn in between, because that has work to do, is the way longer: then a runner may
-have seen its inputs, and begun, before the clock did.
+On a card the judge writes the inputs and then the clock's start with nothing in between but a write over the cache.
+Only where the card gives another process its turn in between, because that has work to do, is the way longer: then a
+runner may have seen its inputs, and begun, before the clock did. On the CPU a runner has a turn to understand what is to
+come; what it does there beyond that, it does for its answer.
 """
 
 from __future__ import annotations
@@ -29,13 +30,17 @@ class StartWatch:
 
     def slow(self, calls: int, way_us: float) -> bool:
         """Whether a way is clearly longer than without a candidate; never, where nothing was learnt."""
+        return self.beyond_us(calls, way_us) > 0
+
+    def beyond_us(self, calls: int, way_us: float) -> float:
+        """By how much a way is longer than the ways of a trusted runner explain; 0 where nothing was learnt."""
         if not self._seen_us:
-            return False
+            return 0.0
         usual_us = {known: statistics.median(seen) for known, seen in self._seen_us.items()}
         beyond_us = sorted(us - usual_us[known] for known, seen in self._seen_us.items() for us in seen)
         spread_us = beyond_us[int(QUANTILE * len(beyond_us))]
         expected_us = _on_a_line(usual_us, calls)
-        return way_us > expected_us * (1 + SLACK_SHARE) + 2 * spread_us + SLACK_US
+        return max(0.0, way_us - (expected_us * (1 + SLACK_SHARE) + 2 * spread_us + SLACK_US))
 
 
 def _on_a_line(points: dict[int, float], at: int) -> float:
