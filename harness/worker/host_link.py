@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from typing import Any
 
@@ -17,6 +18,7 @@ from harness.worker.layout import BadReference
 from harness.worker.link import INPUT_BLOCK, POISON, Draw, Link, Reading
 from harness.worker.messages import Armed, Burst, Enqueued, Go, Hello, SharedBlock
 from harness.worker.nodes import NOWHERE, OWN_MEMORY, Node, TensorRef
+from harness.worker.values import dtype_named
 
 
 class HostLink(Link):
@@ -29,8 +31,8 @@ class HostLink(Link):
     def __init__(self, channel: Channel, freezer: Freezer, device: torch.device, limits: Limits) -> None:
         super().__init__(channel, freezer, device, limits)
         self._memory: ForeignMemory | None = None
-        # Address and size of each piece of the last burst's outputs, which the runner may hand out again.
-        self._pieces: list[tuple[int, int]] = []
+        # The last burst's outputs, whose memory the runner may hand out again.
+        self._pieces: list[TensorRef] = []
         self._nodes: list[Node] = []
         self._returned: list[Any] = []
 
@@ -111,11 +113,20 @@ class HostLink(Link):
 
     def _poison(self) -> None:
         """Spoil the last burst's outputs where they lie: memory handed out again must hold no answers."""
-        for address, nbytes in self._pieces:
+        for ref in self._pieces:
             # It may have been given back to the kernel, and then it holds none.
             with contextlib.suppress(BadMemory):
-                self._owner().write(address, torch.full((nbytes,), POISON, dtype=torch.uint8))
+                self._owner().write(ref.offset, self._spoilt(ref))
         self._pieces.clear()
+
+    def _spoilt(self, ref: TensorRef) -> torch.Tensor:
+        """The bytes from an output's first element to its last, spoilt; what lies between elements stays as it is."""
+        size = dtype_named(ref.dtype).itemsize
+        if layout.span(ref.shape, ref.stride) <= math.prod(ref.shape):
+            return torch.full((layout.nbytes(ref),), POISON, dtype=torch.uint8)
+        memory = self._owner().read(ref.offset, layout.nbytes(ref))
+        memory.as_strided((*ref.shape, size), (*(step * size for step in ref.stride), 1)).fill_(POISON)
+        return memory
 
     def _decode(self, node: Node, call: int) -> Any:
         expected = iter(self._output_refs)
@@ -134,10 +145,12 @@ class HostLink(Link):
     def _read(self, ref: TensorRef) -> torch.Tensor:
         dtype = layout.checked_dtype(ref)
         places = layout.span(ref.shape, ref.stride)
+        if not places:
+            return torch.empty(ref.shape, dtype=dtype)
         if places > layout.MOST_SPREAD * torch.Size(ref.shape).numel():
             raise BadReference(f"elements spread over {places} places")
         copy = self._owner().read(ref.offset, places * dtype.itemsize)
-        self._pieces.append((ref.offset, copy.numel()))
+        self._pieces.append(ref)
         return copy.view(dtype).as_strided(ref.shape, ref.stride)
 
     def _owner(self) -> ForeignMemory:
