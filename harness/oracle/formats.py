@@ -78,7 +78,7 @@ def smallest(dtype: torch.dtype) -> float:
 def round_to(tensor: torch.Tensor, format: Format) -> torch.Tensor:
     """A copy with mantissas rounded to nearest in `format`; dtype, exponent range, NaN and infinities stay."""
     if tensor.is_complex():
-        return torch.view_as_complex(round_to(torch.view_as_real(tensor), format))
+        return torch.view_as_complex(round_to(torch.view_as_real(tensor.resolve_conj()), format))
     integer, bits = _BITS_VIEW.get(tensor.dtype, (None, 0))
     drop = bits - format.bits
     if integer is None or drop <= 0:

@@ -135,7 +135,9 @@ class Oracle:
         after = dict(flatten(expected.native))
         yards = dict(expected.yards)
         for path, fast in self._fast.items():
-            if path in yards and not _only_scaled(before[path], after[path], yards[path]):
+            # An output may be a plain number.
+            old, new = torch.as_tensor(before[path]), torch.as_tensor(after[path])
+            if path in yards and not _only_scaled(old, new, yards[path]):
                 yards[path] = yards[path].no_less(fast.norm)
         return replace(expected, yards=yards)
 

@@ -122,14 +122,19 @@ class HostRunner:
 
     def _hand_over(self, tensor: torch.Tensor, addresses: set[int]) -> TensorRef:
         ref = described(tensor)
-        if ref.kind != "Tensor" or ref.device != "cpu" or not tensor.numel():
+        if ref.kind != "Tensor" or ref.device != "cpu":
             return ref
+        if not tensor.numel():
+            return described(tensor, OWN_MEMORY)
         address = tensor.untyped_storage().data_ptr()
-        addresses.add(address)
-        if address in self._seen and not self._always_copy:
-            self._shared_buffer = self._always_copy = True
         spread = layout.span(tensor.shape, tensor.stride()) > layout.MOST_SPREAD * tensor.numel()
-        if self._always_copy or address in self._forbidden or spread or tensor.is_conj() or tensor.is_neg():
+        copied = address in self._forbidden or spread or tensor.is_conj() or tensor.is_neg()
+        if not copied:
+            # What is copied anyway keeps calls apart.
+            addresses.add(address)
+            if address in self._seen and not self._always_copy:
+                self._shared_buffer = self._always_copy = True
+        if self._always_copy or copied:
             tensor = tensor.clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg()
         self._kept.append(tensor)
         return described(tensor, OWN_MEMORY, tensor.data_ptr())

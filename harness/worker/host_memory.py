@@ -6,7 +6,6 @@ import ctypes
 import fcntl
 import mmap
 import os
-from collections.abc import Callable
 
 import torch
 
@@ -39,27 +38,20 @@ class ForeignMemory:
     def read(self, address: int, nbytes: int) -> torch.Tensor:
         """A copy as uint8. Raises BadMemory where nothing is mapped."""
         copy = torch.empty(nbytes, dtype=torch.uint8)
-        self._move(os.preadv, address, copy)
-        return copy
-
-    def write(self, address: int, data: torch.Tensor) -> None:
-        """Raises BadMemory where nothing is mapped that its owner could write to."""
-        self._move(os.pwritev, address, data)
-
-    def close(self) -> None:
-        os.close(self._fd)
-
-    def _move(self, move: Callable[..., int], address: int, ours: torch.Tensor) -> None:
-        buffer = memoryview((ctypes.c_char * ours.numel()).from_address(ours.data_ptr())).cast("B")
+        buffer = memoryview((ctypes.c_char * nbytes).from_address(copy.data_ptr())).cast("B")
         done = 0
-        while done < len(buffer):
+        while done < nbytes:
             try:
-                count = move(self._fd, [buffer[done:]], address + done)
+                count = os.preadv(self._fd, [buffer[done:]], address + done)
             except (OSError, OverflowError) as error:
-                raise BadMemory(f"nothing to be moved at {address + done:#x}: {error}") from error
+                raise BadMemory(f"nothing to be read at {address + done:#x}: {error}") from error
             if count == 0:
                 raise BadMemory("the process has no memory any more")
             done += count
+        return copy
+
+    def close(self) -> None:
+        os.close(self._fd)
 
 
 class BadMemory(ValueError):

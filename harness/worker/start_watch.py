@@ -2,8 +2,8 @@
 
 On a card the judge writes the inputs and then the clock's start with nothing in between but a write over the cache.
 Only where the card gives another process its turn in between, because that has work to do, is the way longer: then a
-runner may have seen its inputs, and begun, before the clock did. On the CPU a runner has a turn to understand what is to
-come; what it does there beyond that, it does for its answer.
+runner may have seen its inputs, and begun, before the clock did. On the CPU a runner has a turn to understand what is
+to come; what it does there beyond that, it does for its answer.
 """
 
 from __future__ import annotations

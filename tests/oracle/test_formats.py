@@ -32,3 +32,9 @@ def test_jitter_moves_by_units_in_the_last_place():
     moved = jitter(x, 1, torch.Generator().manual_seed(0))
     steps = moved.view(torch.int32) - x.view(torch.int32)
     assert set(steps.tolist()) == {-1, 0, 1}
+
+
+def test_what_is_conjugated_lazily_is_rounded_like_what_is_not():
+    numbers = torch.randn(5, dtype=torch.complex64)
+    rounded = round_to(numbers.conj(), BFLOAT16)
+    assert torch.equal(rounded, round_to(numbers.conj().resolve_conj(), BFLOAT16))
