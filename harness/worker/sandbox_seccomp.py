@@ -22,7 +22,7 @@ SECCOMP_FILTER_FLAG_SPEC_ALLOW = 4
 ALLOW, ERRNO, KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 # The call is not carried out, and its caller told that it was.
 PRETEND = ERRNO
-LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, AND, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 # Offsets into struct seccomp_data; the low half of an argument, which is all that the arguments below use.
 NUMBER, ARCHITECTURE = 0, 4
 
@@ -57,7 +57,9 @@ X86_64 = {
     "shmget": 29,
     "socket": 41,
     "connect": 42,
+    "socketpair": 53,
     "clone": 56,
+    "fcntl": 72,
     "semget": 64,
     "msgget": 68,
     "ptrace": 101,
@@ -111,6 +113,7 @@ X86_64 = {
     "userfaultfd": 323,
 }
 AARCH64 = {
+    "fcntl": 25,
     "ioprio_set": 30,
     "umount2": 39,
     "mount": 40,
@@ -141,6 +144,7 @@ AARCH64 = {
     "semget": 190,
     "shmget": 194,
     "socket": 198,
+    "socketpair": 199,
     "connect": 203,
     "add_key": 217,
     "request_key": 218,
@@ -171,7 +175,7 @@ MACHINES = {
 }
 
 # Refused for some arguments only, or with an error that callers know how to take.
-SPECIAL = ("socket", "connect", "clone", "clone3", "prctl")
+SPECIAL = ("socket", "socketpair", "connect", "clone", "clone3", "prctl", "fcntl")
 # They would lead out of the process group. Ninja and subprocess need not notice.
 REGROUPING = ("setsid", "setpgid")
 # Calls on a process or thread by its number, the first argument. A library that pins its threads names each by its own
@@ -181,6 +185,10 @@ ON_A_PROCESS = ("prlimit64", "migrate_pages", "move_pages")
 # The first argument says whether the second is a process (this number), a group or a user.
 BY_KIND = {"setpriority": 0, "ioprio_set": 1}
 AF_UNIX = 1
+# Of the others, a datagram reaches whoever listens at a path, without `connect`. Behind the type are flags.
+CONNECTED, TYPE_BITS = (1, 5), 0x0F
+# Whoever opens the file then waits, up to 45 s, for the process that has the lease.
+F_SETLEASE = 1024
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 X32_BIT = 0x40000000
 
@@ -221,7 +229,9 @@ def program(machine: str, only: int | None = None) -> bytes:
     code += _when(known.numbers["clone3"], [_op(RETURN, ERRNO | errno.ENOSYS)])
     # Nobody listens: what CUDA concludes when it looks for its optional daemons.
     code += _when(known.numbers["connect"], [_op(RETURN, ERRNO | errno.ECONNREFUSED)])
-    code += _when(known.numbers["socket"], _argument(0, _op(JUMP_EQUAL, AF_UNIX, 0, 1), errno.EAFNOSUPPORT))
+    for name in ("socket", "socketpair"):
+        code += _when(known.numbers[name], _local_and_connected())
+    code += _when(known.numbers["fcntl"], _argument(1, _op(JUMP_EQUAL, F_SETLEASE, 1, 0), errno.EPERM))
     code += _when(known.numbers["clone"], _argument(0, _op(JUMP_ANY_BIT, NEW_NAMESPACES, 1, 0), errno.EPERM))
     # A child that outlives the harness would have to take its own parent-death signal away.
     code += _when(known.numbers["prctl"], _argument(0, _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 1, 0), errno.EPERM))
@@ -236,6 +246,21 @@ def _foreign(name: str, only: int) -> list[bytes]:
     if name not in BY_KIND:
         return [_load(0), *number]
     return [_load(0), _op(JUMP_EQUAL, BY_KIND[name], 1, 0), _op(RETURN, refusal), _load(1), *number]
+
+
+def _local_and_connected() -> list[bytes]:
+    """Allow sockets that reach nobody without `connect`."""
+    stream, packets = CONNECTED
+    return [
+        _load(0),
+        _op(JUMP_EQUAL, AF_UNIX, 0, 5),
+        _load(1),
+        _op(AND, TYPE_BITS),
+        _op(JUMP_EQUAL, stream, 1, 0),
+        _op(JUMP_EQUAL, packets, 0, 1),
+        _op(RETURN, ALLOW),
+        _op(RETURN, ERRNO | errno.EAFNOSUPPORT),
+    ]
 
 
 def _load(index: int) -> bytes:
