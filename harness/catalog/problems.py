@@ -5,7 +5,8 @@ from __future__ import annotations
 import fnmatch
 import glob
 import hashlib
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def python_files(pattern: str, note: Callable[[str], None]) -> tuple[bool, list[
     """
     path = Path(pattern).expanduser()
     if path.is_dir():
-        found = [file for file in sorted(path.rglob("*.py")) if not _hidden(file.relative_to(path))]
+        found = [file for file in sorted(_named_python(path)) if not _hidden(file.relative_to(path))]
         return False, _files(found, note)
     matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]
     files = _files([match for match in matches if match.suffix == ".py" and not match.is_dir()], note)
@@ -132,6 +133,24 @@ def python_files(pattern: str, note: Callable[[str], None]) -> tuple[bool, list[
     if not files:
         raise UsageError(f"'{pattern}' matches no Python file or folder")
     return path.is_file(), files
+
+
+def _named_python(folder: Path) -> Iterator[Path]:
+    """Whatever is called `*.py` below `folder`, however deep; what cannot be opened is passed over.
+
+    Path.rglob recurses, and raises for a path that is too long.
+    """
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            entries = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
 
 
 def _files(found: Iterable[Path], note: Callable[[str], None]) -> list[Path]:

@@ -111,7 +111,7 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
         return Outcome(status=Status.UNSUPPORTED, reason="not_implemented", message=message, evidence=evidence)
     if exception == "LateCompile":
         return Outcome(status=Status.LOAD_ERROR, reason="late_compile", message=f"{where}: {first}", evidence=evidence)
-    if exception == "PermissionError":
+    if exception == "PermissionError" or "Read-only file system" in first:
         first += (
             " (the sandbox leaves a candidate its own file, files named after it, and TMPDIR; docs/threat-model.md)"
         )

@@ -76,12 +76,19 @@ def attempt(confinement: Confinement) -> dict[str, str]:
     prctl(PR_SET_DUMPABLE, 1)
     root = os.geteuid() == 0
     ruleset = -1
+    if on("limits"):
+        with layer("limits"):
+            # While there are capabilities: what root sets with them, nobody without them takes back.
+            Path("/proc/self/oom_score_adj").write_text("1000")
     if on("user") and not root:
         with layer("user"):
             sandbox_identity.enter_user_namespace()
     if on("namespaces"):
         with layer("namespaces"):
             sandbox_namespaces.leave()
+            if not root:
+                # Whose files it may be.
+                sandbox_namespaces.make_read_only(confinement.folder)
     if on("user") and root:
         with layer("user"):
             _make_reachable(confinement, private_mounts=on("namespaces"))
@@ -157,7 +164,6 @@ def _limit(*, own_user: bool) -> None:
         hard = resource.getrlimit(name)[1]
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(name, (bound, bound))
-    Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def most_processes() -> int:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import stat
+import struct
 from collections.abc import Iterable, Set
 from pathlib import Path
 
-from harness.worker.sandbox_calls import mount, open_place, unshare
+from harness.worker.sandbox_calls import checked, libc, mount, open_place, unshare
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWNET = 0x00020000, 0x04000000, 0x40000000
+MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 0x1
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x40000
 # CUDA and multiprocessing keep small things there; a candidate's data has its own folder.
 SHM_BYTES = 1 << 30
@@ -20,6 +24,29 @@ def leave() -> None:
     unshare(CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWNS, "net, uts, mnt")
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("assay", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={SHM_BYTES}")
+
+
+def make_read_only(folder: str) -> None:
+    """Close everything but `folder`, /dev/shm and /proc to changes; needs a private view of mounts. Raises OSError.
+
+    Whoever owns a file may change its mode, times and attributes, which Landlock does not look at.
+    """
+    _set_mount("/", AT_RECURSIVE, set_bits=MOUNT_ATTR_RDONLY)
+    with contextlib.suppress(OSError):
+        # Where it was closed before us, it stays so.
+        _set_mount("/proc", 0, clear_bits=MOUNT_ATTR_RDONLY)
+    _set_mount(os.path.realpath("/dev/shm"), 0, clear_bits=MOUNT_ATTR_RDONLY)
+    if folder:
+        mount(folder, folder, "", MS_BIND)
+        _set_mount(folder, 0, clear_bits=MOUNT_ATTR_RDONLY)
+        # The working directory still lies in the mount below.
+        os.chdir(folder)
+
+
+def _set_mount(path: str, flags: int, *, set_bits: int = 0, clear_bits: int = 0) -> None:
+    attributes = struct.pack("=4Q", set_bits, clear_bits, 0, 0)
+    size = ctypes.c_size_t(len(attributes))
+    checked(libc.syscall(MOUNT_SETATTR, AT_FDCWD, os.fsencode(path), flags, attributes, size), f"mount_setattr {path}")
 
 
 def open_locked(paths: Set[str]) -> None:

@@ -64,6 +64,7 @@ X86_64 = {
     "tgkill": 234,
     "rt_tgsigqueueinfo": 297,
     "connect": 42,
+    "socketpair": 53,
     "clone": 56,
     "semget": 64,
     "msgget": 68,
@@ -119,6 +120,7 @@ X86_64 = {
     "userfaultfd": 323,
 }
 AARCH64 = {
+    "fcntl": 25,
     "ioprio_set": 30,
     "umount2": 39,
     "mount": 40,
@@ -150,12 +152,12 @@ AARCH64 = {
     "semget": 190,
     "shmget": 194,
     "socket": 198,
-    "fcntl": 25,
     "kill": 129,
     "tkill": 130,
     "tgkill": 131,
     "rt_sigqueueinfo": 138,
     "rt_tgsigqueueinfo": 240,
+    "socketpair": 199,
     "connect": 203,
     "add_key": 217,
     "request_key": 218,
@@ -186,7 +188,7 @@ MACHINES = {
 }
 
 # Refused for some arguments only, or with an error that callers know how to take.
-SPECIAL = ("socket", "connect", "clone", "clone3", "prctl", "fcntl")
+SPECIAL = ("socket", "socketpair", "connect", "clone", "clone3", "prctl", "fcntl")
 # Calls by which a signal is sent, with the place of its number. SIGCONT would let go of what the judge has stopped, as
 # would a timer's (timer_create), a descriptor's (F_SETSIG) or an ending child's (clone).
 SIGNALLING = {
@@ -207,6 +209,10 @@ ON_A_PROCESS = ("prlimit64", "migrate_pages", "move_pages")
 # The first argument says whether the second is a process (this number), a group or a user.
 BY_KIND = {"setpriority": 0, "ioprio_set": 1}
 AF_UNIX = 1
+# Of the others, a datagram reaches whoever listens at a path, without `connect`. Behind the type are flags.
+CONNECTED, TYPE_BITS = (1, 5), 0x0F
+# Whoever opens the file then waits, up to 45 s, for the process that has the lease.
+F_SETLEASE = 1024
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 X32_BIT = 0x40000000
 
@@ -249,10 +255,12 @@ def program(machine: str, only: int | None = None) -> bytes:
     code += _when(known.numbers["clone3"], [_op(RETURN, ERRNO | errno.ENOSYS)])
     # Nobody listens: what CUDA concludes when it looks for its optional daemons.
     code += _when(known.numbers["connect"], [_op(RETURN, ERRNO | errno.ECONNREFUSED)])
-    code += _when(known.numbers["socket"], _argument(0, _op(JUMP_EQUAL, AF_UNIX, 0, 1), errno.EAFNOSUPPORT))
+    for name in ("socket", "socketpair"):
+        code += _when(known.numbers[name], _local_and_connected())
     apart = [_load(0), _op(JUMP_ANY_BIT, NEW_NAMESPACES, 2, 0), _op(AND, CSIGNAL), _op(JUMP_EQUAL, SIGCONT, 0, 1)]
     code += _when(known.numbers["clone"], [*apart, _op(RETURN, ERRNO | errno.EPERM), _op(RETURN, ALLOW)])
-    code += _when(known.numbers["fcntl"], _argument(1, _op(JUMP_EQUAL, F_SETSIG, 1, 0), errno.EPERM))
+    kept = [_load(1), _op(JUMP_EQUAL, F_SETSIG, 2, 0), _op(JUMP_EQUAL, F_SETLEASE, 1, 0), _op(RETURN, ALLOW)]
+    code += _when(known.numbers["fcntl"], [*kept, _op(RETURN, ERRNO | errno.EPERM)])
     # A child that outlives the harness would have to take its own parent-death signal away.
     code += _when(known.numbers["prctl"], _argument(0, _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 1, 0), errno.EPERM))
     code.append(_op(RETURN, ALLOW))
@@ -266,6 +274,21 @@ def _foreign(name: str, only: int) -> list[bytes]:
     if name not in BY_KIND:
         return [_load(0), *number]
     return [_load(0), _op(JUMP_EQUAL, BY_KIND[name], 1, 0), _op(RETURN, refusal), _load(1), *number]
+
+
+def _local_and_connected() -> list[bytes]:
+    """Allow sockets that reach nobody without `connect`."""
+    stream, packets = CONNECTED
+    return [
+        _load(0),
+        _op(JUMP_EQUAL, AF_UNIX, 0, 5),
+        _load(1),
+        _op(AND, TYPE_BITS),
+        _op(JUMP_EQUAL, stream, 1, 0),
+        _op(JUMP_EQUAL, packets, 0, 1),
+        _op(RETURN, ALLOW),
+        _op(RETURN, ERRNO | errno.EAFNOSUPPORT),
+    ]
 
 
 def _load(index: int) -> bytes:

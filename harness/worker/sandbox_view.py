@@ -79,11 +79,16 @@ def own_files(source: Path) -> list[str]:
 
     The folder itself stays closed, because other people's candidates lie in it. `source` is absolute, without links.
     """
+    entries = [entry for entry in os.scandir(source.parent) if entry.name.startswith(f"{source.stem}.")]
+    # `fast.v2.cu` is another's where there is a `fast.v2.py`.
+    others = tuple(
+        entry.name.removesuffix("py") for entry in entries if entry.name.endswith(".py") and entry.name != source.name
+    )
     beside = (
         entry.path
-        for entry in os.scandir(source.parent)
-        if entry.name.startswith(f"{source.stem}.")
-        and not entry.name.endswith(".py")
+        for entry in entries
+        if not entry.name.endswith(".py")
+        and not entry.name.startswith(others)
         # What a link leads to may be anybody's.
         and entry.is_file(follow_symlinks=False)
     )
