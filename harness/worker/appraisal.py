@@ -69,8 +69,8 @@ def _warnings(
         )
     if samples.taken_back:
         yield f"noisy: {samples.taken_back} of {len(samples.candidate_us)} pairs are of doubtful quality"
-    if bench.clock == "device_ungated":
-        yield "ungated: the candidate waits for the device itself, so times include launch latency"
+    if bench.why_ungated:
+        yield f"ungated: {bench.why_ungated}"
     others = card.get("ranges", {}).get("others")
     if others and others[1] > 0:
         yield f"shared_device: up to {others[1]:g} other processes used the device meanwhile"

@@ -109,7 +109,8 @@ class Bench:
         self._ceilings = surroundings.ceilings
         self._watch = Watch(surroundings.card)
         self._timing = timing
-        self._gated = reference.device.type == "cuda"
+        # Behind a gate the calls are told before the clock starts, with their seeds.
+        self._gated = reference.device.type == "cuda" and not plan.random
         self.bursts: dict[Side, bursts.BurstPlan] = {}
         self._single_us: dict[Side, float] = {}
         self._burst_us: dict[Side, float] = {}
@@ -298,6 +299,16 @@ class Bench:
             if not self.fixed_cost.resolves(statistics.median(times_us) * calls):
                 found.append(f"the {side}'s")
         return " and ".join(found)
+
+    @property
+    def why_ungated(self) -> str:
+        """Empty where the times are not those of a card without the gate."""
+        if self.clock != "device_ungated":
+            return ""
+        reason = (
+            "the reference draws random numbers" if self._plan.random else "the candidate waits for the device itself"
+        )
+        return f"{reason}, so times include launch latency and the way of the messages"
 
     @property
     def floor(self) -> Floor | None:

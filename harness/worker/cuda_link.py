@@ -6,7 +6,7 @@ import contextlib
 import math
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -217,6 +217,8 @@ class CudaLink(Link):
         """
         with torch.cuda.stream(self._stream):
             self._snapshot.take()
+            # What was put there before the clock (zeros, where most of an output is zero) has to be put there again.
+            _spoil(self._snapshot.tensors)
             self._hold.hold(self._number, self._stream.cuda_stream)
             self._way.record()
             self._put_inputs()
@@ -276,11 +278,7 @@ class CudaLink(Link):
 
     def _poison(self) -> None:
         """Spoil the previous burst's outputs where they lie: memory handed out again must hold no answers."""
-        for tensor in self._snapshot.tensors:
-            if tensor.is_contiguous() and tensor.numel():
-                tensor.view(-1).view(torch.uint8).fill_(POISON)
-            else:
-                _once(tensor).fill_(POISON)
+        _spoil(self._snapshot.tensors)
         self._snapshot = Snapshot([])
         self._imports.close()
         self._imports = Imports(self.device.index or 0)
@@ -320,6 +318,14 @@ class CudaLink(Link):
 
     def _settle(self) -> None:
         torch.cuda.current_stream(self.device).synchronize()
+
+
+def _spoil(tensors: Iterable[torch.Tensor]) -> None:
+    for tensor in tensors:
+        if tensor.is_contiguous() and tensor.numel():
+            tensor.view(-1).view(torch.uint8).fill_(POISON)
+        else:
+            _once(tensor).fill_(POISON)
 
 
 def _once(tensor: torch.Tensor) -> torch.Tensor:

@@ -15,3 +15,11 @@ def seed(device: torch.device, number: int) -> None:
     if device.type == "cuda":
         torch.cuda.init()
         torch.cuda.default_generators[device.index or 0].manual_seed(number)
+
+
+def drawn_from(device: torch.device, number: int) -> bool:
+    """Whether numbers were drawn from the device's generator since `seed(device, number)`."""
+    if device.type == "cuda":
+        generator = torch.cuda.default_generators[device.index or 0]
+        return not torch.equal(generator.get_state(), torch.Generator(device).manual_seed(number).get_state())
+    return not torch.equal(torch.default_generator.get_state(), torch.Generator().manual_seed(number).get_state())

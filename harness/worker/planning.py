@@ -36,6 +36,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     most_calls: int
     call_s: float
+    # It draws random numbers: whoever knows the seed before the clock starts may draw them before, too.
+    random: bool = False
 
 
 def plan(reference: Reference, timing: TimingConfig) -> Plan:
@@ -61,6 +63,7 @@ def plan(reference: Reference, timing: TimingConfig) -> Plan:
         memory_bytes=memory_bytes,
         most_calls=longest.calls,
         call_s=trial.seconds,
+        random=trial.random,
     )
 
 

@@ -19,12 +19,16 @@ from harness.worker.messages import CandidateSource
 
 @dataclass(frozen=True)
 class Trial:
-    """A draw and the output for it, how long a warm call takes in seconds, and what the call has to do at least."""
+    """A draw and the output for it, how long a warm call takes in seconds, and what the call has to do at least.
+
+    `random`: it draws numbers from the device's generator.
+    """
 
     draw: Draw
     output: Any
     seconds: float
     work: work.Estimate
+    random: bool
 
 
 class Reference:
@@ -71,9 +75,10 @@ class Reference:
         estimate = seen.estimate(output)
         draw = self.draw()
         output, seconds = self._timed(draw)
+        random = generators.drawn_from(self.device, draw.seed)
         for name, buffer in self.model.named_buffers():
             buffer.copy_(before[name])
-        return Trial(draw=draw, output=output, seconds=seconds, work=estimate)
+        return Trial(draw=draw, output=output, seconds=seconds, work=estimate, random=random)
 
     def _timed(self, draw: Draw) -> tuple[Any, float]:
         _synchronize(self.device)
