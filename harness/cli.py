@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,9 @@ QUICKSTART = "configs/quickstart.yaml"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 carried out, 1 our failure, 2 usage, 3 a gate not passed."""
     words = list(sys.argv[1:] if argv is None else argv)
+    # Descriptors that a candidate has sent and nobody has taken count for its user, and against whoever sends next.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         arguments = options.parser().parse_args(words or ["run", QUICKSTART])
         if arguments.verb is None:

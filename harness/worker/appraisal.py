@@ -22,7 +22,7 @@ def verdict(bench: Bench, samples: Samples, evidence_of: list[Suspicion]) -> Ver
     unaccounted = claims.unaccounted(
         samples.candidate_us,
         samples.candidate_claimed_us,
-        fixed_error_us=(fixed.error_us + fixed.jitter_us) / burst.shortest,
+        fixed_error_us=bench.unclaimed_us,
         baseline_judge_us=samples.baseline_us,
         baseline_claimed_us=samples.baseline_claimed_us,
     )

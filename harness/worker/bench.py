@@ -39,8 +39,10 @@ NULL_ERROR_US, HOST_NULL_ERROR_US = 3.0, 5.0
 # with benchmarks/precision.py on an H200, as what the intervals needed in order to contain 1 when a candidate runs
 # against itself. Their bursts differ by some more, independent of that (seen: 0.7 us around nothing, 1.3 us around a
 # call).
-PROCESS_US, PROCESS_SHARE, PROCESS_BURST_US = 0.18, 0.001, 1.5
+PROCESS_US, PROCESS_SHARE, PROCESS_BURST_US = 0.18, 0.002, 1.5
 HOST_PROCESS_SHARE = 0.0
+# A process on a host goes on from its standstill with cold caches and more or fewer threads to wake (seen: 0.2 ms).
+HOST_WAKE_US = 300.0
 WARM_UP_BURSTS = 3
 # Single calls of each side that settle what the first few say of batching, within so much time of both.
 MORE_SINGLES, MORE_SINGLES_US = 30, 2e6
@@ -289,6 +291,13 @@ class Bench:
             for side, burst_us in self._burst_us.items()
         ]
         return systematic + PROCESS_SHARE + max(unlike)
+
+    @property
+    def unclaimed_us(self) -> float:
+        """What a runner's clock may miss of a call: the fixed cost's error, and a host's way out of a standstill."""
+        fixed = self.fixed_cost
+        wake_us = HOST_WAKE_US if self._reference.device.type == "cpu" else 0.0
+        return (fixed.error_us + fixed.jitter_us + wake_us) / self.bursts["candidate"].shortest
 
     def unresolved(self, samples: Samples) -> str:
         """Of which sides the times are too short to be told from none; empty where both are times."""

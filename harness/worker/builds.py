@@ -160,7 +160,8 @@ class Workshop:
             answer: Built | BuildFailed = child.channel.message(timeout_s)
             if child.kill() is None:
                 message = "a process of the build could not be ended, and so nothing of it is used"
-                return None, Outcome(status=Status.HARNESS_ERROR, reason="unkillable", message=message)
+                # A build has no device whose driver it could be stuck in: this is its own doing.
+                return None, Outcome(status=Status.RESOURCE_LIMIT, reason="unkillable", message=message)
             return answer, None
         except DeadlineExceeded:
             message = f"compiling took longer than build.timeout_s = {timeout_s:g} s"

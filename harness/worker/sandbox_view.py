@@ -79,7 +79,11 @@ def own_files(source: Path) -> list[str]:
 
     The folder itself stays closed, because other people's candidates lie in it. `source` is absolute, without links.
     """
-    entries = [entry for entry in os.scandir(source.parent) if entry.name.startswith(f"{source.stem}.")]
+    try:
+        entries = [entry for entry in os.scandir(source.parent) if entry.name.startswith(f"{source.stem}.")]
+    except OSError:
+        # Closed or gone meanwhile: whoever opens the source will say so.
+        return [str(source)]
     # `fast.v2.cu` is another's where there is a `fast.v2.py`.
     others = tuple(
         entry.name.removesuffix("py") for entry in entries if entry.name.endswith(".py") and entry.name != source.name
