@@ -56,6 +56,11 @@ class Samples:
     taken_back: int
     elapsed_s: float
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether most pairs are of doubtful quality."""
+        return 2 * self.taken_back > len(self.candidate_us)
+
     def speedup(self, *, systematic: float = 0.0) -> statistics.Interval:
         """See `statistics.speedup`, whose errors it raises."""
         return statistics.speedup(

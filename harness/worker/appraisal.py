@@ -17,8 +17,10 @@ from harness.worker.messages import Verdict
 def verdict(bench: Bench, samples: Samples, evidence_of: list[Suspicion]) -> Verdict:
     """Passed, with the speedup's interval, and what the times cannot explain as warnings; or rejected as impossible."""
     fixed, burst = bench.fixed_cost, bench.bursts["candidate"]
-    systematic = bench.systematic
-    speedup = samples.speedup(systematic=systematic)
+    speedup = samples.speedup(systematic=bench.systematic)
+    if samples.doubtful:
+        # Others used the device throughout, which comes and goes for longer than a pair: twice as wide.
+        speedup = samples.speedup(systematic=bench.systematic + samples.speedup().half_width)
     unaccounted = claims.unaccounted(
         samples.candidate_us,
         samples.candidate_claimed_us,
@@ -68,7 +70,8 @@ def _warnings(
             "and the interval says so"
         )
     if samples.taken_back:
-        yield f"noisy: {samples.taken_back} of {len(samples.candidate_us)} pairs are of doubtful quality"
+        wider = ", and the interval is twice as wide" if samples.doubtful else ""
+        yield f"noisy: {samples.taken_back} of {len(samples.candidate_us)} pairs are of doubtful quality{wider}"
     if bench.why_ungated:
         yield f"ungated: {bench.why_ungated}"
     others = card.get("ranges", {}).get("others")
