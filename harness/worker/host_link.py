@@ -16,7 +16,7 @@ from harness.worker.channel import Channel, ProtocolError
 from harness.worker.freezer import Freezer
 from harness.worker.host_memory import ForeignMemory
 from harness.worker.layout import BadReference
-from harness.worker.link import INPUT_BLOCK, Draw, Link, Reading
+from harness.worker.link import INPUT_BLOCK, Draw, Link, Reading, left_s
 from harness.worker.messages import Armed, Burst, Enqueued, Go, Hello, SharedBlock
 from harness.worker.nodes import NOWHERE, OWN_MEMORY, Node, TensorRef
 from harness.worker.start_watch import StartWatch
@@ -51,7 +51,6 @@ class HostLink(Link):
     ) -> Reading:
         deadline = time.monotonic() + (deadline_s or self.limits.call_s)
         self._number_burst()
-        self.freezer.settle()
         turn_us = self._announce(draws, profiled, deadline)
         self._write_inputs(draws)
         judge_us, enqueued = self._timed([draw.seed for draw in draws], deadline)
@@ -117,7 +116,7 @@ class HostLink(Link):
         Where a member still runs after it was stopped, the clock goes on until it does not.
         """
         self._send(Go(nonce=self._nonce, seeds=seeds))
-        timeout_s = max(deadline - time.monotonic(), 0.001)
+        timeout_s = left_s(deadline)
         started = time.perf_counter()
         self.freezer.thaw()
         frame, fds = self.channel.receive_frame(timeout_s)

@@ -86,18 +86,6 @@ def moved(ref: TensorRef, by: int) -> TensorRef:
     return msgspec.structs.replace(ref, offset=ref.offset + by)
 
 
-def contiguous(ref: TensorRef) -> TensorRef:
-    """The same shape and dtype at the same place, with row-major strides."""
-    return TensorRef(
-        block=ref.block,
-        offset=ref.offset,
-        dtype=ref.dtype,
-        shape=ref.shape,
-        stride=_contiguous(ref.shape),
-        device=ref.device,
-    )
-
-
 def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 

@@ -247,7 +247,7 @@ class Link:
         self._nonce = secrets.randbits(62)
 
     def _receive_enqueued(self, deadline: float) -> Enqueued:
-        return self._enqueued(*self.channel.receive(_left_s(deadline)))
+        return self._enqueued(*self.channel.receive(left_s(deadline)))
 
     def _enqueued(self, message: Any, fds: list[int]) -> Enqueued:
         """An answer to the burst at hand, and to no other."""
@@ -257,7 +257,7 @@ class Link:
         return answer
 
     def _receive_burst(self, kind: Any, deadline: float) -> Any:
-        return self._of_this_burst(self._receive(kind, _left_s(deadline)))
+        return self._of_this_burst(self._receive(kind, left_s(deadline)))
 
     def _of_this_burst(self, message: Any) -> Any:
         if message.number != self._number:
@@ -290,5 +290,6 @@ class Link:
         """Wait until what the judge wrote is there for the runner to see."""
 
 
-def _left_s(deadline: float) -> float:
+def left_s(deadline: float) -> float:
+    """Seconds until a time of the monotonic clock; a little where that has passed, for what is there already."""
     return max(deadline - time.monotonic(), 0.001)
