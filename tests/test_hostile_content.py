@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from harness import cli, session
+from harness.catalog import sources
 from harness.config import Config
 from harness.environment import Device
 from harness.records import Outcome, Status
 from harness.reports import terminal
 from harness.store import run_directory
-from harness.worker import recording, sandbox_view
+from harness.worker import recording
 from harness.worker.builds import BuildResult
 from harness.worker.messages import Verdict
 from tests.conftest import CORPUS, dump_config
@@ -94,7 +95,7 @@ def test_every_hostile_file_gets_a_record_and_the_run_resumes(tmp_path):
     # What is PyTorch's own has a name that nobody else can have.
     assert "baseline:eager" not in reasons
     # None of their names is a pattern for other candidates' data.
-    assert all(len(sandbox_view.own_files(job.candidate.path)) == 1 for job in first.jobs)
+    assert all(len(sources.own_files(job.candidate.path)) == 1 for job in first.jobs)
     again = Recording()
     assert len(session.run(config, tmp_path / "run", CONSOLE, command=["test"], make_executor=again)) == len(HOSTILE)
     assert again.jobs == []

@@ -23,7 +23,8 @@ PRECISIONS = ("float16", "bfloat16", "float32", "float64")
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """One problem file. `fault` says why it cannot be used, where it cannot; `precision` is its PRECISION.
 
-    `digest` is the SHA-256 of its bytes, `methods` has the signatures of Model's methods, as far as reading tells.
+    `digest` is the SHA-256 of its bytes and of the data beside it, `methods` has the signatures of Model's methods, as
+    far as reading tells.
     """
 
     id: str
@@ -74,7 +75,7 @@ def _read(path: Path, reader: Reads) -> tuple[Problem, bool]:
         digest = hashlib.sha256(fault.reason.encode()).hexdigest()
         text = wording.plain(f"{path.name}: {fault}", 500)
         return msgspec.structs.replace(problem, digest=digest, fault=text), True
-    problem = msgspec.structs.replace(problem, digest=hashlib.sha256(data).hexdigest())
+    problem = msgspec.structs.replace(problem, digest=sources.digest(path, data))
     facts = reader.problem(data, path.name)
     if not isinstance(facts, ProblemFacts):
         return msgspec.structs.replace(problem, fault=facts.message), True

@@ -27,7 +27,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """One candidate file as far as it was read. Its text is not here: the session must not parse it.
 
-    `digest` is the SHA-256 of its bytes; `fault` says why it cannot be evaluated, where reading it shows that.
+    `digest` is the SHA-256 of its bytes and of the data beside it; `fault` says why it cannot be evaluated, where
+    reading it shows that.
     `baseline` names the way of PyTorch's own that a reference is run in; empty for a candidate proper.
     """
 
@@ -72,7 +73,7 @@ def read(place: Place, reader: Reads) -> Candidate:
         message = wording.plain(f"{place.path.name}: {fault}", 500)
         outcome = Outcome(status=Status.LOAD_ERROR, reason=fault.reason, message=message)
         return msgspec.structs.replace(known, digest=digest, fault=outcome)
-    known = msgspec.structs.replace(known, digest=hashlib.sha256(data).hexdigest())
+    known = msgspec.structs.replace(known, digest=sources.digest(place.path, data))
     answer = reader.candidate(data, place.path.name)
     if isinstance(answer, Outcome):
         return msgspec.structs.replace(known, fault=answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -52,3 +53,44 @@ def load(path: Path) -> bytes:
     if len(data) > MOST_BYTES:
         raise LoadFault("source_too_large", f"it is larger than {MOST_BYTES >> 20} MiB; data go in a file beside it")
     return data
+
+
+def digest(path: Path, data: bytes) -> str:
+    """The SHA-256 of a file's `data`, and of what may be read beside it: other data want another evaluation.
+
+    What cannot be read there counts by its name: neither can the candidate.
+    """
+    whole = hashlib.sha256(data)
+    for place in own_files(path.resolve())[1:]:
+        whole.update(b"\0" + os.fsencode(os.path.basename(place)) + b"\0")
+        try:
+            with open(place, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+                whole.update(hashlib.file_digest(file, "sha256").digest())
+        except OSError:
+            continue
+    return whole.hexdigest()
+
+
+def own_files(source: Path) -> list[str]:
+    """A source and the data named after it: `fast.cu` and `fast.weights.bin` beside `fast.py`, no other Python file.
+
+    The folder itself stays closed, because other people's candidates lie in it. `source` is absolute, without links.
+    """
+    try:
+        entries = [entry for entry in os.scandir(source.parent) if entry.name.startswith(f"{source.stem}.")]
+    except OSError:
+        # Closed or gone meanwhile: whoever opens the source will say so.
+        return [str(source)]
+    # `fast.v2.cu` is another's where there is a `fast.v2.py`.
+    others = tuple(
+        entry.name.removesuffix("py") for entry in entries if entry.name.endswith(".py") and entry.name != source.name
+    )
+    beside = (
+        entry.path
+        for entry in entries
+        if not entry.name.endswith(".py")
+        and not entry.name.startswith(others)
+        # What a link leads to may be anybody's.
+        and entry.is_file(follow_symlinks=False)
+    )
+    return [str(source), *sorted(beside)]

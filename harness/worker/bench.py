@@ -99,7 +99,6 @@ class Bench:
         hard: HardInputs | None = None,
     ) -> None:
         self.rng = random.Random()
-        self.warnings: list[str] = []
         self._before = before
         self._hard = hard or HardInputs(iter(()), 0, 0.0)
         self._turns = 0
@@ -119,6 +118,15 @@ class Bench:
         self._single_us: dict[Side, float] = {}
         self._burst_us: dict[Side, float] = {}
         self.latency_us: dict[Side, float] = {}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the record has to say of bursts that were had again, from the first call on."""
+        return [
+            f"one_buffer: the {side} keeps what it returns; each output has been copied since, in its time"
+            for side, link in self._links.items()
+            if link.repeated
+        ]
 
     def warm_up(self) -> None:
         """Find out if the gate can be used, choose burst lengths, and run all on the shapes at hand once."""
@@ -381,9 +389,6 @@ class Bench:
         try:
             reading = self._links[side].burst(draws, **options)
         except RepeatAsked:
-            self.warnings.append(
-                f"one_buffer: the {side}'s calls return one buffer; each output has been copied since, in its time"
-            )
             draws = draw()
             reading = self._links[side].burst(draws, **options)
         refusal = self._examiners[side].burst(self._links[side], draws, hard)

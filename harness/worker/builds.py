@@ -10,12 +10,13 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from harness.catalog import sources
 from harness.catalog.jobs import Job
 from harness.compile import architectures, cache, precompiled, toolkit
 from harness.config import Config
 from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.records import Outcome, Status
-from harness.worker import faults, folders, sandbox_view
+from harness.worker import faults, folders
 from harness.worker.channel import DeadlineExceeded, PeerGone, ProtocolError
 from harness.worker.messages import MOST_WARNINGS, Build, BuildFailed, Built, FromBuilder
 from harness.worker.processes import ZygoteLost
@@ -140,8 +141,8 @@ class Workshop:
             environment["TORCH_CUDA_ARCH_LIST"] = self._arch
         # The problem, because a candidate that compiles in its constructor is given the problem's init arguments.
         readable = [
-            *sandbox_view.own_files(job.candidate.path.resolve()),
-            *sandbox_view.own_files(job.problem.path.resolve()),
+            *sources.own_files(job.candidate.path.resolve()),
+            *sources.own_files(job.problem.path.resolve()),
             *([prepared] if prepared else []),
         ]
         child = nursery.start("builder", FromBuilder, log, environment, folder, readable=readable)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import msgspec
 
+from harness.catalog import sources
 from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
 from harness.compile.toolkit import INSTALL, Toolkit
 from harness.environment import why_no_cuda
 from harness.records import Outcome, Status
-from harness.worker import faults, folders, sandbox_view
+from harness.worker import faults, folders
 from harness.worker.channel import DeadlineExceeded, PeerGone, ProtocolError
 from harness.worker.messages import Build, BuildFailed, Check, Checked
 from harness.worker.processes import Nursery
@@ -64,8 +65,8 @@ def _ask(
 ) -> tuple[Checked | None, Outcome | None]:
     environment = dict.fromkeys(("TORCH_EXTENSIONS_DIR", "HOME", "TMPDIR"), str(folder))
     environment["TORCH_CUDA_ARCH_LIST"] = architecture
-    sources = [candidate.path, *([problem.path] if problem else [])]
-    readable = [file for source in sources for file in sandbox_view.own_files(source.resolve())]
+    own = [candidate.path, *([problem.path] if problem else [])]
+    readable = [file for path in own for file in sources.own_files(path.resolve())]
     readable += [prepared] if prepared else []
     child = nursery.start("checker", Checked, log, environment, folder, readable=readable)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import time
 from typing import Any, Protocol
@@ -52,7 +53,7 @@ class RunnerDevice(Protocol):
         """Blocks of the runner's own that `publish` has mentioned for the first time."""
 
     def must_repeat(self) -> bool:
-        """Whether the burst's outputs are of no use, because calls shared a buffer; the next burst copies them."""
+        """Whether the burst's outputs are of no use, because calls share a buffer; later bursts copy them."""
 
     def claimed_us(self) -> float: ...
 
@@ -79,64 +80,111 @@ def described(tensor: torch.Tensor, block: int = NOWHERE, offset: int = 0) -> Te
     )
 
 
-class HostRunner:
+class _Runner:
+    """What both kinds of device have in common: the judge's blocks, and outputs that have to stay apart."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._blocks: dict[int, torch.Tensor] = {}
+        self._judges: set[int] = set()
+        self._outputs: list[Node] = []
+        # What keeps outputs alive until they have been looked at.
+        self._kept: list[torch.Tensor] = []
+        # Those of each call that are handed over where they lie.
+        self._in_place: list[list[torch.Tensor]] = []
+        self._forbidden: frozenset[int] = frozenset()
+        self._always_copy = False
+
+    def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
+        for block in blocks:
+            self._blocks[block.id] = self._opened(fds[block.fd], block)
+        self._judges = {block.untyped_storage().data_ptr() for block in self._blocks.values()}
+        for fd in fds:
+            os.close(fd)
+
+    def _opened(self, fd: int, block: SharedBlock) -> torch.Tensor:
+        raise NotImplementedError
+
+    def block(self, number: int) -> torch.Tensor:
+        return self._blocks[number]
+
+    def outputs(self) -> list[Node]:
+        return self._outputs
+
+    def publish(self, output: Any) -> None:
+        self._in_place.append([])
+        self._outputs.append(values.encode(output, self._hand_over))
+
+    def must_repeat(self) -> bool:
+        """From the first time on that this is true, every output is copied."""
+        self._always_copy |= (shared := self._shared() or self._held_elsewhere())
+        return shared
+
+    def _shared(self) -> bool:
+        """Whether two calls returned the same memory, of which only the last output is left."""
+        calls = [{tensor.untyped_storage().data_ptr() for tensor in call} for call in self._in_place]
+        return len(set[int]().union(*calls)) < sum(map(len, calls))
+
+    def _held_elsewhere(self) -> bool:
+        """Whether the candidate keeps what it returned, so that any later call may change it.
+
+        On a card the judge spoils outputs before they are written, too, and a table that is used again would be lost.
+        """
+        storages = [tensor.untyped_storage() for call in self._in_place for tensor in call]
+        ours = collections.Counter(storage._cdata for storage in storages)
+        # A storage that Python looks at is used once more.
+        return any(torch._C._storage_Use_Count(number) > uses + 1 for number, uses in ours.items())
+
+    def _start_over(self, outputs_forbidden: frozenset[int]) -> None:
+        self._outputs = []
+        self._kept.clear()
+        self._in_place.clear()
+        self._forbidden = outputs_forbidden
+
+    def _hand_over(self, tensor: torch.Tensor) -> TensorRef:
+        raise NotImplementedError
+
+    def _may_stay(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor may be handed over where it lies."""
+        return not self._always_copy and tensor.untyped_storage().data_ptr() not in self._forbidden
+
+    def _stays(self, tensor: torch.Tensor) -> None:
+        # Another tensor over the same memory, so that who else holds it can be told.
+        self._kept.append(tensor.detach())
+        # An input that is returned lies where no other call's does.
+        if tensor.untyped_storage().data_ptr() not in self._judges:
+            self._in_place[-1].append(self._kept[-1])
+
+
+class HostRunner(_Runner):
     """On the CPU, outputs stay where the candidate left them, and the judge reads them there."""
 
     synchronous = True
 
     def __init__(self) -> None:
-        self.device = torch.device("cpu")
-        self._blocks: dict[int, torch.Tensor] = {}
+        super().__init__(torch.device("cpu"))
         self._started = self._claimed_us = 0.0
-        self._outputs: list[Node] = []
-        self._kept: list[torch.Tensor] = []
-        self._seen: set[int] = set()
-        self._forbidden: frozenset[int] = frozenset()
-        self._always_copy = self._shared_buffer = False
         host_memory.keep_what_is_freed()
 
-    def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
-        for block in blocks:
-            self._blocks[block.id] = host_memory.attach(fds[block.fd])
-        for fd in fds:
-            os.close(fd)
-
-    def block(self, number: int) -> torch.Tensor:
-        return self._blocks[number]
+    def _opened(self, fd: int, block: SharedBlock) -> torch.Tensor:
+        return host_memory.attach(fd)
 
     def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
-        self._outputs = []
-        self._kept.clear()
-        self._seen.clear()
-        self._forbidden = outputs_forbidden
-        self._shared_buffer = False
+        self._start_over(outputs_forbidden)
         self._started = time.perf_counter()
 
-    def publish(self, output: Any) -> None:
-        addresses = set[int]()
-        self._outputs.append(values.encode(output, lambda tensor: self._hand_over(tensor, addresses)))
-        self._seen |= addresses
-
-    def outputs(self) -> list[Node]:
-        return self._outputs
-
-    def _hand_over(self, tensor: torch.Tensor, addresses: set[int]) -> TensorRef:
+    def _hand_over(self, tensor: torch.Tensor) -> TensorRef:
         ref = described(tensor)
         if ref.kind != "Tensor" or ref.device != "cpu":
             return ref
         if not tensor.numel():
             return described(tensor, OWN_MEMORY)
-        address = tensor.untyped_storage().data_ptr()
         spread = layout.span(tensor.shape, tensor.stride()) > layout.MOST_SPREAD * tensor.numel()
-        copied = address in self._forbidden or spread or tensor.is_conj() or tensor.is_neg()
-        if not copied:
-            # What is copied anyway keeps calls apart.
-            addresses.add(address)
-            if address in self._seen and not self._always_copy:
-                self._shared_buffer = self._always_copy = True
-        if self._always_copy or copied:
+        if self._may_stay(tensor) and not (spread or tensor.is_conj() or tensor.is_neg()):
+            self._stays(tensor)
+        else:
             tensor = tensor.clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg()
-        self._kept.append(tensor)
+            self._kept.append(tensor)
         return described(tensor, OWN_MEMORY, tensor.data_ptr())
 
     def end(self, number: int, whole_device: bool) -> None:
@@ -145,9 +193,6 @@ class HostRunner:
     def new_blocks(self) -> list[SharedBlock]:
         return []
 
-    def must_repeat(self) -> bool:
-        return self._shared_buffer
-
     def claimed_us(self) -> float:
         return self._claimed_us
 
@@ -155,7 +200,7 @@ class HostRunner:
         pass
 
 
-class CudaRunner:
+class CudaRunner(_Runner):
     """On a card, outputs stay where the candidate left them, and the judge opens their memory.
 
     The current stream is the legacy default stream, because kernels launched without naming a stream run there.
@@ -166,53 +211,31 @@ class CudaRunner:
     def __init__(self, spec: str) -> None:
         from harness.worker.cuda_gate import Gate
 
-        self.device = torch.device(spec)
+        super().__init__(torch.device(spec))
         torch.cuda.set_device(self.device)
         torch.cuda.init()
-        self._blocks: dict[int, torch.Tensor] = {}
         self._gate_type = Gate
         self._gate: Gate | None = None
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
         self._exported: dict[bytes, int] = {}
         self._fresh: list[SharedBlock] = []
-        self._outputs: list[Node] = []
-        self._kept: list[Any] = []
-        self._seen: set[int] = set()
-        self._forbidden: frozenset[int] = frozenset()
-        self._always_copy = self._shared_buffer = False
 
-    def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
+    def _opened(self, fd: int, block: SharedBlock) -> torch.Tensor:
         from harness.worker.cuda_memory import SharedMemory
 
-        for block in blocks:
-            self._blocks[block.id] = SharedMemory.open(fds[block.fd], block.nbytes, self.device.index or 0).tensor
-            if block.id == GATE_BLOCK:
-                self._gate = self._gate_type(self._blocks[block.id])
-                self._gate.rehearse(torch.cuda.current_stream().cuda_stream)
-        for fd in fds:
-            os.close(fd)
-
-    def block(self, number: int) -> torch.Tensor:
-        return self._blocks[number]
+        opened = SharedMemory.open(fd, block.nbytes, self.device.index or 0).tensor
+        if block.id == GATE_BLOCK:
+            self._gate = self._gate_type(opened)
+            self._gate.rehearse(torch.cuda.current_stream().cuda_stream)
+        return opened
 
     def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
-        self._outputs = []
-        self._kept.clear()
-        self._seen.clear()
-        self._forbidden = outputs_forbidden
-        self._shared_buffer = False
+        self._start_over(outputs_forbidden)
         reset_persisting_l2(self.device.index or 0)
         assert self._gate is not None
         self._gate.wait_open(number, torch.cuda.current_stream().cuda_stream)
         self._start.record()
-
-    def publish(self, output: Any) -> None:
-        self._outputs.append(values.encode(output, self._hand_over))
-        self._seen |= _addresses(output)
-
-    def outputs(self) -> list[Node]:
-        return self._outputs
 
     def _hand_over(self, tensor: torch.Tensor) -> TensorRef:
         from harness.worker.cuda_memory import NotExportable, export
@@ -220,21 +243,20 @@ class CudaRunner:
         ref = described(tensor)
         if ref.kind != "Tensor" or ref.device != "cuda":
             return ref
-        address = tensor.untyped_storage().data_ptr() if tensor.numel() else 0
-        if address in self._seen and not self._always_copy:
-            self._shared_buffer = self._always_copy = True
-        if self._always_copy or address in self._forbidden:
-            tensor = tensor.clone()
         try:
-            handle = export(tensor)
+            own = tensor if self._may_stay(tensor) else tensor.clone()
+            handle = export(own)
         except NotExportable:
-            tensor = torch.empty_like(tensor, memory_format=torch.contiguous_format).copy_(tensor)
-            handle = export(tensor)
-        self._kept.append(tensor)
+            own = torch.empty_like(tensor, memory_format=torch.contiguous_format).copy_(tensor)
+            handle = export(own)
+        if own is tensor and own.numel():
+            self._stays(own)
+        else:
+            self._kept.append(own)
         if handle.handle not in self._exported:
             self._exported[handle.handle] = number = len(self._exported)
             self._fresh.append(SharedBlock(id=number, nbytes=handle.nbytes, cuda_handle=handle.handle))
-        return described(tensor, self._exported[handle.handle], handle.offset)
+        return described(own, self._exported[handle.handle], handle.offset)
 
     def end(self, number: int, whole_device: bool) -> None:
         if whole_device:
@@ -247,21 +269,9 @@ class CudaRunner:
         fresh, self._fresh = self._fresh, []
         return fresh
 
-    def must_repeat(self) -> bool:
-        return self._shared_buffer
-
     def claimed_us(self) -> float:
         self._end.synchronize()
         return self._start.elapsed_time(self._end) * 1e3
 
     def synchronize(self) -> None:
         torch.cuda.synchronize()
-
-
-def _addresses(output: Any) -> set[int]:
-    """Where the storages of an output's tensors begin."""
-    return {
-        tensor.untyped_storage().data_ptr()
-        for tensor in values.tensors(output)
-        if tensor.is_cuda and tensor.layout is torch.strided and tensor.numel()
-    }

@@ -73,7 +73,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepeatAsked(Exception):
-    """The calls of a burst wrote to one buffer, so only the last output is left. Again, on other inputs."""
+    """What a burst returned is the candidate's to change, by its next call at the latest. Again, on other inputs."""
 
 
 class LateOutput(Exception):

@@ -74,31 +74,6 @@ def without(path: Path, hidden: set[Path]) -> Iterator[Path]:
             yield from without(child, hidden)
 
 
-def own_files(source: Path) -> list[str]:
-    """A source and the data named after it: `fast.cu` and `fast.weights.bin` beside `fast.py`, no other Python file.
-
-    The folder itself stays closed, because other people's candidates lie in it. `source` is absolute, without links.
-    """
-    try:
-        entries = [entry for entry in os.scandir(source.parent) if entry.name.startswith(f"{source.stem}.")]
-    except OSError:
-        # Closed or gone meanwhile: whoever opens the source will say so.
-        return [str(source)]
-    # `fast.v2.cu` is another's where there is a `fast.v2.py`.
-    others = tuple(
-        entry.name.removesuffix("py") for entry in entries if entry.name.endswith(".py") and entry.name != source.name
-    )
-    beside = (
-        entry.path
-        for entry in entries
-        if not entry.name.endswith(".py")
-        and not entry.name.startswith(others)
-        # What a link leads to may be anybody's.
-        and entry.is_file(follow_symlinks=False)
-    )
-    return [str(source), *sorted(beside)]
-
-
 def gpu_nodes() -> list[str]:
     """The device files that CUDA opens."""
     # os.listdir: this is between fork and work, where pathlib's globbing would take a millisecond.

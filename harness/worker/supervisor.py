@@ -18,12 +18,13 @@ from typing import Any
 
 import msgspec
 
+from harness.catalog import sources
 from harness.catalog.baselines import ALLOWANCES
 from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, why_no_cuda
 from harness.records import Outcome, Record, Status
-from harness.worker import faults, folders, recording, sandbox_view
+from harness.worker import faults, folders, recording
 from harness.worker.builds import KILLED, BuildResult
 from harness.worker.channel import DeadlineExceeded, PeerGone, ProtocolError
 from harness.worker.dialogue import Dialogue
@@ -317,7 +318,7 @@ class Supervisor:
         environment = dict.fromkeys(("HOME", "TMPDIR", "TRITON_HOME"), str(folder))
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
         environment |= self._device.environment
-        readable = [*sandbox_view.own_files(source.resolve()), *build.libraries.values()]
+        readable = [*sources.own_files(source.resolve()), *build.libraries.values()]
         gpu = self._device.kind == "cuda"
         child = self._nursery.start("runner", FromRunner, log, environment, folder, readable=readable, gpu=gpu)
         return child, child.take_channel()

@@ -140,3 +140,26 @@ def test_keys_follow_content_not_place(tree):
     assert not set(keys(baseline="compile").values()) & set(after.values())
     put(tree / "problems/math/relu.py", PROBLEM + "\n")
     assert not set(keys().values()) & set(after.values())
+
+
+@pytest.mark.parametrize("name", ["fast.cu", "fast.weights.bin"])
+def test_data_beside_a_candidate_are_part_of_its_key(tree, name):
+    def keys() -> dict[str, str]:
+        return {job.candidate.name: job.key for job in jobs.plan(config(tree), SURROUNDINGS, Here()).jobs}
+
+    seen = [keys()]
+    for text in ("one", "two"):
+        put(tree / "solutions/math/relu" / name, text)
+        seen.append(keys())
+    assert len({some["fast"] for some in seen}) == 3
+    assert len({some["slow"] for some in seen}) == 1
+    # Nothing that its runner is not shown.
+    put(tree / "solutions/math/relu/faster.cu", "another's")
+    assert keys() == seen[-1]
+
+
+def test_data_beside_a_problem_are_part_of_its_digest(tree):
+    path = tree / "problems/math/relu.py"
+    before = problems.read(path, Here()).digest
+    put(path.with_suffix(".npy"), "table")
+    assert problems.read(path, Here()).digest != before

@@ -24,6 +24,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.catalog import sources
 from harness.errors import UsageError
 from harness.worker import sandbox, sandbox_identity, sandbox_probe, sandbox_seccomp, sandbox_view
 from harness.worker.sandbox import LAYERS, Confinement
@@ -83,7 +84,7 @@ def confined(place, *layers, gpu=False):
         layers=layers or sandbox_probe.probe().layers,
         folder=str(place / "own"),
         readable=tuple(sandbox_view.common([place])),
-        essential=(*sandbox_view.essential(), *sandbox_view.own_files(place / "candidate.py")),
+        essential=(*sandbox_view.essential(), *sources.own_files(place / "candidate.py")),
         gpu=gpu,
     )
 
@@ -604,24 +605,24 @@ def test_a_rule_opens_nothing_that_a_link_leads_to(found, place):
 
 def test_own_files_are_no_links_and_no_patterns(place):
     (place / "candidate.weights.bin").symlink_to(place / "other.py")
-    assert [Path(path).name for path in sandbox_view.own_files(place / "candidate.py")] == [
+    assert [Path(path).name for path in sources.own_files(place / "candidate.py")] == [
         "candidate.py",
         "candidate.cu",
     ]
     (place / "[a-z]*.py").write_text("")
-    assert sandbox_view.own_files(place / "[a-z]*.py") == [str(place / "[a-z]*.py")]
+    assert sources.own_files(place / "[a-z]*.py") == [str(place / "[a-z]*.py")]
 
 
 def test_own_files_are_those_named_after_the_source(place):
     (place / "candidate.b.py").write_text("")
-    names = [Path(path).name for path in sandbox_view.own_files(place / "candidate.py")]
+    names = [Path(path).name for path in sources.own_files(place / "candidate.py")]
     assert names == ["candidate.py", "candidate.cu"]
     # The longest name of a source that fits is the owner's.
     (place / "candidate.b.cu").write_text("")
     (place / "candidate.bits").write_text("")
-    names = [Path(path).name for path in sandbox_view.own_files(place / "candidate.py")]
+    names = [Path(path).name for path in sources.own_files(place / "candidate.py")]
     assert names == ["candidate.py", "candidate.bits", "candidate.cu"]
-    names = [Path(path).name for path in sandbox_view.own_files(place / "candidate.b.py")]
+    names = [Path(path).name for path in sources.own_files(place / "candidate.b.py")]
     assert names == ["candidate.b.py", "candidate.b.cu"]
 
 
