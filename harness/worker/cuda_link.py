@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import secrets
 import select
 import time
 from collections.abc import Iterable, Iterator
@@ -12,16 +13,16 @@ from typing import Any
 import torch
 
 from harness.config import Limits
-from harness.worker import values
+from harness.worker import layout, values
 from harness.worker.channel import Channel, DeadlineExceeded
 from harness.worker.cuda_driver import reset_persisting_l2
 from harness.worker.cuda_gate import Gate, Hold, fresh_secret
 from harness.worker.cuda_memory import CudaHandle, ImportRefused, Imports, SharedMemory
-from harness.worker.cuda_snapshot import Snapshot
+from harness.worker.cuda_snapshot import Snapshot, signed
 from harness.worker.devices import GATE_BLOCK
 from harness.worker.freezer import Freezer
 from harness.worker.layout import BadReference, view
-from harness.worker.link import INPUT_BLOCK, POISON, Draw, Link, Reading
+from harness.worker.link import INPUT_BLOCK, Draw, Link, Reading
 from harness.worker.messages import Burst, Enqueued, Finished, SharedBlock
 from harness.worker.nodes import NOWHERE, Node, TensorRef
 from harness.worker.start_watch import StartWatch
@@ -72,6 +73,7 @@ class CudaLink(Link):
         # Made now, as a first record makes it.
         self._way.record()
         self._nothing = self._staged = torch.empty(0, dtype=torch.uint8, device=device)
+        self._coins = torch.Generator(device).manual_seed(secrets.randbits(63))
         self._kernel = torch.zeros(1, device=device)
         # Loaded now: a kernel's first launch waits for the device, which may stand at a gate.
         self._kernel.add_(1)
@@ -170,6 +172,7 @@ class CudaLink(Link):
                 if not gated:
                     self._send(request)
                 enqueued = self._receive_enqueued(deadline)
+                self._await_card(deadline)
             outputs = self._outputs(enqueued, len(request.calls))
             # Outputs of a burst that does not count may be the candidate's own, and are not spoilt.
             self._snapshot = Snapshot([] if enqueued.repeat else outputs)
@@ -219,10 +222,13 @@ class CudaLink(Link):
         be seen. All that is enqueued here and in `_stop` has been before: what is new may wait for this very stream.
         """
         with torch.cuda.stream(self._stream):
+            # Once before the stop: the first time may wait for this very stream.
             self._snapshot.take()
-            # What was put there before the clock (zeros, where most of an output is zero) has to be put there again.
-            _spoil(self._snapshot.tensors)
+            self._spoil({(one.dtype, one.is_contiguous()): one for one in self._snapshot.tensors}.values())
             self._hold.hold(self._number, self._stream.cuda_stream)
+            # What was put there before the clock (zeros, where most of an output is zero) has to be put there again.
+            # Behind the stop: who answers to it has as little time as who answers to the inputs.
+            self._spoil(self._snapshot.tensors)
             self._way.record()
             self._put_inputs()
             self._start.record()
@@ -242,12 +248,32 @@ class CudaLink(Link):
     def _stop(self) -> None:
         """On the judge's stream: wait for the runner to be done and off the card, end, a look at the outputs."""
         with torch.cuda.stream(self._stream):
-            self._gate.wait_done(self._secret, self._stream.cuda_stream)
-            # A card runs one process's kernels at a time: where this one runs, none of the runner's does, on whatever
-            # stream. An event alone is recorded without that.
-            self._kernel.add_(1)
+            self._off_card()
             self._end.record()
             self._snapshot.take()
+
+    def _await_card(self, deadline: float) -> None:
+        """Wait until the runner has said that it is done and is off the card.
+
+        For an ungated burst, before anything else is done for it: who answers before its work is over would have the
+        judge's own time for nothing.
+        """
+        with torch.cuda.stream(self._stream):
+            self._off_card()
+            self._way.record()
+        while not self._way.query():
+            if time.monotonic() > deadline:
+                raise DeadlineExceeded("the device did not finish the burst in time")
+            time.sleep(20e-6)
+
+    def _off_card(self) -> None:
+        """On the current stream: wait for the runner's last word, and for its kernels.
+
+        A card runs one process's kernels at a time: where this one runs, none of the runner's does, on whatever stream.
+        An event alone is recorded without that.
+        """
+        self._gate.wait_done(self._secret, self._stream.cuda_stream)
+        self._kernel.add_(1)
 
     def _await_end(self, deadline: float) -> Finished:
         """Wait for the device and for the runner's last word on the burst.
@@ -281,10 +307,19 @@ class CudaLink(Link):
 
     def _poison(self) -> None:
         """Spoil the previous burst's outputs where they lie: memory handed out again must hold no answers."""
-        _spoil(self._snapshot.tensors)
+        self._spoil(self._snapshot.tensors)
         self._snapshot = Snapshot([])
         self._imports.close()
         self._imports = Imports(self.device.index or 0)
+
+    def _spoil(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Each element all ones (NaN in every floating type) or all zeros, by a coin.
+
+        What an output was spoilt with must not be an answer: not where most of it is -1 or true or zero, either.
+        """
+        for tensor in tensors:
+            if tensor.numel():
+                signed(tensor).random_(-1, 1, generator=self._coins)
 
     def _decode(self, node: Node, call: int) -> Any:
         # An output is copied as often as its strides repeat it, into the judge's memory: no more than was asked for.
@@ -300,6 +335,7 @@ class CudaLink(Link):
             block = self._foreign.get(ref.block)
             if block is None:
                 raise BadReference(f"block {ref.block} was never announced")
+            layout.check_apart(ref)
             handle = CudaHandle(block.cuda_handle, ref.offset, block.nbytes, self.device.index or 0)
             try:
                 return self._imports.view(handle, values.dtype_named(ref.dtype), ref.shape, ref.stride)
@@ -321,17 +357,3 @@ class CudaLink(Link):
 
     def _settle(self) -> None:
         torch.cuda.current_stream(self.device).synchronize()
-
-
-def _spoil(tensors: Iterable[torch.Tensor]) -> None:
-    for tensor in tensors:
-        if tensor.is_contiguous() and tensor.numel():
-            tensor.view(-1).view(torch.uint8).fill_(POISON)
-        else:
-            _once(tensor).fill_(POISON)
-
-
-def _once(tensor: torch.Tensor) -> torch.Tensor:
-    """The same memory without repeating an element along a dimension of stride 0."""
-    shape = [min(size, 1) if step == 0 else size for size, step in zip(tensor.shape, tensor.stride(), strict=True)]
-    return tensor.as_strided(shape, tensor.stride())

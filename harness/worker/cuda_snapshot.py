@@ -21,7 +21,7 @@ ELEMENTS = 4096
 # From the first output on, all addresses that there are. A size that is always the same makes the kernel, too.
 ADDRESSES = 1 << 48
 # An element is looked at as integers, so that bytes count and not values.
-INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Snapshot:
@@ -89,7 +89,7 @@ class _Alike:
 
     def copied(self, tensor: torch.Tensor) -> tuple[torch.Tensor, float]:
         """The tensor as it is now, in memory of its own, and the share of what was seen that is not the same there."""
-        flat = _integers(tensor).clone(memory_format=torch.contiguous_format).view(-1)
+        flat = signed(tensor).clone(memory_format=torch.contiguous_format).view(-1)
         now, seen = flat[self._places], self.seen[self._rows[id(tensor)]]
         share = 0.0 if torch.equal(now, seen) else (now != seen).float().mean().item()
         return flat.view(tensor.dtype).view(tensor.shape), share
@@ -123,8 +123,8 @@ def _in_units(elements: torch.Tensor, lanes: int) -> torch.Tensor:
     return (elements[:, None] * lanes + torch.arange(lanes, device=elements.device)).flatten()
 
 
-def _integers(tensor: torch.Tensor) -> torch.Tensor:
-    """The same elements as integers, with the same strides."""
+def signed(tensor: torch.Tensor) -> torch.Tensor:
+    """The same elements as signed integers, with the same strides."""
     if tensor.dtype is torch.complex128:
         tensor = torch.view_as_real(tensor)
     return tensor.view(INTEGERS[tensor.element_size()])

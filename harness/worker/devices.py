@@ -145,8 +145,10 @@ class _Runner:
         raise NotImplementedError
 
     def _may_stay(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor may be handed over where it lies."""
-        return not self._always_copy and tensor.untyped_storage().data_ptr() not in self._forbidden
+        """Whether a tensor may be handed over where it lies: not where a copy would be another thing to write to."""
+        if self._always_copy or not layout.apart(tensor.shape, tensor.stride()):
+            return False
+        return tensor.untyped_storage().data_ptr() not in self._forbidden
 
     def _stays(self, tensor: torch.Tensor) -> None:
         # Another tensor over the same memory, so that who else holds it can be told.
@@ -244,7 +246,7 @@ class CudaRunner(_Runner):
         if ref.kind != "Tensor" or ref.device != "cuda":
             return ref
         try:
-            own = tensor if self._may_stay(tensor) else tensor.clone()
+            own = tensor if self._may_stay(tensor) else tensor.clone(memory_format=torch.contiguous_format)
             handle = export(own)
         except NotExportable:
             own = torch.empty_like(tensor, memory_format=torch.contiguous_format).copy_(tensor)

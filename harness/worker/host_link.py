@@ -162,6 +162,7 @@ class HostLink(Link):
         places = layout.span(ref.shape, ref.stride)
         if not places:
             return torch.empty(ref.shape, dtype=dtype)
+        layout.check_apart(ref)
         if places > layout.MOST_SPREAD * torch.Size(ref.shape).numel():
             raise BadReference(f"elements spread over {places} places")
         copy = self._owner().read(ref.offset, places * dtype.itemsize)

@@ -33,7 +33,7 @@ def place(tensors: Iterable[torch.Tensor], block: int, start: int = 0) -> tuple[
     refs = []
     for tensor in tensors:
         offset = _aligned(start)
-        stride = tensor.stride() if _dense(tensor.shape, tensor.stride()) else _contiguous(tensor.shape)
+        stride = tensor.stride() if apart(tensor.shape, tensor.stride()) else _contiguous(tensor.shape)
         refs.append(
             TensorRef(
                 block=block,
@@ -76,6 +76,12 @@ def checked_dtype(ref: TensorRef) -> torch.dtype:
     return dtype
 
 
+def check_apart(ref: TensorRef) -> None:
+    """Raises BadReference for a tensor whose elements share memory: who writes to one of them changes another."""
+    if not apart(ref.shape, ref.stride):
+        raise BadReference("its elements share memory")
+
+
 def nbytes(ref: TensorRef) -> int:
     """From a tensor's first byte to behind its last."""
     return span(ref.shape, ref.stride) * dtype_named(ref.dtype).itemsize
@@ -105,7 +111,7 @@ def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(steps))
 
 
-def _dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
+def apart(shape: Sequence[int], stride: Sequence[int]) -> bool:
     """Whether no two indices share a place: sorted by stride, each dimension steps over all inner ones."""
     reach = 1
     for step, size in sorted((step, size) for size, step in zip(shape, stride, strict=True) if size > 1):

@@ -31,9 +31,6 @@ from harness.worker.messages import (
 )
 from harness.worker.nodes import NOWHERE, Node, TensorRef
 
-POISON = 0xFF
-"""Fills outputs before each burst: NaN in every floating type, an unlikely number in the others."""
-
 STATE_BLOCK, INPUT_BLOCK = 1, 2
 
 INPUT_PLACES = 64

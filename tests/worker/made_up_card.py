@@ -31,6 +31,7 @@ L2_BYTES = 1 << 12
 ENQUEUED = {
     torch.ops.aten.copy_.default,
     torch.ops.aten.zero_.default,
+    getattr(torch.ops.aten.random_, "from"),
     torch.ops.aten.add_.Scalar,
     torch.ops.aten.add_.Tensor,
     torch.ops.aten.index_select.out,
