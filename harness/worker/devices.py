@@ -93,11 +93,13 @@ class HostRunner:
         self._seen: set[int] = set()
         self._forbidden: frozenset[int] = frozenset()
         self._always_copy = self._shared_buffer = False
+        self._given: set[int] = set()
         host_memory.keep_what_is_freed()
 
     def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
         for block in blocks:
             self._blocks[block.id] = host_memory.attach(fds[block.fd])
+            self._given.add(self._blocks[block.id].untyped_storage().data_ptr())
         for fd in fds:
             os.close(fd)
 
@@ -130,7 +132,9 @@ class HostRunner:
         spread = layout.span(tensor.shape, tensor.stride()) > layout.MOST_SPREAD * tensor.numel()
         copied = address in self._forbidden or spread or tensor.is_conj() or tensor.is_neg()
         if not copied:
-            # What is copied anyway keeps calls apart.
+            # What is copied anyway keeps calls apart. All inputs are in one block, and each call has its own.
+            if address in self._given:
+                address = tensor.data_ptr()
             addresses.add(address)
             if address in self._seen and not self._always_copy:
                 self._shared_buffer = self._always_copy = True
