@@ -121,7 +121,8 @@ def _require_transferable(inputs: Any) -> None:
             if "python_type" in node:
                 taken = "tensors, numbers of 64 bits, text, dtypes, None, and lists, tuples and dicts of them"
                 raise modules.LoadFault(
-                    "contract", f"get_inputs returns a {node['python_type']}; it may return {taken}"
+                    "contract",
+                    f"get_inputs returns what cannot be handed over ({node['python_type']}); it may return {taken}",
                 )
             waiting += node.values()
         elif isinstance(node, list | tuple):
