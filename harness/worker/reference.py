@@ -119,11 +119,9 @@ def _require_transferable(inputs: Any) -> None:
         node = waiting.pop()
         if isinstance(node, dict):
             if "python_type" in node:
+                found = f"what cannot be handed over ({node['python_type']})"
                 taken = "tensors, numbers of 64 bits, text, dtypes, None, and lists, tuples and dicts of them"
-                raise modules.LoadFault(
-                    "contract",
-                    f"get_inputs returns what cannot be handed over ({node['python_type']}); it may return {taken}",
-                )
+                raise modules.LoadFault("contract", f"get_inputs returns {found}; it may return {taken}")
             waiting += node.values()
         elif isinstance(node, list | tuple):
             waiting += node
