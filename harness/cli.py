@@ -89,7 +89,10 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     manifest, _ = run_directory.read(out)
     terminal.leaderboard(records, console, manifest)
     console.print(
-        f"\nin {out}: records.jsonl, results.csv, leaderboard.md, logs/", highlight=False, soft_wrap=True, markup=False
+        f"\nin {_said(out)}: records.jsonl, results.csv, leaderboard.md, logs/",
+        highlight=False,
+        soft_wrap=True,
+        markup=False,
     )
     if arguments.require and any(record.status != arguments.require for record in records):
         return 3

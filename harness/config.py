@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -13,7 +16,13 @@ from harness.errors import UsageError, nearest
 
 ALLOWABLE = ("tf32", "bf16", "fp16")
 
-Positive = Annotated[float, msgspec.Meta(gt=0)]
+# No clock of the system takes an infinite deadline, and JSON, in which processes are told, has no infinity.
+MOST = 1e9
+MOST_BYTES = 4 << 20
+MOST_NODES = 100_000
+
+Positive = Annotated[float, msgspec.Meta(gt=0, le=MOST)]
+Size = Annotated[float, msgspec.Meta(ge=0, le=MOST)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -46,7 +55,7 @@ class Compile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # As TORCH_CUDA_ARCH_LIST has it ("9.0a"); empty: the card's own.
     arch: str = ""
     # At most this much on disk, least lately used first out; 0 keeps nothing.
-    cache_gb: Annotated[float, msgspec.Meta(ge=0)] = 10.0
+    cache_gb: Size = 10.0
     # Empty: ASSAY_CACHE of the environment, or ~/.cache/assay.
     cache_dir: str = ""
 
@@ -100,7 +109,7 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # The whole evaluation of one candidate, compile excluded.
     total_s: Positive = 600.0
     # Host memory of one build or candidate, in units of 10^9 bytes; 0 means four fifths of what is free at the start.
-    host_memory_gb: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    host_memory_gb: Size = 0.0
 
 
 class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -140,27 +149,84 @@ def load(path: Path, overrides: list[str] | None = None) -> Config:
 
     Raises UsageError naming file, line, path and the nearest valid key.
     """
+    node, data = _read(_text(path), str(path))
+    _check_keys(data, Config, node, str(path), "")
+    _converted(data, lambda keys: f"{path}:{_line(node, keys)}")
+    for override in overrides or []:
+        _apply_override(data, override)
+        _converted(data, lambda _, override=override: f"--set {override}")  # type: ignore[misc]
+    return _consistent(_converted(data, lambda keys: f"{path}:{_line(node, keys)}"), path)
+
+
+def _text(path: Path) -> str:
+    """The file's text. A pipe, a device or a huge file is not waited for."""
     try:
-        text = path.read_text()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UsageError(f"cannot read the config {path}: it is no regular file")
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise UsageError(f"cannot read the config {path}: it is larger than {MOST_BYTES >> 20} MiB")
+        return data.decode()
     except OSError as error:
         raise UsageError(f"cannot read the config {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"cannot read the config {path}: byte {error.start + 1} is not UTF-8; save it as such"
+        ) from error
+
+
+def _read(text: str, where: str) -> tuple[yaml.Node | None, Any]:
+    """The nodes of a YAML text, and what it says. Raises UsageError with the line, where there is one."""
     try:
         node = yaml.compose(text)
+        if _too_large(node):
+            raise UsageError(f"{where}: more than {MOST_NODES} values, as its aliases (*name) repeat them")
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise UsageError(f"{where}: not valid YAML: {getattr(error, 'problem', error)}") from error
-    data = {} if data is None else data
-    _check_keys(data, Config, node, str(path), "")
-    for override in overrides or []:
-        _apply_override(data, override)
+        at = f"{where}:{mark.line + 1}" if mark else where
+        raise UsageError(f"{at}: not valid YAML: {getattr(error, 'problem', error)}") from error
+    except RecursionError as error:
+        raise UsageError(f"{where}: not valid YAML: nested too deeply") from error
+    except ValueError as error:
+        # A date that there is not, a number of thousands of digits.
+        raise UsageError(f"{where}: not valid YAML: {error}") from error
+    return node, {} if data is None else data
+
+
+def _too_large(node: yaml.Node | None) -> bool:
+    """Whether there are too many values, each counted wherever an alias puts it: within itself, without end."""
+    waiting, count = [node], 0
+    while waiting:
+        one = waiting.pop()
+        count += 1
+        if count > MOST_NODES:
+            return True
+        if isinstance(one, yaml.SequenceNode):
+            waiting += one.value
+        elif isinstance(one, yaml.MappingNode):
+            waiting += [child for pair in one.value for child in pair]
+    return False
+
+
+def _converted(data: Any, place: Callable[[list[str]], str]) -> Config:
+    """The config that `data` says; `place` tells where a value is that it cannot be."""
     try:
-        return _consistent(msgspec.convert(data, Config), path)
+        return msgspec.convert(data, Config)
     except msgspec.ValidationError as error:
-        message, _, place = str(error).partition(" - at `$")
-        keys = re.findall(r"\.?([^.\[\]`]+)", place.rstrip("`").replace("[...]", ""))
-        raise UsageError(f"{path}:{_line(node, keys)}: {'.'.join(keys) or 'config'}: {message.lower()}") from error
+        message, _, at = str(error).partition(" - at `$")
+        keys = re.findall(r"\.?([^.\[\]`]+)", at.rstrip("`").replace("[...]", ""))
+        # What YAML takes for a text.
+        hint = "; write an exponent with point and sign: 1.0e+3" if _exponent(data, keys) else ""
+        raise UsageError(f"{place(keys)}: {'.'.join(keys) or 'config'}: {message.lower()}{hint}") from error
+
+
+def _exponent(data: Any, keys: list[str]) -> bool:
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    return isinstance(data, str) and bool(re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", data))
 
 
 def default_out(path: Path) -> str:
@@ -176,6 +242,8 @@ def _consistent(config: Config, path: Path) -> Config:
         raise UsageError(f"{path}: compile.arch: '{config.compile.arch}' is no architecture; write it like 9.0a or 8.6")
     if config.provenance.has_rules and not config.provenance.profile:
         raise UsageError(f"{path}: provenance.profile: its rules need a profile, and 'false' takes none")
+    if "\0" in config.out + config.compile.cache_dir:
+        raise UsageError(f"{path}: out and compile.cache_dir: no folder has a null character in its name")
     if config.timing.max_pairs < config.timing.min_pairs:
         bounds = f"timing.max_pairs ({config.timing.max_pairs}) is below timing.min_pairs ({config.timing.min_pairs})"
         raise UsageError(f"{path}: {bounds}")
@@ -207,11 +275,12 @@ def _apply_override(data: dict[str, Any], override: str) -> None:
         raise UsageError(f"--set {override}: write it as a.b=value")
     *parents, last = dotted.split(".")
     target = data
+    _, value = _read(text, f"--set {override}")
     for parent in parents:
         target = target.setdefault(parent, {})
         if not isinstance(target, dict):
             raise UsageError(f"--set {override}: '{parent}' holds a value, not a section")
-    target[last] = yaml.safe_load(text)
+    target[last] = None if not text.strip() else value
     _check_keys(data, Config, None, f"--set {override}", "")
 
 

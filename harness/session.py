@@ -51,6 +51,7 @@ def run(
     left = jobs.sources(job for job in todo.jobs if job.key not in finished)
     found = sandbox_probe.chosen(config.sandbox, left, devices[0].kind == "cuda")
     with Journal(out / run_directory.JOURNAL) as book:
+        run_directory.make_folder(out / "logs")
         if fresh:
             book.clear()
         finished = book.finished()

@@ -1,5 +1,6 @@
 """A config file's mistakes each get a sentence with file, line and the nearest valid key."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -40,6 +41,17 @@ def test_an_empty_file_is_all_defaults(tmp_path):
         ("a: [1\n", "run.yaml:2: not valid YAML"),
         ("compile: {headers: leen}\n", "run.yaml:1: compile.headers: invalid enum value 'leen'"),
         ("compile: {arch: sm_90}\n", "compile.arch: 'sm_90' is no architecture; write it like 9.0a or 8.6"),
+        ("seed: 2020-99-99\n", "run.yaml: not valid YAML: month must be in 1..12"),
+        ("seed: " + "9" * 5000, "run.yaml: not valid YAML: Exceeds the limit"),
+        ("problems: " + "[" * 5000 + "]" * 5000, "run.yaml: not valid YAML: nested too deeply"),
+        ('define_variants: &x {"*": *x}', "run.yaml: more than 100000 values, as its aliases (*name) repeat them"),
+        ("limits: {load_s: .inf}", "run.yaml:1: limits.load_s: expected `float` <= 1000000000.0"),
+        ("compile: {cache_gb: .inf}", "run.yaml:1: compile.cache_gb: expected `float` <= 1000000000.0"),
+        (
+            "timing: {budget_s: 1e3}",
+            "timing.budget_s: expected `float`, got `str`; write an exponent with point and sign",
+        ),
+        ('out: "a\\0b"', "no folder has a null character in its name"),
         ("timing: {min_pairs: 20, max_pairs: 10}\n", "timing.max_pairs (10) is below timing.min_pairs (20)"),
     ],
 )
@@ -52,6 +64,36 @@ def test_mistakes_are_named_with_their_line(tmp_path, text, sentence):
 def test_a_missing_file_is_said_so(tmp_path):
     with pytest.raises(UsageError, match=r"cannot read the config .*none\.yaml"):
         config.load(tmp_path / "none.yaml")
+
+
+def test_a_file_that_is_no_text_is_said_so(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_bytes(b"problems: [\xff]\n")
+    with pytest.raises(UsageError, match=r"run\.yaml: byte 12 is not UTF-8"):
+        config.load(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UsageError, match=r"run\.yaml: it is no regular file"):
+        config.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "override", "sentence"),
+    [
+        (
+            "device: cpu\ntiming: {budget_s: 1}\n",
+            "timing.budget_s=x",
+            "--set timing.budget_s=x: timing.budget_s: ",
+        ),
+        ("", "seed=[", "--set seed=[:1: not valid YAML"),
+        ("", "seed=2020-99-99", "--set seed=2020-99-99: not valid YAML: month must be in 1..12"),
+        ("- a\n", "timing.budget_s=3", "run.yaml:1: config: expected `object`, got `array`"),
+    ],
+)
+def test_a_mistake_is_blamed_on_who_made_it(tmp_path, text, override, sentence):
+    with pytest.raises(UsageError) as raised:
+        config.load(write(tmp_path, text), [override])
+    assert sentence in str(raised.value)
 
 
 def test_overrides_win_and_are_checked(tmp_path):

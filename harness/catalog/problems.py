@@ -123,7 +123,10 @@ def python_files(pattern: str, note: Callable[[str], None]) -> tuple[bool, list[
 
     `note` hears of what is called like one and is a folder, a pipe, a device or a link that leads nowhere.
     """
-    path = Path(pattern).expanduser()
+    try:
+        path = Path(pattern or "\0").expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"'{pattern}': nobody here has that name, and so no home folder") from error
     if path.is_dir():
         found = [file for file in sorted(_named_python(path)) if not _hidden(file.relative_to(path))]
         return False, _files(found, note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +27,7 @@ class Journal:
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise unwritable(path, error) from error
         try:
@@ -34,8 +35,15 @@ class Journal:
         except BlockingIOError:
             os.close(self._file)
             raise UsageError(f"another run is writing to {path.parent}; wait for it or give another --out") from None
-        self.records, intact = parse(path.read_bytes())
-        os.ftruncate(self._file, intact)
+        try:
+            data = contents(path)
+            self.records, intact = parse(data)
+            os.ftruncate(self._file, intact)
+            if intact and data[intact - 1 : intact] != b"\n":
+                os.write(self._file, b"\n")
+        except OSError as error:
+            os.close(self._file)
+            raise unwritable(path, error) from error
 
     def __enter__(self) -> Journal:
         return self
@@ -74,11 +82,26 @@ class Journal:
 def finished_in(path: Path) -> set[str]:
     """What `Journal.finished` would say of this file, which may be missing, without making or taking it."""
     try:
-        return _finished(parse(path.read_bytes())[0])
+        return _finished(parse(contents(path))[0])
     except FileNotFoundError:
         return set()
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def contents(path: Path) -> bytes:
+    """All of a file of a run. Raises OSError, also where it is a pipe, which nobody may ever write to, or a device."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(kind):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def unwritable(path: Path, error: OSError) -> UsageError:
@@ -94,7 +117,8 @@ def _finished(found: Iterable[Record]) -> set[str]:
 
 
 def parse(data: bytes) -> tuple[list[Record], int]:
-    """The records in `data` and the number of bytes they take up; a torn last line is left out.
+    """The records in `data` and the number of bytes they take up; a torn last line is left out, but not one that lacks
+    nothing but its end.
 
     Raises UsageError where a line in the middle is no record: that is no crash's doing, and nothing is thrown away.
     """
@@ -106,7 +130,11 @@ def parse(data: bytes) -> tuple[list[Record], int]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UsageError(f"line {len(found) + 1} of records.jsonl is no record: {error}") from error
         position = end + 1
-    return found, position
+    try:
+        found.append(records.decode(data[position:]))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return found, position
+    return found, len(data)
 
 
 def latest(found: Iterable[Record]) -> list[Record]:

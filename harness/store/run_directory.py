@@ -21,6 +21,14 @@ def write_manifest(run_dir: Path, manifest: dict[str, Any]) -> None:
     replace(run_dir / MANIFEST, json.dumps(manifest, indent=2, default=str) + "\n")
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder of a run, where there is none. Raises UsageError where it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise journal.unwritable(path, error) from error
+
+
 def replace(path: Path, text: str) -> None:
     """Write a file of a run whole or not at all: a reader, or a kill at any moment, meets the old one or the new one.
 
@@ -59,7 +67,7 @@ def parts(run_dir: Path) -> list[dict[str, Any]]:
 def read(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
     """Manifest and latest records of a run; raises UsageError where the folder holds no run."""
     try:
-        data = (run_dir / JOURNAL).read_bytes()
+        data = journal.contents(run_dir / JOURNAL)
     except OSError as error:
         raise UsageError(f"{run_dir} holds no run: {JOURNAL}: {error.strerror}") from error
     try:
@@ -72,7 +80,44 @@ def read(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
 def _manifest(run_dir: Path) -> dict[str, Any]:
     place = run_dir / MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads(place.read_bytes()) if place.exists() else {}
+        manifest: Any = json.loads(journal.contents(place))
+    except FileNotFoundError:
+        return {}
     except (ValueError, RecursionError, OSError) as error:
-        raise UsageError(f"{place} cannot be read: {wording.plain(str(error), 200)}") from error
-    return manifest
+        what = error.strerror or error if isinstance(error, OSError) else error
+        raise UsageError(f"{place} cannot be read: {wording.plain(str(what), 200)}; {REMEDY}") from error
+    if fault := _misshapen(manifest):
+        raise UsageError(f"{place} is no manifest of a run: {fault}; {REMEDY}")
+    return {key: value for key, value in manifest.items() if value is not None or key not in SHAPES}
+
+
+REMEDY = "move it away: the records do without it"
+SHAPES: dict[str, type] = {"environment": dict, "config": dict, "parts": list}
+SECTIONS = ("build", "compile", "check", "provenance", "timing", "limits")
+
+
+def _misshapen(manifest: Any) -> str:
+    """What of a manifest is not of the kind that reports rely on, whatever else it says; empty where nothing is."""
+    if not isinstance(manifest, dict):
+        return f"it is a {type(manifest).__name__}"
+    for key, kind in SHAPES.items():
+        if not isinstance(manifest.get(key) or kind(), kind):
+            return f"'{key}' is a {type(manifest[key]).__name__}"
+    config = manifest.get("config") or {}
+    for key in SECTIONS:
+        if not isinstance(config.get(key) or {}, dict):
+            return f"'config.{key}' is a {type(config[key]).__name__}"
+    for key in ("allow", "provenance.forbid"):
+        section, _, last = key.rpartition(".")
+        value = (config.get(section) or {} if section else config).get(last)
+        if not isinstance(value or [], list):
+            return f"'config.{key}' is a {type(value).__name__}"
+    environment = manifest.get("environment") or {}
+    for part in [environment, *(manifest.get("parts") or [])]:
+        if not isinstance(part, dict):
+            return f"a part of it is a {type(part).__name__}"
+        if not isinstance(part.get("sandbox_missing") or {}, dict):
+            return "'sandbox_missing' is no mapping"
+        if not isinstance(part.get("after_line", 0), int):
+            return "'after_line' is no number"
+    return ""

@@ -393,7 +393,10 @@ class Bench:
             reading = self._links[side].burst(draws, **options)
         refusal = self._examiners[side].burst(self._links[side], draws, hard)
         if refusal is not None and side == "baseline":
-            message = f"the baseline disagrees with the same reference in the judge: {refusal.message}"
+            message = (
+                "the baseline disagrees with the same reference in the judge, whose every call starts from the same "
+                f"state: {refusal.message}"
+            )
             raise WrongAnswer(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))
         if refusal is not None:
             raise WrongAnswer(refusal.outcome())

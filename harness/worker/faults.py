@@ -125,7 +125,7 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
     return Outcome(status=status, reason=reason, message=f"{where}: {exception}: {first}", evidence=evidence)
 
 
-def of_problem(error: Exception, path: Path, why_no_cuda: str) -> Outcome:
+def of_problem(error: BaseException, path: Path, why_no_cuda: str) -> Outcome:
     """The outcome of an exception that the problem's own code raised: its fault or the machine's, no candidate's."""
     name, line = exception_name(error), candidate_line(error, path)
     found = classify("call", name, str(error), path.name, line, why_no_cuda)

@@ -112,7 +112,8 @@ class Judge:
         except InvalidReference as error:
             fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
             return Opened(fault=fault)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            # A problem's file may end its process where it finds no card.
             traceback.print_exc()
             path = Path(self._request.problem.path)
             return Opened(fault=faults.of_problem(error, path, self._request.why_no_cuda))

@@ -12,7 +12,9 @@ from harness.timing import bursts
 from harness.timing.ceilings import cache_bytes
 from harness.timing.work import Estimate
 from harness.worker import values
+from harness.worker.channel import MAX_FRAME_BYTES
 from harness.worker.link import Draw
+from harness.worker.nodes import TensorRef
 from harness.worker.reference import Reference
 
 # A candidate this many times faster than the reference still gets bursts of the wanted duration.
@@ -53,7 +55,7 @@ def plan(reference: Reference, timing: TimingConfig) -> Plan:
         target_us=timing.burst_ms * 1e3,
         call_bytes=call_bytes,
         memory_bytes=memory_bytes,
-        max_calls=timing.max_calls_per_burst,
+        max_calls=min(timing.max_calls_per_burst, _calls_to_tell(trial.draw.inputs, trial.output)),
     )
     return Plan(
         example=trial.draw,
@@ -64,6 +66,24 @@ def plan(reference: Reference, timing: TimingConfig) -> Plan:
         most_calls=longest.calls,
         call_s=trial.seconds,
         random=trial.random,
+    )
+
+
+def _calls_to_tell(inputs: Any, output: Any) -> int:
+    """How many calls one message can tell of, with some to spare: each names all of its tensors and values."""
+    longest = max(len(msgspec.json.encode(values.encode(value, _widest))) for value in (inputs, output))
+    return max(1, MAX_FRAME_BYTES // (2 * longest))
+
+
+def _widest(tensor: torch.Tensor) -> TensorRef:
+    """A reference no shorter than any that tells of this tensor."""
+    return TensorRef(
+        block=1 << 20,
+        offset=1 << 60,
+        dtype=values.dtype_name(tensor.dtype),
+        shape=tuple(tensor.shape),
+        stride=(tensor.numel(),) * tensor.dim(),
+        device=tensor.device.type,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 from harness.catalog import modules
@@ -15,6 +16,7 @@ from harness.timing import work
 from harness.worker import generators, values
 from harness.worker.link import Draw
 from harness.worker.messages import CandidateSource
+from harness.worker.nodes import TensorRef
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Reference:
         self._seed = seed
         self._draws = 0
         module = modules.execute(Path(source.path), source.overrides)
+        self._file = Path(source.path).name
         self._get_inputs = module.get_inputs
         self.init_args: Any = list(module.get_init_inputs())
         self.init_seed = self._derive("weights")
@@ -61,6 +64,8 @@ class Reference:
         with torch.device(self.device):
             inputs = self._get_inputs()
         inputs = values.cast_floating(tuple(inputs), self.dtype)
+        if self._draws == 1:
+            _require_transferable(inputs)
         return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator {self._draws}"))
 
     def try_out(self) -> Trial:
@@ -73,8 +78,14 @@ class Reference:
         with work.Observer(first.inputs) as seen:
             output, _ = self._timed(first)
         estimate = seen.estimate(output)
+        forms = _form(first.inputs), _form(output)
         draw = self.draw()
+        if _form(draw.inputs) != forms[0]:
+            raise modules.LoadFault("contract", f"{self._file}: get_inputs returns other shapes from call to call")
         output, seconds = self._timed(draw)
+        if _form(output) != forms[1]:
+            text = "the output's shapes depend on the inputs' values, so that nothing can be compared call by call"
+            raise modules.LoadFault("contract", f"{self._file}: {text}")
         random = generators.drawn_from(self.device, draw.seed)
         for name, buffer in self.model.named_buffers():
             buffer.copy_(before[name])
@@ -100,10 +111,36 @@ def _synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+def _require_transferable(inputs: Any) -> None:
+    """Raises LoadFault where an input is something that no message to a runner can hold."""
+    anything = TensorRef(block=0, offset=0, dtype="", shape=(), stride=(), device="")
+    waiting = [msgspec.to_builtins(values.encode(inputs, lambda _: anything))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "python_type" in node:
+                found = f"what cannot be handed over ({node['python_type']})"
+                taken = "tensors, numbers of 64 bits, text, dtypes, None, and lists, tuples and dicts of them"
+                raise modules.LoadFault("contract", f"get_inputs returns {found}; it may return {taken}")
+            waiting += node.values()
+        elif isinstance(node, list | tuple):
+            waiting += node
+        elif isinstance(node, str) and not node.isascii():
+            try:
+                node.encode()
+            except UnicodeEncodeError:
+                raise modules.LoadFault("contract", "get_inputs returns half a surrogate pair in a text") from None
+
+
+def _form(value: Any) -> list[tuple[tuple[int, ...], torch.dtype]]:
+    return [(tuple(tensor.shape), tensor.dtype) for tensor in values.tensors(value)]
+
+
 def _on(device: torch.device, value: Any) -> Any:
     """Tensors that the problem drew elsewhere (from numpy, with a device of its own) belong on the device too."""
     if isinstance(value, torch.Tensor):
-        return value.to(device)
+        # A leaf that requires gradients cannot be written to in place, as its copies are.
+        return value.detach().to(device)
     if isinstance(value, list | tuple):
         items = [_on(device, item) for item in value]
         return items if isinstance(value, list) else tuple(items)

@@ -8,6 +8,8 @@ to come; what it does there beyond that, it does for its answer.
 
 from __future__ import annotations
 
+import bisect
+
 from harness.timing import statistics
 
 # Beyond what was seen without a candidate. A turn of another process takes at least two switches of the card, 281 us on
@@ -16,6 +18,8 @@ SLACK_US = 100.0
 SLACK_SHARE = 0.05
 # Of what bursts of one length differed by; the few beyond were disturbed.
 QUANTILE = 0.9
+# Ways of one length, below which a disturbed one could be their median.
+FEWEST = 5
 
 
 class StartWatch:
@@ -28,6 +32,11 @@ class StartWatch:
         """A way with a burst of so many calls and no candidate about."""
         self._seen_us.setdefault(calls, []).append(way_us)
 
+    def _points(self, usual_us: dict[int, float]) -> dict[int, float]:
+        """The lengths to go by: the shortest, the longest, and those between that were seen often enough."""
+        ends = min(usual_us), max(usual_us)
+        return {calls: us for calls, us in usual_us.items() if calls in ends or len(self._seen_us[calls]) >= FEWEST}
+
     def slow(self, calls: int, way_us: float) -> bool:
         """Whether a way is clearly longer than without a candidate; never, where nothing was learnt."""
         return self.beyond_us(calls, way_us) > 0
@@ -39,14 +48,19 @@ class StartWatch:
         usual_us = {known: statistics.median(seen) for known, seen in self._seen_us.items()}
         beyond_us = sorted(us - usual_us[known] for known, seen in self._seen_us.items() for us in seen)
         spread_us = beyond_us[int(QUANTILE * len(beyond_us))]
-        expected_us = _on_a_line(usual_us, calls)
+        expected_us = _between(self._points(usual_us), calls)
         return max(0.0, way_us - (expected_us * (1 + SLACK_SHARE) + 2 * spread_us + SLACK_US))
 
 
-def _on_a_line(points: dict[int, float], at: int) -> float:
-    """The value at `at` of the line through the first and the last point: the flush, and the bytes of each call."""
-    first, last = min(points), max(points)
-    if first == last:
-        return points[first]
+def _between(points: dict[int, float], at: int) -> float:
+    """The value at `at` on the straight lines from each point to the next: a first call's share, and that of more.
+
+    Not on one line from the first to the last: the way of one call is far from that of none and a bit.
+    """
+    known = sorted(points)
+    if len(known) == 1:
+        return points[known[0]]
+    above = min(max(bisect.bisect_left(known, at), 1), len(known) - 1)
+    first, last = known[above - 1], known[above]
     slope = max(0.0, (points[last] - points[first]) / (last - first))
     return points[first] + slope * (at - first)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness import records
 from harness.errors import UsageError
 from harness.records import Record, Status
-from harness.store import journal
+from harness.store import journal, run_directory
 from harness.store.journal import Journal
 
 
@@ -27,8 +27,9 @@ LINES = b"".join(records.encode(one) + b"\n" for one in RECORDS)
 @given(st.integers(0, len(LINES)))
 def test_a_file_cut_anywhere_keeps_its_whole_records(cut):
     found, intact = journal.parse(LINES[:cut])
-    assert found == RECORDS[: LINES[:cut].count(b"\n")]
-    assert intact == LINES[:cut].rfind(b"\n") + 1
+    whole = LINES[:cut] if LINES[cut : cut + 1] == b"\n" else LINES[: LINES[:cut].rfind(b"\n") + 1]
+    assert found == RECORDS[: len(whole.splitlines())]
+    assert intact == len(whole)
 
 
 def test_the_torn_tail_is_gone_after_opening(tmp_path):
@@ -38,6 +39,47 @@ def test_the_torn_tail_is_gone_after_opening(tmp_path):
         assert book.records == RECORDS[:-1]
         book.append(RECORDS[-1])
     assert path.read_bytes() == LINES
+
+
+def test_a_last_line_that_lacks_only_its_end_is_kept(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(LINES[:-1])
+    with Journal(path) as book:
+        assert book.records == RECORDS
+        book.append(RECORDS[0])
+    assert path.read_bytes() == LINES + LINES.splitlines(keepends=True)[0]
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "run.json"])
+def test_a_pipe_in_place_of_a_file_holds_nobody_up(tmp_path, name):
+    (tmp_path / "records.jsonl").write_bytes(LINES)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(UsageError, match="no regular file"):
+        run_directory.read(tmp_path)
+    with pytest.raises(UsageError, match="no regular file"), Journal(tmp_path / "records.jsonl"):
+        run_directory.parts(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "fault"),
+    [
+        ("[]", "it is a list"),
+        ("null", "it is a NoneType"),
+        ('{"environment": "x"}', "'environment' is a str"),
+        ('{"config": {"timing": 3}}', "'config.timing' is a int"),
+        ('{"config": {"provenance": {"forbid": 3}}}', "'config.provenance.forbid' is a int"),
+        ('{"parts": [1]}', "a part of it is a int"),
+        ('{"parts": [{"after_line": "x"}]}', "'after_line' is no number"),
+        ('{"environment": {"sandbox_missing": 3}}', "'sandbox_missing' is no mapping"),
+    ],
+)
+def test_a_manifest_of_another_shape_is_said_so(tmp_path, manifest, fault):
+    (tmp_path / "records.jsonl").write_bytes(LINES)
+    (tmp_path / "run.json").write_text(manifest)
+    with pytest.raises(UsageError) as raised:
+        run_directory.read(tmp_path)
+    assert f"run.json is no manifest of a run: {fault}; move it away" in str(raised.value)
 
 
 def test_a_strange_line_in_the_middle_is_no_crash_s_doing(tmp_path):
