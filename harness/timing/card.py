@@ -22,6 +22,8 @@ SLOWED_SHARE = 0.01
 # Share of the device that others may use: a GPU is time-sliced, so any is felt; cores left idle are not.
 OTHERS_ON_A_GPU = 0.05
 OTHERS_ON_A_CPU = 0.25
+# The word for a reading beside other programs.
+DISTURBED = "disturbed"
 
 # What a summary gives the range of, and what can be known of each kind of device.
 RANGES = ("clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "pstate", "others", "others_share", "load_1min")
@@ -72,7 +74,7 @@ def unusable(before: State, after: State) -> str:
     if words & SPOILING or (events and (after.throttle_events or 0) > (before.throttle_events or 0)):
         return "throttled"
     limit = OTHERS_ON_A_GPU if after.kind == "cuda" else OTHERS_ON_A_CPU
-    return "disturbed" if (after.others_share or 0.0) > limit else ""
+    return DISTURBED if (after.others_share or 0.0) > limit else ""
 
 
 class Watch:

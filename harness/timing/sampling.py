@@ -17,6 +17,8 @@ from harness.timing.stopping import Stop, StoppingRule
 Side = Literal["candidate", "baseline"]
 # A reading whose inputs lay there before the clock started for longer than without a candidate.
 AHEAD = "slow_start"
+# A burst that was not enqueued behind the gate, by somebody who had shown to be able to.
+LOST_GATE = "lost_gate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,9 @@ class Samples:
 
     `dropped` counts unusable pairs by their word. Where fewer than the minimum were usable the dropped pairs that have
     a time are taken back (`taken_back` of them): both sides of a pair suffered alike, and a doubtful time with a
-    warning is worth more than none. Not those in which the candidate may have begun before the clock (AHEAD). The
-    lists are empty where nothing is left.
+    warning is worth more than none. Not those in which the candidate may have begun before the clock (AHEAD), nor those
+    in which it left the gate (LOST_GATE), which is its own choice. The lists are empty where nothing is left. A single
+    call counts with whatever word but AHEAD: who could have it dropped would have no evidence against him.
     """
 
     candidate_us: list[float]
@@ -80,8 +83,8 @@ class _Pair:
 
     @property
     def takeable(self) -> bool:
-        """Whether it may count where nothing better is there: not if the candidate may have begun before the clock."""
-        return self.timed and self.candidate.unusable != AHEAD
+        """Whether it may count where nothing better is there: not if that is the candidate's own doing."""
+        return self.timed and self.candidate.unusable not in (AHEAD, LOST_GATE)
 
     @property
     def timed(self) -> bool:
@@ -170,7 +173,7 @@ def probe_both(probe: Measure, rng: random.Random, singles: dict[Side, list[floa
     rng.shuffle(sides)
     for side in sides:
         reading = probe(side)
-        if not reading.unusable and math.isfinite(reading.judge_us) and reading.judge_us > 0:
+        if reading.unusable != AHEAD and math.isfinite(reading.judge_us) and reading.judge_us > 0:
             singles[side].append(reading.judge_us)
 
 

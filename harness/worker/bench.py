@@ -15,12 +15,12 @@ from harness.integrity import provenance
 from harness.integrity.provenance import Profile
 from harness.records import Outcome, Status
 from harness.timing import bursts, company, fixed_cost, light, statistics
-from harness.timing.card import Card, Watch
+from harness.timing.card import DISTURBED, Card, Watch
 from harness.timing.ceilings import cache_bytes
 from harness.timing.company import Alone, Usual
 from harness.timing.fixed_cost import FixedCost
 from harness.timing.light import Ceilings, Floor
-from harness.timing.sampling import AHEAD, Samples, Side, probe_both, sample
+from harness.timing.sampling import AHEAD, LOST_GATE, Samples, Side, probe_both, sample
 from harness.timing.sampling import Reading as Sampled
 from harness.timing.stopping import StoppingRule
 from harness.timing.suspicion import Suspicion
@@ -192,6 +192,10 @@ class Bench:
         )
         while self._hard.left:
             self._hard_turn()
+        if len(samples.candidate_us) < statistics.FEWEST and LOST_GATE in samples.dropped and self._gated:
+            # It can be held, and will not be.
+            self.give_up_gate()
+            return self.sample(rule)
         if len(samples.candidate_us) < statistics.FEWEST:
             raise WrongAnswer(_begins_early(samples))
         # Enough single calls to judge by, however few pairs the sampling took.
@@ -210,6 +214,9 @@ class Bench:
         return self._batching(samples), samples
 
     def _batching(self, samples: Samples) -> Suspicion | None:
+        if len(samples.candidate_single_us) < bursts.FEWEST_SINGLES:
+            message = "hardly any of its calls alone could be timed; timed by single calls"
+            return Suspicion("one_call_bursts", message, {"singles": len(samples.candidate_single_us)})
         return bursts.batching(
             samples.candidate_single_us,
             samples.candidate_us,
@@ -243,7 +250,7 @@ class Bench:
         None where other programs used the device: they slow it down, too, and the candidate beside it.
         """
         alone = self._before.alone
-        if samples.taken_back:
+        if samples.taken_back and DISTURBED in samples.dropped:
             return None
         calls = self.bursts["baseline"].shortest
         fixed = self.fixed_cost
@@ -455,7 +462,7 @@ class Bench:
         return self._burst(side, calls).gated or self._burst(side, calls).gated
 
     def _per_call(self, reading: Reading, calls: int) -> Sampled:
-        lost_gate = "lost_gate" if self._gated and not reading.gated else ""
+        lost_gate = LOST_GATE if self._gated and not reading.gated else ""
         return Sampled(
             judge_us=self.fixed_cost.per_call(reading.judge_us, calls),
             claimed_us=reading.claimed_us / calls,

@@ -146,13 +146,30 @@ def test_probes_are_interleaved_and_kept_apart() -> None:
 
     def probe(side: Side) -> Reading:
         probes.append((side, len(card.bursts)))
-        return Reading(150.0, unusable="throttled" if len(probes) == 1 else "")
+        return Reading(150.0, unusable="slow_start" if len(probes) == 1 else "")
 
     samples = sample(card.measure, rule(max_pairs=60), random.Random(9), probe=probe, clock=card.clock)
     assert [side for side, _ in probes].count("candidate") == 10
     assert len({at for _, at in probes}) == 10
     assert len(samples.candidate_single_us) + len(samples.baseline_single_us) == 19
     assert 150.0 not in samples.candidate_us
+
+
+def test_a_candidate_cannot_have_its_single_calls_dropped() -> None:
+    card = Card(gauss(0.001))
+    lost = sample(
+        card.measure, rule(), random.Random(9), probe=lambda _: Reading(150.0, unusable="lost_gate"), clock=card.clock
+    )
+    assert len(lost.candidate_single_us) > 0
+    assert set(lost.candidate_single_us) == {150.0}
+
+
+def test_a_candidate_that_leaves_its_gate_is_not_taken_back() -> None:
+    card = Card(gauss(0.001))
+    card.unusable = dict.fromkeys(range(10_000), "lost_gate")
+    samples = sample(card.measure, rule(budget_s=1.0), random.Random(8), clock=card.clock)
+    assert samples.stopped is Stop.UNUSABLE
+    assert samples.candidate_us == []
 
 
 def test_the_clocks_own_error_ends_the_sampling_early() -> None:

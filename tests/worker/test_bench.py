@@ -90,6 +90,34 @@ def test_calls_that_are_done_in_the_first_one_are_timed_alone():
     assert made.sample(RULE).speedup().value == pytest.approx(0.5, rel=0.05)
 
 
+class Leaving(Card):
+    """Leaves the gate, once the warm-up is over, in bursts of up to so many calls."""
+
+    most_calls = 1
+    bursts = 0
+
+    def burst(self, draws, *, gated, **options):
+        self.bursts += 1
+        if self.bursts > 20 and len(draws) <= self.most_calls:
+            gated = False
+        return super().burst(draws, gated=gated, **options)
+
+
+def test_who_leaves_the_gate_in_single_calls_is_no_less_suspicious():
+    made, samples = sampled(Card(20.0, 18.0), Leaving(40.0, 0.1))
+    made._links["candidate"].bursts = 20
+    samples = made.sample(RULE)
+    assert made.batching(samples)[0].word == "batched_calls"
+
+
+def test_who_leaves_the_gate_is_timed_without_it():
+    made, _ = sampled(Card(20.0, 18.0), Leaving(20.0, 18.0))
+    made._links["candidate"].bursts, made._links["candidate"].most_calls = 20, 99
+    samples = made.sample(RULE)
+    assert made.clock == "device_ungated"
+    assert samples.taken_back == 0 < len(samples.candidate_us)
+
+
 def test_honest_calls_stay_in_bursts():
     made, samples = sampled(Card(20.0, 18.0), Card(12.0, 10.5))
     found, samples = made.batching(samples)
@@ -151,7 +179,9 @@ def test_a_baseline_that_is_slower_in_company_is_noticed(waits, factor):
 
 def test_nobody_is_blamed_where_other_programs_used_the_card():
     made, samples = sampled(Slowed(400.0, 400.0), Card(100.0, 100.0))
-    assert made.slow_baseline(dataclasses.replace(samples, taken_back=len(samples.baseline_us))) is None
+    taken_back = dataclasses.replace(samples, taken_back=len(samples.baseline_us))
+    assert made.slow_baseline(taken_back) is not None
+    assert made.slow_baseline(dataclasses.replace(taken_back, dropped={"disturbed": 9})) is None
 
 
 def test_nothing_is_taken_off_without_the_gate():
