@@ -72,3 +72,27 @@ def slow_baseline(alone_us: Sequence[float], together_us: Sequence[float], *, sl
         "the speedup is over its time alone",
         {"alone_us": alone.value, "together_us": together.value, "factor": alone.value / together.value},
     )
+
+
+def own_wait(
+    gated_us: Sequence[float], together_us: Sequence[float], candidate_us: Sequence[float]
+) -> Suspicion | None:
+    """What is not credited to a candidate that waits for the device by itself, and so takes the gate from both sides.
+
+    Without the gate the host's launches are in the baseline's time, `together_us`, and whoever waits on purpose would
+    choose the clock that suits it. Behind the gate the baseline takes `gated_us`. All in microseconds a call. A speedup
+    over that time is sure; of one that is over the launches only, 1 is left, and a slowdown stays what it is. The
+    evidence's `factor` is what the baseline's times have to be multiplied by for that.
+    """
+    if not gated_us:
+        return None
+    gated, together, own = (statistics.median(times_us) for times_us in (gated_us, together_us, candidate_us))
+    credited = max(gated, own)
+    if credited >= together:
+        return None
+    return Suspicion(
+        "own_wait",
+        f"the baseline takes {together:.1f} us where it has to wait as the candidate does, and {gated:.1f} us behind "
+        "the gate; what is gained over its launches alone is not credited",
+        {"gated_us": gated, "together_us": together, "candidate_us": own, "factor": credited / together},
+    )

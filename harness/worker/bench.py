@@ -259,6 +259,13 @@ class Bench:
         usual = alone.gated if self._gated else alone.ungated
         return company.slow_baseline(usual.a_call(calls), together, slack_us=(fixed.error_us + fixed.jitter_us) / calls)
 
+    def own_wait(self, samples: Samples) -> Suspicion | None:
+        """What a candidate that waits for the device by itself gains by that alone."""
+        if self.clock != "device_ungated" or self._plan.random:
+            return None
+        gated_us = self._before.alone.gated.a_call(self.bursts["baseline"].shortest)
+        return company.own_wait(gated_us, samples.baseline_us, samples.candidate_us)
+
     def singles(self, side: Side, count: int) -> list[float]:
         """Microseconds of so many single-call bursts; raises WrongAnswer."""
         return [self._probe(side).judge_us for _ in range(count)]
@@ -348,7 +355,7 @@ class Bench:
     @property
     def least(self) -> Floor | None:
         """The floor of what no program can leave out, by a clock that is sure enough to reject by; else None."""
-        if self._ceilings is None or self.clock != "device":
+        if self._ceilings is None or self._reference.device.type == "cpu":
             return None
         sure = uncached(self._plan.work.work, cache_bytes(self._reference.device), self.bursts["candidate"].shortest)
         return light.floor(sure, self._ceilings)

@@ -26,6 +26,8 @@ WARM_SHARE = 0.5
 # Of each call: the runner's inputs, the judge's own, and as many outputs, for both sides.
 COPIES = 4
 HOST_MEMORY_BYTES = 2 << 30
+# Of a burst: a card's queue holds about a thousand operations.
+MOST_OUTPUTS = 512
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,12 +52,14 @@ def plan(reference: Reference, timing: TimingConfig) -> Plan:
     memory_bytes = int(_free_bytes(reference.device) * MEMORY_SHARE) // COPIES
     if timing.cache == "warm" and reference.device.type == "cuda":
         memory_bytes = min(memory_bytes, int(cache_bytes(reference.device) * WARM_SHARE))
+    # What is done to each output, behind a stop that so much fits behind.
+    most_calls = MOST_OUTPUTS // max(1, len(values.tensors(trial.output)))
     longest = bursts.plan(
         trial.seconds * 1e6 / HEADROOM,
         target_us=timing.burst_ms * 1e3,
         call_bytes=call_bytes,
         memory_bytes=memory_bytes,
-        max_calls=min(timing.max_calls_per_burst, _calls_to_tell(trial.draw.inputs, trial.output)),
+        max_calls=max(1, min(timing.max_calls_per_burst, most_calls, _calls_to_tell(trial.draw.inputs, trial.output))),
     )
     return Plan(
         example=trial.draw,

@@ -1,6 +1,6 @@
 import pytest
 
-from harness.timing.company import Alone, Usual, slow_baseline
+from harness.timing.company import Alone, Usual, own_wait, slow_baseline
 
 ALONE = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 100.2]
 
@@ -50,3 +50,25 @@ def test_slower_is_seen_with_and_without_the_gate():
 
 def twice(usual):
     return Usual([value * 2 for value in usual.single_us], [value * 2 for value in usual.burst_us])
+
+
+@pytest.mark.parametrize(
+    ("gated", "together", "candidate", "speedup"),
+    [
+        # What is over the launches only is none.
+        (10.0, 2700.0, 1500.0, 1.0),
+        # What is over the work as well is one.
+        (2000.0, 2700.0, 1500.0, 2000 / 1500),
+        # Slower is slower, and as fast is as fast.
+        (10.0, 1500.0, 1600.0, 1500 / 1600),
+        (1600.0, 1600.0, 1500.0, 1600 / 1500),
+    ],
+)
+def test_a_candidate_does_not_gain_by_choosing_to_wait(gated, together, candidate, speedup):
+    found = own_wait([gated] * 5, [together] * 5, [candidate] * 5)
+    factor = found.evidence["factor"] if found else 1.0
+    assert together * factor / candidate == pytest.approx(speedup)
+
+
+def test_where_the_baseline_has_no_gate_either_waiting_is_no_choice():
+    assert own_wait([], [2700.0] * 5, [1500.0] * 5) is None
