@@ -28,7 +28,7 @@ from harness.catalog import sources
 from harness.errors import UsageError
 from harness.worker import sandbox, sandbox_identity, sandbox_probe, sandbox_seccomp, sandbox_view
 from harness.worker.sandbox import LAYERS, Confinement
-from harness.worker.sandbox_calls import libc
+from harness.worker.sandbox_calls import checked, libc
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDINARY_USER = 12345
@@ -416,6 +416,29 @@ def test_no_datagram_reaches_a_listener(make, kind, found, place):
             assert in_child(send, confined(place, "seccomp")) == "OSError"
             kept = lambda: [len(socket.socketpair(socket.AF_UNIX, of)) for of in (1, 5)]  # noqa: E731
             assert in_child(kept, confined(place, "seccomp")) == [2, 2]
+
+
+def test_no_memory_or_queue_of_others_is_found_by_its_number(found, place):
+    """What System V's interfaces share has no path, and a number is guessed: the calls that make one are not enough."""
+    libc.shmat.restype = ctypes.c_void_p
+    shared = checked(libc.shmget(0, 4096, 0o1666), "shmget")
+    queue = checked(libc.msgget(0, 0o1666), "msgget")
+    semaphore = checked(libc.semget(0, 1, 0o1666), "semget")
+
+    def attempt():
+        attached = libc.shmat(shared, None, 0) != ctypes.c_void_p(-1).value
+        sent = libc.msgsnd(queue, struct.pack("l", 1) + b"hello", 5, 0) == 0
+        set_to = libc.semctl(semaphore, 0, 16, 7) == 0
+        return [attached, sent, set_to]
+
+    try:
+        assert in_child(attempt) == [True] * 3
+        if needs("seccomp", found):
+            assert in_child(attempt, confined(place, "seccomp")) == [False] * 3
+    finally:
+        libc.shmctl(shared, 0, None)
+        libc.msgctl(queue, 0, None)
+        libc.semctl(semaphore, 0, 0)
 
 
 def test_no_file_is_leased(found, place):
