@@ -44,6 +44,8 @@ class Examiner:
         # Where even the reference hardly gets an answer, next to any answer passes.
         self.meaningful = self._expected.meaningful
         self._in_place = bool(self._oracle.reference.writes_inputs)
+        # Of the output alone: that inputs become part of an answer allows no view of another.
+        self._returns_inputs = self._oracle.reference.returns_inputs
         if self._in_place:
             # What becomes of the inputs is then part of the answer, and is held to the same rule.
             self._oracle = Oracle(_WithInputs(reference.model), allow)
@@ -99,7 +101,7 @@ class Examiner:
             reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         expected = expected or self._oracle.expect(list(draw.inputs), draw.seed)
         finding = self._finding(link, 0, draw, expected)
-        if not finding.passed or self._oracle.reference.returns_inputs:
+        if not finding.passed or self._returns_inputs:
             return finding
         aliased = reading.aliased or link.shared_inputs(0)
         if aliased:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +21,10 @@ from harness.worker.link import INPUT_BLOCK, Draw, Link, Reading, left_s
 from harness.worker.messages import Armed, Burst, Enqueued, Go, Hello, SharedBlock
 from harness.worker.nodes import NOWHERE, OWN_MEMORY, Node, TensorRef
 from harness.worker.start_watch import StartWatch
+
+# Inputs are spoilt by one of these, drawn anew each time: a known one would be some problem's very answer, as all ones
+# are the bitwise complement's. Each changes a number's size: sign or exponent, and more than its last digits.
+SPOILING = [mask for mask in range(0x20, 0xFF) if mask & 0x70 and mask.bit_count() >= 3]
 
 
 class HostLink(Link):
@@ -83,7 +88,7 @@ class HostLink(Link):
         for position, ref in enumerate(self._input_refs[call]):
             place = self._blocks[INPUT_BLOCK][self._base + ref.offset :][: layout.nbytes(ref)]
             kept = place.clone()
-            place.bitwise_not_()
+            place.bitwise_xor_(secrets.choice(SPOILING))
             now = values.tensors(self._decode(self._nodes[call], call))
             if not all(values.same_bytes(*pair) for pair in zip(returned, now, strict=True)):
                 found.append(position)
@@ -130,13 +135,14 @@ class HostLink(Link):
     def _inputs_hidden(self, calls: int) -> Iterator[None]:
         """Spoil inputs while outputs are read: a view of an input in place of a copy is a wrong answer then."""
         used = self._blocks[INPUT_BLOCK][self._base :][: calls * self._call_bytes] if self.apart else None
+        mask = secrets.choice(SPOILING)
         if used is not None:
-            used.bitwise_not_()
+            used.bitwise_xor_(mask)
         try:
             yield
         finally:
             if used is not None:
-                used.bitwise_not_()
+                used.bitwise_xor_(mask)
 
     def _take_hello(self, hello: Hello, fds: list[int]) -> None:
         if len(fds) != 1:

@@ -93,6 +93,15 @@ def test_an_output_that_is_the_input_is_refused_where_the_reference_makes_a_new_
     assert "shares memory with input 0" in record.message
 
 
+def test_so_it_is_where_the_reference_writes_to_its_input(judged):
+    record = judged("x.add_(1).clone()", "x.add_(1)")
+    assert (record.status, record.reason) == (Status.INCORRECT, "aliases_input")
+
+
+def test_but_not_where_what_it_returns_is_that_input(judged):
+    assert judged("x.add_(1)", "x.copy_(x + 1)").status is Status.PASSED
+
+
 def test_and_passes_where_the_reference_returns_it_too(judged):
     assert judged("x.t()", "x.permute(1, 0)").status is Status.PASSED
 
