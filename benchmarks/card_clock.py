@@ -27,16 +27,16 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from harness.config import Limits  # noqa: E402
-from harness.worker import cuda_memory  # noqa: E402
-from harness.worker.channel import Channel, pair  # noqa: E402
-from harness.worker.cuda_driver import driver_call, on_device, reset_persisting_l2  # noqa: E402
-from harness.worker.cuda_gate import Gate, fresh_secret  # noqa: E402
-from harness.worker.cuda_link import CudaLink  # noqa: E402
-from harness.worker.cuda_snapshot import Snapshot  # noqa: E402
-from harness.worker.freezer import Freezer  # noqa: E402
-from harness.worker.link import Draw  # noqa: E402
-from harness.worker.messages import CandidateSource, FromRunner  # noqa: E402
-from harness.worker.start_watch import StartWatch  # noqa: E402
+from harness.judge.cuda_link import CudaLink  # noqa: E402
+from harness.judge.cuda_snapshot import Snapshot  # noqa: E402
+from harness.judge.freezer import Freezer  # noqa: E402
+from harness.judge.link import Draw  # noqa: E402
+from harness.judge.start_watch import StartWatch  # noqa: E402
+from harness.wire import cuda_memory  # noqa: E402
+from harness.wire.channel import Channel, pair  # noqa: E402
+from harness.wire.cuda_driver import driver_call, on_device, reset_persisting_l2  # noqa: E402
+from harness.wire.cuda_gate import Gate, fresh_secret  # noqa: E402
+from harness.wire.messages import CandidateSource, FromRunner  # noqa: E402
 
 DEVICE = torch.device("cuda:0")
 CALLS = 32
@@ -66,7 +66,7 @@ SPECIMENS = (
     "cuda_forges_a_handle",
     "honest_chain",
 )
-TESTS = ("tests/worker/test_cuda_clock.py", "tests/worker/test_sandbox_cuda.py")
+TESTS = ("tests/judge/test_cuda_clock.py", "tests/sandbox/test_sandbox_cuda.py")
 
 
 class Connected:
@@ -76,7 +76,7 @@ class Connected:
         source = folder / "candidate.py"
         source.write_text(CANDIDATE)
         ours, its = pair()
-        words = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from harness.worker import runner; runner.main(%d)"
+        words = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from harness.runner import runner; runner.main(%d)"
         self.process = subprocess.Popen(
             [sys.executable, "-c", words % its.fileno()], cwd=folder, pass_fds=(its.fileno(),), start_new_session=True
         )

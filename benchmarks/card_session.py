@@ -33,7 +33,7 @@ class Step:
 PARTS = {
     "corpus": (
         Step("detection", "benchmarks/detection.py --device cuda --out {out}/detection", 340),
-        Step("gpu tests", "-m pytest -q -m gpu tests/worker -p no:cacheprovider", 200),
+        Step("gpu tests", "-m pytest -q -m gpu tests -p no:cacheprovider", 200),
     ),
     "clock": (
         Step("precision", "benchmarks/precision.py --out {out}/precision", 260),

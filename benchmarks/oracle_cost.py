@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness import environment
 from harness.catalog import problems as catalog
 from harness.errors import UsageError
+from harness.judge.reference import Reference
 from harness.oracle import formats
 from harness.oracle.expectation import Expectation
 from harness.oracle.oracle import Oracle
-from harness.worker.messages import CandidateSource
-from harness.worker.reference import Reference
+from harness.wire.messages import CandidateSource
 
 DEFAULT = str(Path(__file__).resolve().parents[1] / "problems/attention/sdpa.py")
 

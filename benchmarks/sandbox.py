@@ -16,16 +16,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.worker import sandbox_probe
-from harness.worker.messages import FromRunner
-from harness.worker.processes import Nursery
+from harness.processes.nursery import Nursery
+from harness.sandbox import probe
+from harness.wire.messages import FromRunner
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     rounds = parser.parse_args().rounds
-    layers = sandbox_probe.probe().layers
+    layers = probe.probe().layers
     # Each layer by itself, too; the user needs private mounts where a folder on the way is closed to others.
     sets = {"none": (), "all": layers}
     sets |= {layer: ("user", "namespaces") if layer == "user" else (layer,) for layer in layers if layer != "signals"}
@@ -43,7 +43,7 @@ def main() -> None:
             for nursery in nurseries.values():
                 nursery.close()
     plain = statistics.median(times["none"])
-    print(f"layers on this machine: {', '.join(layers) or 'none'}; missing: {sandbox_probe.probe().missing or 'none'}")
+    print(f"layers on this machine: {', '.join(layers) or 'none'}; missing: {probe.probe().missing or 'none'}")
     print(f"{'layers':<16} {'median ms':>10} {'added ms':>10}   of {rounds} processes each")
     added = {name: statistics.median(values) - plain for name, values in times.items()}
     for name, chosen in sets.items():

@@ -10,11 +10,11 @@ from harness import environment
 from harness.catalog import problems as catalog
 from harness.catalog.problems import Problem
 from harness.errors import UsageError, nearest
+from harness.processes.nursery import Nursery
+from harness.reading.reading import Reader
 from harness.reports.audit_table import AuditRow
-from harness.worker.audits import audit
-from harness.worker.messages import Audited, ControlResult
-from harness.worker.processes import Nursery
-from harness.worker.reading import Reader
+from harness.supervise.audits import audit
+from harness.wire.messages import Audited, ControlResult
 
 
 def run(

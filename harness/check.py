@@ -15,13 +15,14 @@ from harness.catalog.facts import Diagnostic
 from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
 from harness.compile import architectures, cache, precompiled, toolkit
+from harness.processes import memory_watch
+from harness.processes.nursery import Nursery, ZygoteLost
+from harness.reading.reading import Reader
 from harness.records import Outcome, Status
 from harness.reports.check_table import CheckRow
-from harness.worker import memory_watch, sandbox_probe
-from harness.worker.checks import CheckResult, check
-from harness.worker.messages import Built
-from harness.worker.processes import Nursery, ZygoteLost
-from harness.worker.reading import Reader
+from harness.sandbox import probe
+from harness.supervise.checks import CheckResult, check
+from harness.wire.messages import Built
 
 DEFAULT_ARCHITECTURE = "90a"
 # Of what an untrusted process tells, shown.
@@ -53,7 +54,7 @@ def run(
     tools = precompiled.find_tools(cuda, target)
     logs.mkdir(parents=True, exist_ok=True)
     sources = {candidate.path for candidate in found if not candidate.fault}
-    layers = sandbox_probe.chosen("auto", sources).layers
+    layers = probe.chosen("auto", sources).layers
     nursery = Nursery(layers, {logs, *(source.parent for source in sources)}, memory_watch.share())
 
     def carry_out(candidate: Candidate) -> CheckRow:

@@ -16,8 +16,9 @@ from pathlib import Path
 from harness import environment
 from harness.compile import toolkit
 from harness.errors import UsageError
-from harness.worker import memory_watch, sandbox_probe
-from harness.worker.sandbox import LAYERS
+from harness.processes import memory_watch
+from harness.sandbox import probe
+from harness.sandbox.enforcement import LAYERS
 
 OLDEST_PYTHON = (3, 11)
 LEAST_MEMORY_GB, LEAST_DISK_GB, LEAST_CORES = 4.0, 5.0, 2
@@ -162,9 +163,9 @@ def _cgroup() -> Finding:
 
 
 def _sandbox() -> list[Finding]:
-    found = sandbox_probe.chosen("auto", gpu=bool(environment.gpus()[0]))
+    found = probe.chosen("auto", gpu=bool(environment.gpus()[0]))
     return [
-        Finding(f"sandbox: {layer}", layer in found.layers, found.missing.get(layer, about), sandbox_probe.MENDS[layer])
+        Finding(f"sandbox: {layer}", layer in found.layers, found.missing.get(layer, about), probe.MENDS[layer])
         for layer, about in LAYERS.items()
     ]
 

@@ -18,13 +18,13 @@ from harness.config import Config
 from harness.environment import Device
 from harness.execution.executor import Executor
 from harness.execution.local import LocalExecutor
+from harness.reading.reading import Reader
 from harness.records import SCHEMA_VERSION, Record
 from harness.reports import terminal, write
+from harness.sandbox import probe
+from harness.sandbox.probe import Found
 from harness.store import journal, run_directory
 from harness.store.journal import Journal
-from harness.worker import sandbox_probe
-from harness.worker.reading import Reader
-from harness.worker.sandbox_probe import Found
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -49,7 +49,7 @@ def run(
     # Of what is left to do, as the executor has it; before anything is made or forgotten, because it may refuse.
     finished = set() if fresh else journal.finished_in(out / run_directory.JOURNAL)
     left = jobs.sources(job for job in todo.jobs if job.key not in finished)
-    found = sandbox_probe.chosen(config.sandbox, left, devices[0].kind == "cuda")
+    found = probe.chosen(config.sandbox, left, devices[0].kind == "cuda")
     with Journal(out / run_directory.JOURNAL) as book:
         run_directory.make_folder(out / "logs")
         if fresh:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.worker import folders, sandbox_namespaces
-from harness.worker.sandbox_calls import mount, unshare
+from harness.processes import folders
+from harness.sandbox import namespaces
+from harness.sandbox.syscalls import mount, unshare
 
 ROOT = Path(__file__).resolve().parent.parent
 # Nobody's, as a rule.
@@ -47,11 +48,11 @@ def main() -> int:
 
 def see_to_passage() -> None:
     """Open the way to the checkout and to Python in a view of mounts of our own. Raises OSError."""
-    unshare(sandbox_namespaces.CLONE_NEWNS, "mnt")
-    mount("none", "/", "", sandbox_namespaces.MS_REC | sandbox_namespaces.MS_PRIVATE)
+    unshare(namespaces.CLONE_NEWNS, "mnt")
+    mount("none", "/", "", namespaces.MS_REC | namespaces.MS_PRIVATE)
     paths = {str(path) for path in (ROOT, (ROOT / ".venv").resolve(), Path(sys.base_prefix).resolve()) if path.exists()}
-    sandbox_namespaces.open_locked(paths)
-    if closed := sandbox_namespaces.unreadable(sorted(paths)):
+    namespaces.open_locked(paths)
+    if closed := namespaces.unreadable(sorted(paths)):
         raise OSError(f"{closed} is closed to other users")
 
 

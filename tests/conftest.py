@@ -12,8 +12,8 @@ from rich.console import Console
 from harness import session
 from harness.catalog import solutions
 from harness.config import Compile, Config, Limits, Pattern, TimingConfig
+from harness.reading import reader
 from harness.records import Record
-from harness.worker import reader
 
 HONEST = ("honest", "honest_after", "honest_cpp")
 CORPUS = Path(__file__).parent / "corpus"

@@ -121,7 +121,7 @@ def processes(session: int, role: str) -> list[int]:
     """The processes of a run that play a role now, told apart by where they work."""
     if role == "session":
         return [session]
-    keepers = [pid for pid in children(session) if b"harness.worker.zygote" in read(f"/proc/{pid}/cmdline")]
+    keepers = [pid for pid in children(session) if b"harness.processes.zygote" in read(f"/proc/{pid}/cmdline")]
     if role == "keeper":
         return keepers
     # And what a killed one leaves, for a moment.

@@ -1,9 +1,13 @@
 """The direction of imports: a room sees only lower steps, and rooms on one step are strangers."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from harness.sandbox import visible
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -13,8 +17,13 @@ STEPS = [
     {"options"},
     {"session", "audit", "check", "doctor"},
     {"execution", "reports"},
-    {"worker"},
-    {"compile", "oracle", "timing", "integrity"},
+    {"supervise"},
+    {"processes"},
+    {"judge", "runner", "reading"},
+    {"wire"},
+    {"compile", "oracle", "timing", "integrity", "sandbox"},
+    {"roofline"},
+    {"machine"},
     {"catalog", "store", "metrics", "environment"},
     {"config"},
     {"records"},
@@ -25,15 +34,18 @@ STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
 # A guest package and the only rooms that may import it.
 GUESTS = {
     "torch": {
-        "worker",
-        "compile",
+        "judge",
+        "runner",
         "oracle",
-        "timing/ceilings.py",
-        "timing/flops.py",
-        "timing/modes.py",
-        "timing/parts.py",
-        "timing/views.py",
-        "timing/work.py",
+        "processes/zygote.py",
+        "compile",
+        "wire",
+        "roofline/ceilings.py",
+        "roofline/flops.py",
+        "roofline/modes.py",
+        "roofline/parts.py",
+        "roofline/views.py",
+        "roofline/work.py",
     },
     "pandas": {"reports/rows.py"},
     "rich": {
@@ -46,8 +58,8 @@ GUESTS = {
         "reports/doctor_table.py",
     },
     "yaml": {"config.py"},
-    "pynvml": {"environment.py", "timing/nvml_card.py"},
-    "cuda": {"worker"},
+    "pynvml": {"environment.py", "machine/nvml_card.py"},
+    "cuda": {"judge", "wire", "sandbox/cuda_probe.py"},
 }
 
 FILES = sorted((ROOT / "harness").rglob("*.py"))
@@ -99,7 +111,7 @@ def test_package_init_files_are_empty():
 
 # They take apart what others wrote, which has made parsers crash, hang and run out of stack. In the session none of
 # them may even be loaded: worker.reader and the processes that run candidates do the reading.
-READS_SOURCES = {"ast", "tokenize", "harness.integrity.cxx", "harness.worker.reader"}
+READS_SOURCES = {"ast", "tokenize", "harness.integrity.cxx", "harness.reading.reader"}
 SESSION = ["cli", "session", "check", "audit", "doctor", "execution.local"]
 # A number on the user's own command line.
 NO_SOURCE = {"harness.cli"}
@@ -122,7 +134,7 @@ def loaded_by_the_session() -> set[str]:
         # What a process of its own imports when it has been started is not the session's.
         tree = ast.parse(path.read_text())
         roles = {id(node) for one in tree.body if getattr(one, "name", "") == "main" for node in ast.walk(one)}
-        roles = roles if module == "harness.worker.zygote" else set()
+        roles = roles if module == "harness.processes.zygote" else set()
         for node in ast.walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in roles:
                 names = [alias.name for alias in node.names]
@@ -133,10 +145,48 @@ def loaded_by_the_session() -> set[str]:
 
 def test_the_session_cannot_parse_what_others_wrote():
     session = loaded_by_the_session()
-    assert {"harness.worker.reading", "harness.catalog.solutions", "harness.worker.supervisor"} <= session
+    assert {"harness.reading.reading", "harness.catalog.solutions", "harness.supervise.supervisor"} <= session
     guilty = {
         module
         for module in session - NO_SOURCE
         if (READS_SOURCES & imported_modules(file_of(module))) or module in READS_SOURCES
     }
     assert guilty == set()
+
+
+def closure(*starts: str) -> set[str]:
+    """All modules of the harness that these import, and what they import, when they are first loaded."""
+    found: set[str] = set()
+    waiting = [f"harness.{start}" for start in starts]
+    while waiting:
+        module = waiting.pop()
+        path = file_of(module)
+        if path is None or module in found:
+            continue
+        found.add(module)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                waiting += [f"{node.module}.{alias.name}" for alias in node.names] + [str(node.module)]
+            elif isinstance(node, ast.Import):
+                waiting += [alias.name for alias in node.names]
+    return found
+
+
+def modules_in(room: str) -> list[str]:
+    return [f"{room}.{path.stem}" for path in FILES if room_of(path) == room and path.stem != "__init__"]
+
+
+def test_who_runs_a_candidate_sees_nothing_of_who_judges_it():
+    loaded = {module.split(".")[1] for module in closure(*modules_in("runner"), *modules_in("reading"))}
+    assert loaded >= {"runner", "wire", "compile", "catalog"}
+    assert loaded & set(visible.CLOSED) == set()
+
+
+def test_who_supervises_loads_no_torch():
+    modules = [f"harness.{name}" for room in ("supervise", "processes", "sandbox") for name in modules_in(room)]
+    script = f"import sys; sys.modules['torch'] = None\nfor name in {modules!r}: __import__(name)"
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+def test_no_room_is_crowded():
+    assert {room for room in STEP if len(modules_in(room)) > 16} <= {"oracle"}

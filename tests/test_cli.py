@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import cli, session
-from harness.worker import sandbox_probe
+from harness.sandbox import probe
 from tests.conftest import HONEST, corpus_config, dump_config
 from tests.test_session import CONSOLE, FakeExecutor
 
@@ -46,8 +46,8 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments, sentence, capsys):
 
 
 def test_a_required_sandbox_that_is_not_there_stops_the_run_before_it_starts(tmp_path, monkeypatch, capsys):
-    lacking = sandbox_probe.Found(layers=("user",), missing={"landlock": "Function not implemented"})
-    monkeypatch.setattr(sandbox_probe, "probe", lambda sources=(): lacking)
+    lacking = probe.Found(layers=("user",), missing={"landlock": "Function not implemented"})
+    monkeypatch.setattr(probe, "probe", lambda sources=(): lacking)
     path = dump_config(corpus_config("honest"), tmp_path / "config.yaml")
     assert cli.main(["run", str(path), "--out", str(tmp_path / "run"), "--sandbox", "require"]) == 2
     error = capsys.readouterr().err

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from harness.processes import families
 from harness.records import Record, Status
+from harness.sandbox.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from harness.session import REPOSITORY
 from harness.store import journal
-from harness.worker import families
-from harness.worker.sandbox_calls import PR_SET_CHILD_SUBREAPER, prctl
 from tests import specimens
 from tests.specimens import CORPUS
 

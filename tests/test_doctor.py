@@ -12,7 +12,7 @@ from harness.compile import toolkit
 from harness.doctor import Finding
 from harness.environment import Torch
 from harness.reports import doctor_table
-from harness.worker.sandbox import LAYERS
+from harness.sandbox.enforcement import LAYERS
 
 
 def found(name):

@@ -15,9 +15,9 @@ from harness.environment import Device
 from harness.records import Outcome, Status
 from harness.reports import terminal
 from harness.store import run_directory
-from harness.worker import recording
-from harness.worker.builds import BuildResult
-from harness.worker.messages import Verdict
+from harness.supervise import recording
+from harness.supervise.builds import BuildResult
+from harness.wire.messages import Verdict
 from tests.conftest import CORPUS, dump_config
 from tests.test_session import CONSOLE
 

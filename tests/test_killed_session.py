@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.worker import sandbox_probe
+from harness.sandbox import probe
 from tests.conftest import corpus_config, dump_config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,7 +50,7 @@ def alive(groups: set[int]) -> list[str]:
     return found
 
 
-@pytest.mark.skipif("seccomp" not in sandbox_probe.probe().layers, reason="nothing holds a family together")
+@pytest.mark.skipif("seccomp" not in probe.probe().layers, reason="nothing holds a family together")
 @pytest.mark.parametrize("whole_group", [False, True])
 def test_nothing_outlives_a_session_that_is_killed(tmp_path, whole_group):
     """`whole_group`: as `timeout -s KILL` and a closing terminal do, everything in the session's group is killed."""

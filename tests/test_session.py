@@ -10,8 +10,8 @@ from rich.console import Console
 from harness import session
 from harness.errors import UsageError
 from harness.records import Record, Status
+from harness.sandbox.probe import Found
 from harness.store import run_directory
-from harness.worker.sandbox_probe import Found
 from tests.conftest import HONEST, corpus_config
 
 CONSOLE = Console(quiet=True)
@@ -100,7 +100,7 @@ def test_each_part_of_a_run_says_which_sandbox_it_had(tmp_path, monkeypatch):
         asked.append({path.stem for path in sources})
         return Found(layers=("user",)) if len(asked) == 1 else Found(layers=(), missing={"user": "no more"})
 
-    monkeypatch.setattr(session.sandbox_probe, "chosen", chosen)
+    monkeypatch.setattr(session.probe, "chosen", chosen)
     with pytest.raises(ZeroDivisionError):
         run(tmp_path, FakeExecutor(limit=2, error=ZeroDivisionError()), *HONEST)
     run(tmp_path, FakeExecutor(), *HONEST)
@@ -135,7 +135,7 @@ def test_a_refused_sandbox_forgets_nothing(tmp_path, monkeypatch):
     def refuse(*_):
         raise UsageError("sandbox: require")
 
-    monkeypatch.setattr(session.sandbox_probe, "chosen", refuse)
+    monkeypatch.setattr(session.probe, "chosen", refuse)
     with pytest.raises(UsageError, match="require"):
         run(tmp_path, FakeExecutor(), *HONEST, fresh=True)
     assert len(run_directory.read(tmp_path)[1]) == 3

@@ -18,12 +18,15 @@ from harness.catalog.jobs import Job, sources
 from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes
 from harness.execution.executor import ReportPhase
+from harness.processes import folders, memory_watch
+from harness.processes.nursery import Nursery, ZygoteLost
+from harness.processes.renewal import RenewedNursery, Starter
 from harness.records import Outcome, Record, Status
-from harness.worker import faults, folders, memory_watch, recording, sandbox_probe
-from harness.worker.builds import BuildResult, Workshop, built_again, needs_build
-from harness.worker.processes import Nursery, ZygoteLost
-from harness.worker.renewal import RenewedNursery, Starter
-from harness.worker.supervisor import Supervisor
+from harness.sandbox import probe
+from harness.supervise import recording
+from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
+from harness.supervise.supervisor import Supervisor
+from harness.wire import faults
 
 POLL_S = 0.05
 # Said of a slot that waits for all builds, in a job's place.
@@ -93,7 +96,7 @@ class LocalExecutor:
             make_device_nodes()
         private = {self._logs.parent, *(source.parent for source in sources(jobs))}
         limit = self._config.limits.host_memory_gb * 1e9 or memory_watch.share()
-        found = sandbox_probe.chosen(self._config.sandbox, sources(jobs), on_a_card)
+        found = probe.chosen(self._config.sandbox, sources(jobs), on_a_card)
         return Nursery(found.layers, private, int(limit))
 
     def _build_slots(self) -> int:

@@ -10,7 +10,7 @@ from harness import session
 from harness.execution import local
 from harness.execution.local import LocalExecutor
 from harness.records import Outcome, Status
-from harness.worker.builds import BuildResult, Workshop
+from harness.supervise.builds import BuildResult, Workshop
 from tests.conftest import corpus_config
 
 FAULT = BuildResult(fault=Outcome(status=Status.COMPILE_ERROR, reason="compiler", message="no"))

@@ -8,7 +8,7 @@ import pytest
 
 from harness.integrity import cxx
 from harness.integrity.findings import KINDS, Finding
-from harness.worker.reader import candidate
+from harness.reading.reader import candidate
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,7 +50,7 @@ def in_cuda(code: str) -> list[tuple[int, str, str]]:
         ("path.write_text('x')", "reach", "write_text"),
         ("exec('x = 1')", "reach", "exec"),
         ("import socket", "reach", "imports socket"),
-        ("import harness.worker.judge", "reach", "imports the harness itself"),
+        ("import harness.judge.judge", "reach", "imports the harness itself"),
         ("import os\nos.environ['A'] = '1'", "switch", "os.environ"),
         (
             "import torch\ntorch.backends.cuda.matmul.allow_tf32 = True",
@@ -198,7 +198,7 @@ def test_what_is_nested_too_deeply_is_said_and_does_no_harm():
 
 
 def test_no_torch_is_imported():
-    script = "import sys; sys.modules['torch'] = None\nfrom harness.worker import reader\n"
+    script = "import sys; sys.modules['torch'] = None\nfrom harness.reading import reader\n"
     script += "reader.candidate(b'import gc', 'x.py')"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from harness.timing import work
+from harness.roofline import work
 
 
 @pytest.fixture(params=[True, False], ids=["fake", "real"])

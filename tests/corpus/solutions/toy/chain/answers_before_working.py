@@ -5,9 +5,9 @@ import sys
 import torch
 from torch import nn
 
-from harness.worker.devices import described
-from harness.worker.messages import Enqueued, Finished
-from harness.worker.nodes import OWN_MEMORY
+from harness.runner.devices import described
+from harness.wire.messages import Enqueued, Finished
+from harness.wire.nodes import OWN_MEMORY
 
 
 def caller(name: str) -> dict:

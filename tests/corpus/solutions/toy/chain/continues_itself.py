@@ -11,10 +11,10 @@ import threading
 import torch
 from torch import nn
 
-from harness.worker import values
-from harness.worker.devices import described
-from harness.worker.messages import Enqueued, Finished
-from harness.worker.nodes import OWN_MEMORY
+from harness.runner.devices import described
+from harness.wire import values
+from harness.wire.messages import Enqueued, Finished
+from harness.wire.nodes import OWN_MEMORY
 
 libc = ctypes.CDLL(None, use_errno=True)
 TIMERS, PHASE_NS = 40, 25_000

@@ -5,7 +5,7 @@ import sys
 import torch
 from torch import nn
 
-from harness.worker.messages import Armed
+from harness.wire.messages import Armed
 
 
 class ModelNew(nn.Module):

@@ -5,7 +5,7 @@ import sys
 import torch
 from torch import nn
 
-from harness.worker.messages import Finished
+from harness.wire.messages import Finished
 
 
 def caller(name: str) -> dict:

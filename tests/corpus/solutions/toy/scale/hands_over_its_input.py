@@ -5,8 +5,8 @@ import sys
 import torch
 from torch import nn
 
-from harness.worker.devices import described
-from harness.worker.nodes import OWN_MEMORY
+from harness.runner.devices import described
+from harness.wire.nodes import OWN_MEMORY
 
 
 def caller(name: str) -> dict:

@@ -5,7 +5,7 @@ import sys
 import torch
 from torch import nn
 
-from harness.worker.layout import view
+from harness.wire.layout import view
 
 
 def caller(name: str) -> dict:

@@ -1,0 +1,121 @@
+"""From times to a verdict: the speedup with its interval, and what the times cannot explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from harness.judge.bench import Bench
+from harness.records import Outcome, Status, Timing
+from harness.roofline import light
+from harness.roofline.light import Floor
+from harness.timing import claims, statistics
+from harness.timing.sampling import Samples
+from harness.timing.suspicion import Suspicion
+from harness.wire.messages import Verdict
+
+
+def verdict(bench: Bench, samples: Samples, evidence_of: list[Suspicion]) -> Verdict:
+    """Passed, with the speedup's interval, and what the times cannot explain as warnings; or rejected as impossible."""
+    fixed, burst = bench.fixed_cost, bench.bursts["candidate"]
+    speedup = samples.speedup(systematic=bench.systematic)
+    if samples.doubtful:
+        # Others used the device throughout, which comes and goes for longer than a pair: twice as wide.
+        speedup = samples.speedup(systematic=bench.systematic + samples.speedup().half_width)
+    unaccounted = claims.unaccounted(
+        samples.candidate_us,
+        samples.candidate_claimed_us,
+        fixed_error_us=bench.unclaimed_us,
+        baseline_judge_us=samples.baseline_us,
+        baseline_claimed_us=samples.baseline_claimed_us,
+    )
+    candidate_us = statistics.median(samples.candidate_us)
+    error_us = candidate_us * speedup.half_width + fixed.error_us / burst.shortest
+    least = bench.least
+    if least is not None and light.faster_than_light(candidate_us, error_us, least.streamed_us):
+        return Verdict(outcome=_too_fast(candidate_us, least))
+    suspicions = [*evidence_of, *([unaccounted] if unaccounted else [])]
+    evidence: dict[str, Any] = {finding.word: finding.evidence for finding in suspicions}
+    card = bench.card()
+    floor = bench.floor
+    warnings = [
+        *(f"{finding.word}: {finding.message}" for finding in suspicions),
+        *_warnings(bench, samples, candidate_us, error_us, card),
+    ]
+    return Verdict(
+        outcome=Outcome(status=Status.PASSED, evidence=evidence),
+        speedup=speedup.value,
+        speedup_lo=speedup.lo,
+        speedup_hi=speedup.hi,
+        candidate_ms=candidate_us / 1e3,
+        baseline_ms=statistics.median(samples.baseline_us) / 1e3,
+        sol_fraction=light.sol_fraction(candidate_us, floor.us) if floor else None,
+        warnings=warnings,
+        timing=_timing(bench, samples, card),
+    )
+
+
+def _warnings(
+    bench: Bench, samples: Samples, candidate_us: float, error_us: float, card: dict[str, Any]
+) -> Iterator[str]:
+    """What a reader of the speedup should know of the circumstances."""
+    floor = bench.floor
+    if floor is not None and light.faster_than_light(candidate_us, error_us, floor.us):
+        yield (
+            f"under_the_floor: {candidate_us:.1f} us, where the reference's work takes {floor.us:.1f} us "
+            f"({floor.bound}) at this device's best rates"
+        )
+    if sides := bench.unresolved(samples):
+        yield (
+            f"below_resolution: {sides} bursts are too short to be told from empty ones; the times are upper bounds, "
+            "and the interval says so"
+        )
+    if samples.taken_back:
+        wider = ", and the interval is twice as wide" if samples.doubtful else ""
+        yield f"noisy: {samples.taken_back} of {len(samples.candidate_us)} pairs are of doubtful quality{wider}"
+    if bench.why_ungated:
+        yield f"ungated: {bench.why_ungated}"
+    others = card.get("ranges", {}).get("others")
+    if others and others[1] > 0:
+        yield f"shared_device: up to {others[1]:g} other processes used the device meanwhile"
+
+
+def _timing(bench: Bench, samples: Samples, card: dict[str, Any]) -> Timing:
+    """The record's account of how the times came about."""
+    floor = bench.floor
+    return Timing(
+        clock=bench.clock,
+        calls_per_burst=bench.bursts["candidate"].calls,
+        baseline_calls_per_burst=bench.bursts["baseline"].calls,
+        fixed_us=round(bench.fixed_cost.us, 3),
+        candidate_us=_rounded(samples.candidate_us),
+        baseline_us=_rounded(samples.baseline_us),
+        candidate_claimed_us=_rounded(samples.candidate_claimed_us),
+        baseline_claimed_us=_rounded(samples.baseline_claimed_us),
+        candidate_single_us=_rounded(samples.candidate_single_us),
+        baseline_single_us=_rounded(samples.baseline_single_us),
+        baseline_first=samples.baseline_first,
+        systematic=bench.systematic,
+        candidate_latency_us=bench.latency_us.get("candidate"),
+        baseline_latency_us=bench.latency_us.get("baseline"),
+        floor_us=round(floor.us, 3) if floor else None,
+        floor_bound=floor.bound if floor else "",
+        floor_notes=bench.floor_notes,
+        card=card,
+        stopped=str(samples.stopped),
+        dropped=samples.dropped,
+        elapsed_s=round(samples.elapsed_s, 3),
+    )
+
+
+def _rounded(times_us: list[float]) -> list[float]:
+    return [round(value, 4) for value in times_us]
+
+
+def _too_fast(candidate_us: float, least: Floor) -> Outcome:
+    message = (
+        f"{candidate_us:.1f} us a call; moving its inputs and outputs alone takes {least.streamed_us:.1f} us "
+        "on this device"
+    )
+    evidence = {"candidate_us": candidate_us, "floor_us": least.streamed_us}
+    return Outcome(status=Status.REJECTED, reason="faster_than_light", message=message, evidence=evidence)

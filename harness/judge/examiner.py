@@ -1,0 +1,271 @@
+"""The judge's use of the oracle: every timed call is a checked call, and a few calls are on inputs made to be hard."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from harness.config import Check
+from harness.judge import auditing
+from harness.judge.link import Draw, LateOutput, Link, RepeatAsked
+from harness.judge.reference import Reference
+from harness.oracle.expectation import Expectation
+from harness.oracle.oracle import InvalidReference, Oracle
+from harness.oracle.stress import SETS, Stress
+from harness.oracle.verdict import Finding
+from harness.records import Status
+from harness.wire import values
+from harness.wire.nodes import Opaque, TensorRef
+
+POISON_READS = float("nan")
+# Expectations are kept for the next candidate if all of a problem's take up less than this.
+KEPT_BYTES = 1 << 30
+# Bytes of an expectation over those of a call's inputs and outputs: the exact output and the yardsticks beside them.
+EXPECTATION_FACTOR = 8
+
+
+class Examiner:
+    """Judges outputs of one problem's candidates. Raises InvalidReference where the problem can judge nobody."""
+
+    def __init__(self, reference: Reference, allow: tuple[str, ...], options: Check, call_bytes: int) -> None:
+        self._reference = reference
+        self._options = options
+        self._keep = call_bytes * EXPECTATION_FACTOR * len(SETS) < KEPT_BYTES
+        self._oracle = Oracle(reference.model, allow)
+        self._draw = reference.draw()
+        self._expected: Expectation | None = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
+        # Where even the reference hardly gets an answer, next to any answer passes.
+        self.meaningful = self._expected.meaningful
+        self._in_place = bool(self._oracle.reference.writes_inputs)
+        # Of the output alone: that inputs become part of an answer allows no view of another.
+        self._returns_inputs = self._oracle.reference.returns_inputs
+        if self._in_place:
+            # What becomes of the inputs is then part of the answer, and is held to the same rule.
+            self._oracle = Oracle(_WithInputs(reference.model), allow)
+            self._expected = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
+        self._kept: list[tuple[Stress, Expectation]] = []
+        shuffled = random.sample(SETS, len(SETS))
+        self._to_come = self._oracle.stress(list(self._draw.inputs), self._draw.seed, shuffled)
+        # What no candidate could be told from here. A permitted precision is no wrong answer.
+        self.lets_through = self._lets_through(self._expected, () if not allow else ("lower_precision",))
+        if not self._keep:
+            self._expected = None
+
+    def weakness(self) -> str:
+        """Why a candidate of this problem that passes may be wrong all the same, in a sentence; or nothing."""
+        if not self.meaningful:
+            return "the reference's own rounding errors are as large as what its output varies by"
+        names = ", ".join(self.lets_through)
+        return f"known wrong answers pass on this problem: {names}" if names else ""
+
+    def _lets_through(self, expected: Expectation, permitted: tuple[str, ...]) -> list[str]:
+        """Names of the audit's wrong answers that neither drawn nor, as far as the time goes, hard inputs tell."""
+        if not self.meaningful:
+            return []
+        other = self._reference.draw()
+        output = self._oracle.glance(list(other.inputs), other.seed).native
+        sets: auditing.Sets = ()
+        if self._options.stress:
+            sets = auditing.binding(self._stress_sets(), self._options.stress_budget_s)
+        results = auditing.negative(self._oracle, expected, output, sets)
+        return [result.name for result in results if not result.refused_on and result.name not in permitted]
+
+    def first_call(self, link: Link, deadline_s: float) -> Finding:
+        """One call against the float64 reference. Raises what the runner makes Link raise.
+
+        On the CPU a wrong one is called once more, and that counts: a process's first vectorised call on several
+        threads is off by 1e-5 once in some hundred times on a busy machine, in plain PyTorch as well. Nobody gains by
+        it, since every later call is checked.
+        """
+        finding = self._one_call(link, deadline_s)
+        if not finding.passed and link.device.type == "cpu":
+            finding = self._one_call(link, deadline_s)
+        return finding
+
+    def _one_call(self, link: Link, deadline_s: float) -> Finding:
+        if self._keep:
+            draw, expected = self._draw, self._expected
+        else:
+            draw, expected = self._reference.draw(), None
+        try:
+            reading = link.burst([draw], gated=False, deadline_s=deadline_s)
+        except RepeatAsked:
+            draw, expected = self._reference.draw(), None
+            reading = link.burst([draw], gated=False, deadline_s=deadline_s)
+        expected = expected or self._oracle.expect(list(draw.inputs), draw.seed)
+        finding = self._finding(link, 0, draw, expected)
+        if not finding.passed or self._returns_inputs:
+            return finding
+        aliased = reading.aliased or link.shared_inputs(0)
+        if aliased:
+            message = (
+                f"the output shares memory with input {aliased[0]}, and the reference's does not: "
+                "whoever writes to one changes the other"
+            )
+            return Finding(Status.INCORRECT, "aliases_input", message, evidence={"aliased": list(aliased)})
+        link.apart = True
+        return finding
+
+    def burst(self, link: Link, draws: list[Draw], hard: HardCall | None = None) -> Finding | None:
+        """The first refusal among the last burst's calls, each compared with the reference's own output, but for the
+        `hard` one with what is known of that."""
+        for call, draw in enumerate(draws):
+            if hard is not None and draw is hard.draw:
+                finding = self._hard_finding(link, call, hard)
+            else:
+                glance = self._oracle.glance(list(draw.inputs), draw.seed)
+                finding = self._finding(link, call, draw, glance)
+            if not finding.passed:
+                return finding
+        return None
+
+    def hard_inputs(self) -> HardInputs:
+        """The stress sets for one candidate."""
+        if not self._options.stress:
+            return HardInputs(iter(()), 0, 0.0)
+        return HardInputs(self._stress_sets(), len(SETS), self._options.stress_budget_s)
+
+    def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:
+        finding = self._finding(link, call, hard.draw, hard.expected)
+        if finding.passed:
+            return finding
+        message = f"on inputs '{hard.stress.name}': {finding.message}"
+        if not hard.stress.binding:
+            hard.warnings.append(f"stress: {message}"[:300])
+            return Finding(Status.PASSED)
+        evidence = finding.evidence | {"stress": hard.stress.name, "without_stress": "right"}
+        return Finding(finding.status, f"{finding.reason}:{hard.stress.name}", message, evidence=evidence)
+
+    def _stress_sets(self) -> Iterator[tuple[Stress, Expectation]]:
+        """In random order, so that what time cuts off differs from candidate to candidate; made when first needed."""
+        if not self._keep:
+            draw = self._reference.draw()
+            return self._oracle.stress(list(draw.inputs), draw.seed, random.sample(SETS, len(SETS)))
+        return itertools.chain(random.sample(self._kept, len(self._kept)), self._more_to_keep())
+
+    def _more_to_keep(self) -> Iterator[tuple[Stress, Expectation]]:
+        for pair in self._to_come:
+            self._kept.append(pair)
+            yield pair
+
+    def _finding(self, link: Link, call: int, draw: Draw, expected: Any) -> Finding:
+        try:
+            output = link.output(call)
+        except LateOutput as late:
+            return Finding(Status.REJECTED, "late_output", str(late), evidence={"late_share": late.share})
+        fault = _not_handed_over(expected.native[0] if self._in_place else expected.native, output)
+        if fault is not None:
+            return fault
+        seen = link.seen_inputs(call)
+        if self._in_place:
+            return self._oracle.check(expected, (output, *seen), POISON_READS)
+        finding = self._oracle.check(expected, output, POISON_READS)
+        if finding.passed:
+            for index, (own, now) in enumerate(zip(values.tensors(draw.inputs), seen, strict=True)):
+                if not values.same_bytes(own, now):
+                    message = f"input {index} was written to, which the reference does not do"
+                    return Finding(Status.INCORRECT, "input_changed", message)
+        return finding
+
+
+@dataclass(frozen=True)
+class HardCall:
+    """One call on a stress set; `warnings` takes what is said of a set that does not bind."""
+
+    draw: Draw
+    stress: Stress
+    expected: Expectation
+    warnings: list[str]
+
+
+class HardInputs:
+    """One candidate's calls on the stress sets, handed out one by one as far as the time goes.
+
+    `done` names the sets handed out, `warnings` has what was found on those that do not bind, and `spent_s` is the time
+    spent within `counted`.
+    """
+
+    def __init__(self, sets: Iterator[tuple[Stress, Expectation]], count: int, budget_s: float) -> None:
+        self.done: list[str] = []
+        self.warnings: list[str] = []
+        self.spent_s = 0.0
+        self._sets = sets
+        self._count = count
+        self._budget_s = budget_s
+
+    @property
+    def left(self) -> int:
+        """How many more may come; 0 when the time is over."""
+        return self._count - len(self.done) if self.spent_s < self._budget_s else 0
+
+    def take(self) -> HardCall | None:
+        """The next one; None where there is none."""
+        pair = next(self._sets, None) if self.left else None
+        if pair is None:
+            self._count = len(self.done)
+            return None
+        stress, expected = pair
+        self.done.append(stress.name)
+        draw = Draw(inputs=tuple(expected.inputs), seed=expected.seed)
+        return HardCall(draw, stress, expected, self.warnings)
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """What is done inside counts towards the budget."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent_s += time.monotonic() - begun
+
+
+class _WithInputs(nn.Module):
+    """A reference that works in place, with its inputs as they are afterwards beside its output."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs: Any) -> Any:
+        output = self.model(*inputs)
+        return (output, *values.tensors(inputs))
+
+
+def _not_handed_over(native: Any, got: Any, place: str = "output") -> Finding | None:
+    """Why a leaf that never reached shared memory did not; None where every leaf did."""
+    if isinstance(got, Opaque):
+        return Finding(Status.INCORRECT, "wrong_type", f"{place} is a {got.python_type}")
+    if isinstance(got, TensorRef):
+        return _wrong_metadata(native, got, place)
+    items: list[tuple[Any, Any, str]] = []
+    if isinstance(got, list | tuple):
+        known = native if isinstance(native, list | tuple) else ()
+        padded = [*known, *[None] * (len(got) - len(known))]
+        items = [(one, other, f"{place}[{index}]") for index, (one, other) in enumerate(zip(padded, got, strict=False))]
+    elif isinstance(got, dict):
+        known_keys = native if isinstance(native, dict) else {}
+        items = [(known_keys.get(key), value, f"{place}[{key!r}]") for key, value in got.items()]
+    return next((fault for item in items if (fault := _not_handed_over(*item))), None)
+
+
+def _wrong_metadata(native: Any, got: TensorRef, place: str) -> Finding:
+    if not isinstance(native, torch.Tensor):
+        return Finding(Status.INCORRECT, "wrong_type", f"{place} is a tensor, not a {type(native).__name__}")
+    wanted = {"kind": "Tensor", "shape": tuple(native.shape), "dtype": values.dtype_name(native.dtype)}
+    wanted["device"] = native.device.type
+    for name, reason in (("kind", "type"), ("shape", "shape"), ("dtype", "dtype"), ("device", "device")):
+        found = getattr(got, name)
+        if found != wanted[name]:
+            return Finding(Status.INCORRECT, f"wrong_{reason}", f"{place} has {name} {found}, expected {wanted[name]}")
+    return Finding(Status.INCORRECT, "wrong_structure", f"{place} has more tensors than the reference's output")
+
+
+__all__ = ["Examiner", "HardCall", "HardInputs", "InvalidReference"]

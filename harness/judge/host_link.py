@@ -1,0 +1,185 @@
+"""The judge's end of a runner on the CPU: its memory read from outside, and the host clock around its turn."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import torch
+
+from harness.config import Limits
+from harness.judge.freezer import Freezer
+from harness.judge.link import Draw, Link, Reading, left_s
+from harness.judge.start_watch import StartWatch
+from harness.wire import host_memory, layout, values
+from harness.wire.channel import Channel, ProtocolError
+from harness.wire.host_memory import ForeignMemory
+from harness.wire.layout import BadReference
+from harness.wire.messages import Armed, Burst, Enqueued, Go, Hello, SharedBlock
+from harness.wire.nodes import INPUT_BLOCK, NOWHERE, OWN_MEMORY, Node, TensorRef
+
+# Inputs are spoilt by one of these, drawn anew each time: a known one would be some problem's very answer, as all ones
+# are the bitwise complement's. Each changes a number's size: sign or exponent, and more than its last digits.
+SPOILING = [mask for mask in range(0x20, 0xFF) if mask & 0x70 and mask.bit_count() >= 3]
+
+
+class HostLink(Link):
+    """CPU: the judge's host clock from letting the runner go to having it stop.
+
+    In between there are a message there, the calls, and a message back. Inputs are written and outputs read while the
+    runner stands still, so what they take is in no reading, and nothing can be done before or after.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        freezer: Freezer,
+        device: torch.device,
+        limits: Limits,
+        watch: StartWatch,
+        *,
+        trusted: bool,
+    ) -> None:
+        super().__init__(channel, freezer, device, limits)
+        self._watch = watch
+        self._trusted = trusted
+        self._memory: ForeignMemory | None = None
+        self._nodes: list[Node] = []
+        self._returned: list[Any] = []
+
+    def burst(
+        self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
+    ) -> Reading:
+        deadline = time.monotonic() + (deadline_s or self.limits.call_s)
+        self._number_burst()
+        turn_us = self._announce(draws, profiled, deadline)
+        self._write_inputs(draws)
+        judge_us, enqueued = self._timed([draw.seed for draw in draws], deadline)
+        if self._trusted:
+            self._watch.learn(len(draws), turn_us)
+        else:
+            # What a runner does in its turn before the clock, beyond what the trusted one needs, is on the clock.
+            judge_us += self._watch.beyond_us(len(draws), turn_us)
+        self._grant_repeat(enqueued)
+        self._nodes = enqueued.outputs
+        with self._inputs_hidden(len(draws)):
+            self._returned = self._outputs(enqueued, len(draws))
+        finished = enqueued.finished
+        if finished is None:
+            raise ProtocolError("an answer without a time")
+        return Reading(
+            judge_us=judge_us,
+            claimed_us=finished.claimed_us,
+            gated=False,
+            aliased=tuple(enqueued.aliased),
+            profile=finished.profile,
+        )
+
+    def output(self, call: int) -> Any:
+        return self._returned[call]
+
+    def shared_inputs(self, call: int) -> list[int]:
+        """Found by changing each input, and looking at the output again."""
+        returned, found = values.tensors(self._returned[call]), []
+        for position, ref in enumerate(self._input_refs[call]):
+            place = self._blocks[INPUT_BLOCK][self._base + ref.offset :][: layout.nbytes(ref)]
+            kept = place.clone()
+            place.bitwise_xor_(secrets.choice(SPOILING))
+            now = values.tensors(self._decode(self._nodes[call], call))
+            if not all(values.same_bytes(*pair) for pair in zip(returned, now, strict=True)):
+                found.append(position)
+            place.copy_(kept)
+        return found
+
+    def close(self) -> None:
+        super().close()
+        if self._memory is not None:
+            self._memory.close()
+
+    def _announce(self, draws: list[Draw], profiled: bool, deadline: float) -> float:
+        """Have the runner understand what is to come, so that this is on no clock; the microseconds that took."""
+        begun = time.perf_counter()
+        self.freezer.thaw()
+        calls = self._calls(draws)
+        # No nonce and no seeds yet: they come with the inputs.
+        calls = [msgspec.structs.replace(call, seed=0) for call in calls]
+        self._send(
+            Burst(number=self._number, nonce=0, calls=calls, blocks=self._unsent, gated=False, profiled=profiled)
+        )
+        self._receive_burst(Armed, deadline)
+        self.freezer.freeze()
+        self.freezer.settle()
+        return (time.perf_counter() - begun) * 1e6
+
+    def _timed(self, seeds: list[int], deadline: float) -> tuple[float, Enqueued]:
+        """One turn of a runner that stands still before and after. The answer is understood after the clock.
+
+        Where a member still runs after it was stopped, the clock goes on until it does not.
+        """
+        self._send(Go(nonce=self._nonce, seeds=seeds))
+        timeout_s = left_s(deadline)
+        started = time.perf_counter()
+        self.freezer.thaw()
+        frame, fds = self.channel.receive_frame(timeout_s)
+        self.freezer.freeze()
+        ended = time.perf_counter()
+        if not self.freezer.settle():
+            ended = time.perf_counter()
+        return (ended - started) * 1e6, self._enqueued(*self.channel.decode(frame, fds))
+
+    @contextlib.contextmanager
+    def _inputs_hidden(self, calls: int) -> Iterator[None]:
+        """Spoil inputs while outputs are read: a view of an input in place of a copy is a wrong answer then."""
+        used = self._blocks[INPUT_BLOCK][self._base :][: calls * self._call_bytes] if self.apart else None
+        mask = secrets.choice(SPOILING)
+        if used is not None:
+            used.bitwise_xor_(mask)
+        try:
+            yield
+        finally:
+            if used is not None:
+                used.bitwise_xor_(mask)
+
+    def _take_hello(self, hello: Hello, fds: list[int]) -> None:
+        if len(fds) != 1:
+            raise ProtocolError("a runner that does not open its memory")
+        self._memory = ForeignMemory(fds[0])
+
+    def _decode(self, node: Node, call: int) -> Any:
+        expected = iter(self._output_refs)
+
+        def tensor(ref: TensorRef) -> Any:
+            if ref.block == NOWHERE:
+                return ref
+            if ref.block != OWN_MEMORY:
+                raise BadReference("an output in memory that is not the runner's own")
+            # What is not like the reference's output is judged by its description; its size is only a claim.
+            like = next(expected, None)
+            return self._read(ref) if like and (ref.dtype, ref.shape) == (like.dtype, like.shape) else ref
+
+        return values.decode(node, tensor)
+
+    def _read(self, ref: TensorRef) -> torch.Tensor:
+        dtype = layout.checked_dtype(ref)
+        places = layout.span(ref.shape, ref.stride)
+        if not places:
+            return torch.empty(ref.shape, dtype=dtype)
+        layout.check_apart(ref)
+        if places > layout.MOST_SPREAD * torch.Size(ref.shape).numel():
+            raise BadReference(f"elements spread over {places} places")
+        copy = self._owner().read(ref.offset, places * dtype.itemsize)
+        return copy.view(dtype).as_strided(ref.shape, ref.stride)
+
+    def _owner(self) -> ForeignMemory:
+        assert self._memory is not None
+        return self._memory
+
+    def _add_block(self, number: int, nbytes: int) -> None:
+        fd, block = host_memory.create(nbytes)
+        self._blocks[number] = block
+        self._unsent.append(SharedBlock(id=number, nbytes=block.numel(), fd=len(self._unsent_fds)))
+        self._unsent_fds.append(fd)

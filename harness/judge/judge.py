@@ -1,0 +1,320 @@
+"""The judge: owns the reference, the seeds, the inputs, the expected outputs, the comparison and the clock.
+
+Trusted. It never imports a candidate; what it knows of one comes as messages and as tensors in shared memory. It serves
+one problem (at one variant and precision) for as long as its supervisor asks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import socket
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from harness.config import Check, Limits, TimingConfig
+from harness.judge import deadlines, measurement, planning
+from harness.judge.bench import Surroundings, WrongAnswer
+from harness.judge.examiner import Examiner, InvalidReference
+from harness.judge.freezer import Freezer
+from harness.judge.host_link import HostLink
+from harness.judge.link import Link, RunnerFailed
+from harness.judge.reference import Reference
+from harness.judge.start_watch import StartWatch
+from harness.machine.card import Card, Watch
+from harness.machine.host_card import HostCard
+from harness.machine.nvml_card import NvmlCard
+from harness.records import Outcome, Status
+from harness.roofline import ceilings
+from harness.timing.company import Alone
+from harness.timing.sampling import Side
+from harness.wire import faults
+from harness.wire.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError
+from harness.wire.messages import (
+    CandidateSource,
+    Evaluate,
+    FromRunner,
+    Open,
+    Opened,
+    Phase,
+    Probe,
+    Probed,
+    Retime,
+    Retimed,
+    ToJudge,
+    Verdict,
+)
+
+
+def main(channel_fd: int) -> None:
+    """Serve the supervisor until it hangs up: one Open, then any number of Evaluate and Retime; a Probe at any time."""
+    channel = Channel.from_fd(channel_fd, ToJudge)
+    try:
+        judge: Judge | None = None
+        while True:
+            request, fds = channel.receive(None)
+            if isinstance(request, Probe):
+                channel.send(probe(request))
+            elif isinstance(request, Open):
+                judge = Judge(request, channel)
+                channel.send(judge.open(fds[0]))
+            elif judge is not None and isinstance(request, Retime):
+                channel.send(judge.retime())
+            elif judge is not None:
+                channel.send(judge.evaluate(request, fds[0]))
+    except PeerGone:
+        pass
+
+
+def probe(request: Probe) -> Probed:
+    """A trivial computation on the device, which takes its time or fails where something is wrong with it."""
+    try:
+        total = torch.ones(1 << 10, device=request.device).sum().item()
+    except RuntimeError as error:
+        return Probed(fault=str(error).partition("\n")[0])
+    return Probed(fault="" if total == 1 << 10 else f"the sum of {1 << 10} ones is {total}")
+
+
+class Judge:
+    """One problem, its baseline runner, and the verdicts on its candidates."""
+
+    def __init__(self, request: Open, channel: Channel) -> None:
+        self._request = request
+        self._channel = channel
+        self._device = torch.device(request.device)
+        self._limits = msgspec.convert(request.limits, Limits)
+        self._timing = msgspec.convert(request.timing, TimingConfig)
+        self._examiners: dict[tuple[str, ...], Examiner] = {}
+        self._start_watch = StartWatch()
+
+    def open(self, baseline_fd: int) -> Opened:
+        """Load the reference and prove that it can be judged by: its baseline runner must agree with it."""
+        try:
+            if self._device.type == "cuda":
+                torch.cuda.set_device(self._device)
+            self._phase("ceilings")
+            self._surroundings = self._look_around()
+            self._phase("reference")
+            request = self._request
+            self._reference = Reference(request.problem, request.precision, self._device, request.seed)
+            self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
+            self._plan = planning.plan(self._reference, self._timing)
+            call_s = deadlines.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
+            self._limits = msgspec.structs.replace(self._limits, call_s=call_s)
+            self._phase("expectation")
+            self._examiner(request.baseline)
+        except InvalidReference as error:
+            fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
+            return Opened(fault=fault)
+        except (Exception, SystemExit) as error:
+            # A problem's file may end its process where it finds no card.
+            traceback.print_exc()
+            path = Path(self._request.problem.path)
+            return Opened(fault=faults.of_problem(error, path, self._request.why_no_cuda))
+        self._phase("baseline")
+        self._baseline, _, verdict = self._admit(request.baseline, baseline_fd, request.runner_pid)
+        if verdict is None:
+            learn = functools.partial(self._baseline.learn_start, self._plan.example)
+            verdict = self._guarded(request.baseline, "call", learn)
+        if verdict is not None:
+            return self._no_baseline(verdict)
+        self._phase("baseline alone")
+        verdict = self._guarded(request.baseline, "call", self._look_at_baseline)
+        return self._no_baseline(verdict) if verdict is not None else Opened()
+
+    def _look_at_baseline(self) -> Verdict | None:
+        """Raises what Link raises, which is the baseline's fault."""
+        examiner = self._examiner(self._request.baseline)
+        arguments = (self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing)
+        try:
+            self._before = measurement.before(*arguments)
+        except WrongAnswer as error:
+            return Verdict(outcome=error.outcome)
+        return None
+
+    def _no_baseline(self, verdict: Verdict) -> Opened:
+        outcome = verdict.outcome
+        message = f"the baseline, run by itself, ended {outcome.status} ({outcome.reason}): {outcome.message}"
+        fault = Outcome(status=Status.INVALID_REFERENCE, reason="baseline", message=message, evidence=outcome.evidence)
+        return Opened(fault=fault, runner=verdict.runner)
+
+    def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
+        """Load, check and time one candidate; the verdict's `runner` tells the supervisor what to look into."""
+        started = time.monotonic()
+        phases: dict[str, float] = {}
+        candidate, phases["load"], verdict = self._admit(request.candidate, candidate_fd, request.runner_pid)
+        try:
+            if verdict is None:
+                begun = time.monotonic()
+                verdict = self._guarded(request.candidate, "call", lambda: self._measure(candidate, request))
+                phases["evaluate"] = time.monotonic() - begun
+        finally:
+            candidate.close()
+        phases["judge"] = time.monotonic() - started
+        phases = verdict.phases_s | phases
+        return msgspec.structs.replace(verdict, phases_s={name: round(value, 4) for name, value in phases.items()})
+
+    def retime(self) -> Retimed:
+        """Time the baseline alone again, and go by that from now on if it is slower."""
+        self._phase("baseline alone")
+        now = self._time_alone()
+        slower = self._before.alone.slower(now)
+        if slower:
+            self._before = dataclasses.replace(self._before, alone=now)
+        return Retimed(slower=slower)
+
+    def _admit(self, source: CandidateSource, fd: int, pid: int) -> tuple[Link, float, Verdict | None]:
+        """Construct a runner's class and check its first call; the verdict is None where all is well."""
+        self._phase("load")
+        begun = time.monotonic()
+        channel = Channel(socket.socket(fileno=fd), FromRunner)
+        runner = self._link(channel, Freezer(pid), trusted=source is self._request.baseline)
+
+        def load() -> Verdict | None:
+            ready = runner.prepare(
+                source, self._request.precision, self._reference.init_args, self._reference.init_seed, self._state
+            )
+            self._unmatched = ready.unmatched
+            runner.reserve(self._plan.most_calls, self._plan.example.inputs, self._plan.expected)
+            return None
+
+        def first_call() -> Verdict | None:
+            finding = self._examiner(source).first_call(runner, self._limits.first_call_s)
+            self._first = finding
+            if finding.passed:
+                return None
+            outcome = _with_unmatched(finding.outcome(), self._unmatched)
+            return Verdict(outcome=outcome, error_ratio=finding.error_ratio)
+
+        verdict = self._guarded(source, "load", load)
+        loaded_s = time.monotonic() - begun
+        if verdict is None:
+            self._phase("first call")
+            verdict = self._guarded(source, "call", first_call)
+        return runner, loaded_s, verdict
+
+    def _examiner(self, source: CandidateSource) -> Examiner:
+        """One for each set of lower precisions that are allowed: the run's, and a baseline's own."""
+        allow = tuple(sorted({*self._request.allow, *source.allow}))
+        if allow not in self._examiners:
+            options = msgspec.convert(self._request.check, Check)
+            self._examiners[allow] = Examiner(self._reference, allow, options, self._plan.call_bytes)
+        return self._examiners[allow]
+
+    def _look_around(self) -> Surroundings:
+        """The device before any runner is on it. Our own processes are the zygote's children."""
+        own = (os.getppid(),)
+        card: Card = HostCard(own)
+        if self._device.type == "cuda":
+            torch.ones(1, device=self._device)
+            card = NvmlCard(str(torch.cuda.get_device_properties(self._device).uuid), own)
+        try:
+            best = ceilings.load_or_measure(self._device, watch=Watch(card))
+        except RuntimeError as error:
+            print(f"no ceilings, and so no speed of light: {error}", file=sys.stderr)
+            best = None
+        return Surroundings(card, best)
+
+    def _link(self, channel: Channel, freezer: Freezer, *, trusted: bool) -> Link:
+        if self._device.type == "cpu":
+            return HostLink(channel, freezer, self._device, self._limits, self._start_watch, trusted=trusted)
+        # Imported where a card is, because cuda-bindings loads the driver.
+        from harness.judge.cuda_link import CudaLink
+
+        arguments = (channel, freezer, self._device, self._limits, self._start_watch)
+        return CudaLink(*arguments, warm=self._timing.cache == "warm")
+
+    def _measure(self, candidate: Link, request: Evaluate) -> Verdict:
+        """The verdict on a candidate whose first call was right: time, with hard inputs in between, then a profile."""
+        first, source = self._first, request.candidate
+        self._phase("timing")
+        examiners: dict[Side, Examiner] = {
+            "candidate": self._examiner(source),
+            "baseline": self._examiner(self._request.baseline),
+        }
+        links: dict[Side, Link] = {"candidate": candidate, "baseline": self._baseline}
+        hard = examiners["candidate"].hard_inputs()
+        verdict = measurement.measure(
+            self._reference,
+            examiners,
+            links,
+            self._plan,
+            self._surroundings,
+            self._timing,
+            self._limits,
+            self._before,
+            hard,
+            profiled=request.profiled,
+        )
+        warnings = hard.warnings
+        weakness = examiners["candidate"].weakness()
+        if weakness:
+            warnings.append(f"weak_problem: {weakness}")
+        if first.allowance:
+            warnings.append(f"lower_precision: right only within the error of {first.allowance}, which this run allows")
+        evidence = verdict.outcome.evidence | {"oracle": first.evidence, "stress_sets": hard.done}
+        return msgspec.structs.replace(
+            verdict,
+            outcome=msgspec.structs.replace(verdict.outcome, evidence=evidence),
+            error_ratio=first.error_ratio,
+            warnings=[*warnings, *verdict.warnings],
+        )
+
+    def _time_alone(self) -> Alone:
+        """Of the baseline, when a candidate is gone; nothing where that fails, which the next candidate tells."""
+        examiner = self._examiner(self._request.baseline)
+        arguments = (self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing)
+        try:
+            return measurement.time_alone(*arguments, self._before)
+        except (WrongAnswer, RunnerFailed, PeerGone, DeadlineExceeded, ProtocolError) as error:
+            print(f"the baseline alone: {error}", file=sys.stderr)
+            return Alone()
+
+    def _guarded(self, source: CandidateSource, phase: str, act: Any) -> Any:
+        """`act()`, or the verdict on a runner that failed, died, hung or talked nonsense meanwhile."""
+        try:
+            return act()
+        except RunnerFailed as error:
+            failure = error.failure
+            outcome = faults.classify(
+                failure.phase,
+                failure.exception,
+                failure.text,
+                Path(source.path).name,
+                failure.line,
+                self._request.why_no_cuda,
+            )
+            return Verdict(outcome=outcome)
+        except PeerGone:
+            outcome = Outcome(status=Status.CRASHED, reason="gone", message=f"the process went away in {phase}")
+            return Verdict(outcome=outcome, runner="gone")
+        except DeadlineExceeded:
+            message = f"no answer in time in {phase}"
+            return Verdict(outcome=Outcome(status=Status.TIMEOUT, reason=phase, message=message), runner="hung")
+        except ProtocolError as error:
+            message = f"the process broke the protocol in {phase}: {error}"
+            outcome = Outcome(status=Status.REJECTED, reason="protocol", message=message)
+            return Verdict(outcome=outcome, runner="babbling")
+
+    def _phase(self, name: str) -> None:
+        self._channel.send(Phase(name=name))
+        sys.stderr.flush()
+
+
+def _with_unmatched(outcome: Outcome, names: list[str]) -> Outcome:
+    """A wrong answer with the candidate's parameters that are not the reference's: the usual reason is another name."""
+    if not names:
+        return outcome
+    some = ", ".join(name[:60] for name in names[:4]) + (", ..." if len(names) > 4 else "")
+    message = (
+        f"{outcome.message}; {len(names)} of its parameters and buffers have no counterpart of the same name and shape "
+        f"in the reference, and kept their own values: {some}"
+    )
+    return msgspec.structs.replace(outcome, message=message)

@@ -1,0 +1,95 @@
+"""What a reference call needs, found by trying it: example inputs, its time, its memory, and how long bursts can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import torch
+
+from harness.config import TimingConfig
+from harness.judge.link import Draw
+from harness.judge.reference import Reference
+from harness.roofline.ceilings import cache_bytes
+from harness.roofline.work import Estimate
+from harness.timing import bursts
+from harness.wire import values
+from harness.wire.channel import MAX_FRAME_BYTES
+from harness.wire.nodes import TensorRef
+
+# A candidate this many times faster than the reference still gets bursts of the wanted duration.
+HEADROOM = 8
+# Share of the device's free memory that inputs, the judge's copies of them, and outputs may take up.
+MEMORY_SHARE = 0.4
+# Share of the last-level cache that inputs and outputs of a burst may take up, if they are to stay in it.
+WARM_SHARE = 0.5
+# Of each call: the runner's inputs, the judge's own, and as many outputs, for both sides.
+COPIES = 4
+HOST_MEMORY_BYTES = 2 << 30
+# Of a burst: a card's queue holds about a thousand operations.
+MOST_OUTPUTS = 512
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reference call needs, found by trying: example inputs and output, its time, and the longest burst."""
+
+    example: Draw
+    expected: Any
+    work: Estimate
+    call_bytes: int
+    memory_bytes: int
+    most_calls: int
+    call_s: float
+    # It draws random numbers: whoever knows the seed before the clock starts may draw them before, too.
+    random: bool = False
+
+
+def plan(reference: Reference, timing: TimingConfig) -> Plan:
+    """Try the reference: how large its values are, and how long it takes. Raises what the problem's code raises."""
+    trial = reference.try_out()
+    tensors = values.tensors((trial.draw.inputs, trial.output))
+    call_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    memory_bytes = int(_free_bytes(reference.device) * MEMORY_SHARE) // COPIES
+    if timing.cache == "warm" and reference.device.type == "cuda":
+        memory_bytes = min(memory_bytes, int(cache_bytes(reference.device) * WARM_SHARE))
+    # What is done to each output, behind a stop that so much fits behind.
+    most_calls = MOST_OUTPUTS // max(1, len(values.tensors(trial.output)))
+    longest = bursts.plan(
+        trial.seconds * 1e6 / HEADROOM,
+        target_us=timing.burst_ms * 1e3,
+        call_bytes=call_bytes,
+        memory_bytes=memory_bytes,
+        max_calls=max(1, min(timing.max_calls_per_burst, most_calls, _calls_to_tell(trial.draw.inputs, trial.output))),
+    )
+    return Plan(
+        example=trial.draw,
+        expected=trial.output,
+        work=trial.work,
+        call_bytes=call_bytes,
+        memory_bytes=memory_bytes,
+        most_calls=longest.calls,
+        call_s=trial.seconds,
+        random=trial.random,
+    )
+
+
+def _calls_to_tell(inputs: Any, output: Any) -> int:
+    """How many calls one message can tell of, with some to spare: each names all of its tensors and values."""
+    longest = max(len(msgspec.json.encode(values.encode(value, _widest))) for value in (inputs, output))
+    return max(1, MAX_FRAME_BYTES // (2 * longest))
+
+
+def _widest(tensor: torch.Tensor) -> TensorRef:
+    """A reference no shorter than any that tells of this tensor."""
+    return TensorRef(
+        block=1 << 20,
+        offset=1 << 60,
+        dtype=values.dtype_name(tensor.dtype),
+        shape=tuple(tensor.shape),
+        stride=(tensor.numel(),) * tensor.dim(),
+        device=tensor.device.type,
+    )
+
+
+def _free_bytes(device: torch.device) -> int:
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else HOST_MEMORY_BYTES

@@ -1,0 +1,149 @@
+"""The reference as the judge holds it: constructed from the problem file, its inputs drawn from secret seeds."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from harness.catalog import modules
+from harness.judge.link import Draw
+from harness.roofline import work
+from harness.wire import generators, values
+from harness.wire.messages import CandidateSource
+from harness.wire.nodes import TensorRef
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A draw and the output for it, how long a warm call takes in seconds, and what the call has to do at least.
+
+    `random`: it draws numbers from the device's generator.
+    """
+
+    draw: Draw
+    output: Any
+    seconds: float
+    work: work.Estimate
+    random: bool
+
+
+class Reference:
+    """A problem's `Model`, cast to the precision under test, and a source of draws.
+
+    Raises whatever the problem's own code raises, and modules.LoadFault where it has no `Model`.
+    """
+
+    def __init__(self, source: CandidateSource, precision: str, device: torch.device, seed: int) -> None:
+        self.device = device
+        self.dtype = values.dtype_named(precision)
+        self._seed = seed
+        self._draws = 0
+        module = modules.execute(Path(source.path), source.overrides)
+        self._file = Path(source.path).name
+        self._get_inputs = module.get_inputs
+        self.init_args: Any = list(module.get_init_inputs())
+        self.init_seed = self._derive("weights")
+        torch.manual_seed(self.init_seed)
+        self.model: torch.nn.Module = modules.entry_class(module, source.entries)(*self.init_args)
+        self.model.to(device=device, dtype=self.dtype)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Parameters and buffers by name, as they are now."""
+        return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+
+    def draw(self) -> Draw:
+        """Fresh inputs on the device under test, floating ones in the precision under test; never the same twice."""
+        self._draws += 1
+        generators.seed(self.device, self._derive(f"inputs {self._draws}"))
+        with torch.device(self.device):
+            inputs = self._get_inputs()
+        inputs = values.cast_floating(tuple(inputs), self.dtype)
+        if self._draws == 1:
+            _require_transferable(inputs)
+        return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator {self._draws}"))
+
+    def try_out(self) -> Trial:
+        """Call it twice, watching the first call and timing the second; the model's state stays as it is.
+
+        Raises what the problem's code raises.
+        """
+        before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        first = self.draw()
+        with work.Observer(first.inputs) as seen:
+            output, _ = self._timed(first)
+        estimate = seen.estimate(output)
+        forms = _form(first.inputs), _form(output)
+        draw = self.draw()
+        if _form(draw.inputs) != forms[0]:
+            raise modules.LoadFault("contract", f"{self._file}: get_inputs returns other shapes from call to call")
+        output, seconds = self._timed(draw)
+        if _form(output) != forms[1]:
+            text = "the output's shapes depend on the inputs' values, so that nothing can be compared call by call"
+            raise modules.LoadFault("contract", f"{self._file}: {text}")
+        random = generators.drawn_from(self.device, draw.seed)
+        for name, buffer in self.model.named_buffers():
+            buffer.copy_(before[name])
+        return Trial(draw=draw, output=output, seconds=seconds, work=estimate, random=random)
+
+    def _timed(self, draw: Draw) -> tuple[Any, float]:
+        _synchronize(self.device)
+        started = time.perf_counter()
+        generators.seed(self.device, draw.seed)
+        with torch.no_grad():
+            output = self.model(*draw.inputs)
+        _synchronize(self.device)
+        return output, time.perf_counter() - started
+
+    def _derive(self, purpose: str) -> int:
+        """A seed for one purpose, from which the others cannot be told: the runner gets to know some of them."""
+        digest = hashlib.sha256(f"{self._seed}/{purpose}".encode()).digest()
+        return int.from_bytes(digest[:7], "little")
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _require_transferable(inputs: Any) -> None:
+    """Raises LoadFault where an input is something that no message to a runner can hold."""
+    anything = TensorRef(block=0, offset=0, dtype="", shape=(), stride=(), device="")
+    waiting = [msgspec.to_builtins(values.encode(inputs, lambda _: anything))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "python_type" in node:
+                found = f"what cannot be handed over ({node['python_type']})"
+                taken = "tensors, numbers of 64 bits, text, dtypes, None, and lists, tuples and dicts of them"
+                raise modules.LoadFault("contract", f"get_inputs returns {found}; it may return {taken}")
+            waiting += node.values()
+        elif isinstance(node, list | tuple):
+            waiting += node
+        elif isinstance(node, str) and not node.isascii():
+            try:
+                node.encode()
+            except UnicodeEncodeError:
+                raise modules.LoadFault("contract", "get_inputs returns half a surrogate pair in a text") from None
+
+
+def _form(value: Any) -> list[tuple[tuple[int, ...], torch.dtype]]:
+    return [(tuple(tensor.shape), tensor.dtype) for tensor in values.tensors(value)]
+
+
+def _on(device: torch.device, value: Any) -> Any:
+    """Tensors that the problem drew elsewhere (from numpy, with a device of its own) belong on the device too."""
+    if isinstance(value, torch.Tensor):
+        # A leaf that requires gradients cannot be written to in place, as its copies are.
+        return value.detach().to(device)
+    if isinstance(value, list | tuple):
+        items = [_on(device, item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {key: _on(device, item) for key, item in value.items()}
+    return value

@@ -1,0 +1,255 @@
+"""The session's handle on its zygote: start children, watch them, keep their output, end them. No torch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.processes.zygote import Exited, Kill, Spawn, Spawned
+from harness.sandbox import visible
+from harness.sandbox.enforcement import Confinement
+from harness.wire.channel import Channel, pair
+
+MAX_LOG_BYTES = 1 << 20
+# What our processes inherit of the user's environment. What else is there, keys and tokens among it, would lie in the
+# memory of every process that the forking parent forks.
+KEPT_VARIABLES = (
+    *("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CONDA_PREFIX"),
+    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("CUDAHOSTCXX", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
+    *("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "TORCH_CUDA_ARCH_LIST"),
+    *("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_PROC_BIND", "OMP_PLACES", "MKL_NUM_THREADS", "MAX_JOBS"),
+)
+# What our own ones also know: where the measured rates of this machine are kept.
+TRUSTED_VARIABLES = ("HOME", "XDG_CACHE_HOME", "TMPDIR")
+START_TIMEOUT_S = 120.0
+LOSS_S = 10.0
+UNTRUSTED = ("builder", "checker", "runner")
+# The user of a sandboxed process has no name of its own, and some libraries ask.
+UNTRUSTED_ENVIRONMENT = {"USER": "candidate", "LOGNAME": "candidate"}
+
+
+class ZygoteLost(Exception):
+    """The forking parent died; whatever it had forked died with it."""
+
+
+class Child:
+    """One forked process: its channel, its log, the folder that it may write to, and how it ended."""
+
+    def __init__(self, nursery: Nursery, identity: int, channel: Channel, log: Path, folder: Path | None) -> None:
+        self.channel = channel
+        self.log = log
+        self.folder = folder
+        self.pid = 0
+        self._nursery = nursery
+        self._identity = identity
+        self._exit_code: int | None = None
+        self._started = threading.Event()
+        self._ended = threading.Event()
+        self._drained = threading.Event()
+        # Why the zygote killed it, if it did: "host_memory".
+        self.cause = ""
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether it went with the zygote, and not by itself."""
+        return self._nursery._lost
+
+    def take_channel(self) -> socket.socket:
+        """Our end of the channel, for handing on to another process."""
+        return self.channel.detach()
+
+    def wait(self, timeout_s: float) -> int | None:
+        """The exit code (negative for a signal), or None where it still runs."""
+        if self._ended.wait(timeout_s):
+            self._drained.wait(1.0)
+        return self._exit_code
+
+    def kill(self) -> int | None:
+        """End it and everything it started; returns how it had ended, or None where something would not die."""
+        self._nursery.kill(self._identity)
+        exit_code = self.wait(10.0)
+        # Not before: a child that hears us hang up may end by itself first.
+        self.channel.close()
+        return exit_code
+
+    def log_tail(self, limit_bytes: int = 4000) -> str:
+        """The end of what it printed."""
+        try:
+            data = self.log.read_bytes()
+        except OSError:
+            return ""
+        return data[-limit_bytes:].decode(errors="replace")
+
+
+class Nursery:
+    """Owns the zygote process and its keeper. Usable from several threads.
+
+    Builders and runners are held to the sandbox's `layers`; `private` folders, and the repository, are closed to them.
+    """
+
+    def __init__(self, layers: Sequence[str] = (), private: Iterable[Path] = (), memory_bytes: int = 0) -> None:
+        self._layers = tuple(layers)
+        self._readable = tuple(visible.common(private)) if layers else ()
+        self._essential = tuple(visible.essential()) if layers else ()
+        self._memory_bytes = memory_bytes
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        repository = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join(part for part in (repository, os.environ.get("PYTHONPATH")) if part)
+        self._process = subprocess.Popen(
+            # -P: the folder that the user happens to be in is no place for modules.
+            [sys.executable, "-P", "-m", "harness.processes.zygote", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            # Idle OpenMP threads otherwise spin for milliseconds, on the cores that the other side is timed on.
+            env={"OMP_WAIT_POLICY": "PASSIVE"} | _kept(KEPT_VARIABLES) | {"PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            # A signal to the session's group, from a terminal or `timeout`, must not end those that end the others.
+            start_new_session=True,
+        )
+        theirs.close()
+        self._control = ours
+        self._lock = threading.Lock()
+        self._children: dict[int, Child] = {}
+        self._serial = 0
+        self._lost = False
+        threading.Thread(target=self._listen, name="nursery", daemon=True).start()
+
+    def start(
+        self,
+        role: str,
+        inbound: Any,
+        log: Path,
+        environment: dict[str, str] | None = None,
+        folder: Path | None = None,
+        *,
+        readable: Iterable[str] = (),
+        gpu: bool = False,
+    ) -> Child:
+        """Fork a child in `role`; raises ZygoteLost.
+
+        An untrusted one may write to `folder` only, read the `readable` files and folders beside the system, and use
+        the cards where `gpu` says so.
+        """
+        mine, its = pair()
+        read_end, write_end = os.pipe()
+        with self._lock:
+            self._serial += 1
+            child = Child(self, self._serial, Channel(mine, inbound), log, folder)
+            self._children[self._serial] = child
+        untrusted = role in UNTRUSTED
+        request = Spawn(
+            id=child._identity,
+            role=role,
+            environment=(UNTRUSTED_ENVIRONMENT if untrusted else _kept(TRUSTED_VARIABLES)) | (environment or {}),
+            folder=str(folder or ""),
+            confinement=self._confinement(folder, readable, gpu) if untrusted and self._layers else None,
+            memory_bytes=self._memory_bytes if untrusted else 0,
+        )
+        try:
+            socket.send_fds(self._control, [msgspec.json.encode(request)], [its.fileno(), write_end])
+        except OSError as error:
+            child.channel.close()
+            os.close(read_end)
+            raise ZygoteLost(str(error)) from error
+        finally:
+            its.close()
+            os.close(write_end)
+        threading.Thread(target=_pump, args=(read_end, log, child._drained), daemon=True).start()
+        if not child._started.wait(START_TIMEOUT_S) or self._lost:
+            child.channel.close()
+            raise ZygoteLost("the forking parent did not answer")
+        return child
+
+    def _confinement(self, folder: Path | None, readable: Iterable[str], gpu: bool) -> Confinement:
+        return Confinement(
+            layers=self._layers,
+            folder=str(folder.resolve() if folder else ""),
+            readable=self._readable,
+            essential=(*self._essential, *readable),
+            gpu=gpu,
+        )
+
+    def kill(self, identity: int) -> None:
+        # Where the zygote is gone, the listening thread finds out.
+        with contextlib.suppress(OSError):
+            self._control.send(msgspec.json.encode(Kill(id=identity)))
+
+    def close(self) -> None:
+        """Ends every child."""
+        # Closing alone tells nobody anything while the listening thread still waits on the socket.
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+        self._control.close()
+        try:
+            self._process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _listen(self) -> None:
+        decoder = msgspec.json.Decoder(Spawned | Exited)
+        while True:
+            try:
+                data = self._control.recv(65536)
+            except OSError:
+                data = b""
+            if not data:
+                self._lose()
+                return
+            message = decoder.decode(data)
+            with self._lock:
+                child = self._children.get(message.id)
+            if child is None:
+                # Given up already, with all others, when the zygote stopped answering.
+                continue
+            if isinstance(message, Spawned):
+                child.pid = message.pid
+                child._started.set()
+            else:
+                child._exit_code, child.cause = message.code, message.cause
+                child._ended.set()
+                with self._lock:
+                    self._children.pop(message.id, None)
+
+    def _lose(self) -> None:
+        """The zygote is gone: so are its children, once its keeper is."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(LOSS_S)
+        self._lost = True
+        with self._lock:
+            orphans = list(self._children.values())
+            self._children.clear()
+        for child in orphans:
+            child._exit_code = -signal.SIGKILL
+            child._started.set()
+            child._ended.set()
+
+
+def _kept(names: Iterable[str]) -> dict[str, str]:
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _pump(source: int, log: Path, drained: threading.Event) -> None:
+    """Keep the first MAX_LOG_BYTES of a child's output; read and drop the rest, so that it never blocks."""
+    kept = 0
+    with open(source, "rb", buffering=0) as reader, open(log, "wb", buffering=0) as writer:
+        while chunk := reader.read(65536):
+            room = MAX_LOG_BYTES - kept
+            # A full disk costs the log, and not the process that writes into it.
+            with contextlib.suppress(OSError):
+                if room > 0:
+                    writer.write(chunk[:room])
+                    if len(chunk) > room:
+                        writer.write(b"\n[more output was dropped]\n")
+            kept += len(chunk)
+    drained.set()

@@ -1,0 +1,213 @@
+"""The clean forking parent: imports torch once, then forks judges, runners and builders that start with it loaded.
+
+It never touches a device and never runs a candidate, so that each child starts from a clean process in milliseconds
+instead of seconds. It ends a child with all that it started, and says so when none of that is left. When its session
+is gone, however that ended, it ends them all and then itself; should it be killed, its keeper does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from harness.processes import keeper, memory_watch
+from harness.processes.families import PAUSE_S, Families, Family
+from harness.sandbox import enforcement, identity, landlock, visible
+from harness.sandbox.enforcement import Confinement
+from harness.sandbox.syscalls import (
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_DUMPABLE,
+    PR_SET_PDEATHSIG,
+    hear_of_ends_only,
+    prctl,
+)
+
+WATCH_S = 0.25
+MAX_REQUEST_BYTES = 1 << 18
+
+
+class Spawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Fork a child in `role`. Two descriptors travel beside it: the child's channel and its stdout and stderr."""
+
+    id: int
+    role: str
+    environment: dict[str, str] = {}
+    folder: str = ""
+    # What an untrusted child is held to; None for our own code, and where the sandbox is off.
+    confinement: Confinement | None = None
+    # Host memory after which it is killed; 0 for no limit.
+    memory_bytes: int = 0
+
+
+class Kill(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    id: int
+
+
+class Spawned(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    id: int
+    pid: int
+
+
+class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """It has ended, and of all that it started nothing is left.
+
+    `code` as os.waitstatus_to_exitcode gives it: negative for a signal. `cause`: why it was killed, if by us.
+    """
+
+    id: int
+    code: int
+    cause: str = ""
+
+
+def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> None:
+    """Serve the session until it closes the control socket (each request is one packet), then end every child."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # Nobody of the same user looks into this process, or into a judge, which inherits it.
+    prctl(PR_SET_DUMPABLE, 0)
+    # The rules of every child name them.
+    landlock.pin(visible.PROC)
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    # Runners stop and go on a thousand times a second, beside what is timed.
+    hear_of_ends_only()
+    # By which the keeper's death is told.
+    signal.signal(signal.SIGTERM, lambda *_: _hang_up(control))
+    present = Families()
+    limits: dict[int, int] = {}  # pid -> bytes
+    decoder = msgspec.json.Decoder(Spawn | Kill)
+    while True:
+        timeout_s = PAUSE_S if present.ending() else WATCH_S if limits else None
+        ready, _, _ = select.select([control.fileno(), wake_read], [], [], timeout_s)
+        if wake_read in ready:
+            os.read(wake_read, 4096)
+        for family in present.ended():
+            with contextlib.suppress(OSError):
+                control.send(msgspec.json.encode(Exited(id=family.identity, code=family.code or 0, cause=family.cause)))
+        limits = {pid: limit for pid, limit in limits.items() if pid in present.led()}
+        for pid in memory_watch.too_large(limits):
+            present.by_pid(pid).cause = memory_watch.CAUSE
+            present.by_pid(pid).kill()
+        if control.fileno() not in ready:
+            continue
+        data, fds, _, _ = socket.recv_fds(control, MAX_REQUEST_BYTES, 2)
+        if not data:
+            present.end()
+            os._exit(0)
+        request = decoder.decode(data)
+        if isinstance(request, Kill):
+            present.kill(request.id)
+            continue
+        report, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        pid = os.fork()
+        if pid == 0:
+            _become(request, fds, told, roles)
+        os.close(told)
+        present.add(Family(request.id, pid, _to_be_killed_by_user(request.confinement, pid), report))
+        if request.memory_bytes:
+            limits[pid] = request.memory_bytes
+        for fd in fds:
+            os.close(fd)
+        # A session that has ended reads no more; then there is nothing to serve either.
+        with contextlib.suppress(OSError):
+            control.send(msgspec.json.encode(Spawned(id=request.id, pid=pid)))
+
+
+def _hang_up(control: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        control.shutdown(socket.SHUT_RDWR)
+
+
+def _to_be_killed_by_user(confinement: Confinement | None, pid: int) -> int:
+    """The user id of a child that has one of its own and could leave its process group; 0 for every other."""
+    if confinement is None or os.geteuid() or "user" not in confinement.layers or "seccomp" in confinement.layers:
+        return 0
+    with contextlib.suppress(OSError):
+        return identity.unused_user(Path("/proc/self/uid_map").read_text(), pid)
+    return 0
+
+
+def _become(request: Spawn, fds: list[int], told: int, roles: dict[str, Callable[[int], None]]) -> None:
+    """Turn the forked child into its role; never returns. `told` takes a word where the sandbox fails."""
+    code = 70
+    try:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        channel, output = fds
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        # Between the standard ones and those two, and behind them.
+        low, high = sorted((channel, told))
+        os.closerange(3, low)
+        os.closerange(low + 1, high)
+        os.closerange(high + 1, os.sysconf("SC_OPEN_MAX"))
+        os.environ.update(request.environment)
+        if request.folder:
+            os.chdir(request.folder)
+        if request.confinement is not None:
+            _enter(request.confinement, told)
+        os.close(told)
+        roles[request.role](channel)
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # No atexit handlers: what a candidate left there must not run after its verdict.
+        os._exit(code)
+
+
+def _enter(confinement: Confinement, told: int) -> None:
+    """Raises SandboxFailed, which the parent then knows. Not by an exit code: a candidate can end with any."""
+    try:
+        enforcement.enter(confinement)
+    except BaseException:
+        os.write(told, enforcement.CAUSE.encode())
+        raise
+
+
+@contextlib.contextmanager
+def _no_device_touched() -> Iterator[None]:
+    """Importing torch's extension builder asks whether there is a device, only to warn; asking spoils later forks."""
+    import torch
+
+    is_available = torch.cuda.is_available
+    torch.cuda.is_available = lambda: True
+    try:
+        yield
+    finally:
+        torch.cuda.is_available = is_available
+
+
+def main() -> None:
+    """Entry of the zygote process: `python -m harness.processes.zygote FD`."""
+    # One thread only while forking: numpy's BLAS would start a pool on import.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    sys.dont_write_bytecode = True
+    keeper.stand_behind()
+    control = socket.socket(fileno=int(sys.argv[1]))
+    with _no_device_touched():
+        from harness.judge import auditor, judge
+        from harness.runner import builder, checker, runner
+    roles = {"auditor": auditor, "builder": builder, "checker": checker, "judge": judge, "runner": runner}
+    serve(control, {name: role.main for name, role in roles.items()})
+
+
+if __name__ == "__main__":
+    main()

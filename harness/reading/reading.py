@@ -1,0 +1,177 @@
+"""The session's side of reading: one process for all files, a deadline for each, replaced where one ends it. No torch.
+
+What comes back is typed and bounded (catalog.facts); the bytes themselves are looked at by that process only.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from harness import wording
+from harness.catalog.facts import MOST_NAMES, CandidateFacts, ProblemFacts
+from harness.records import Outcome, Status
+from harness.sandbox.visible import REPOSITORY
+from harness.wire.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
+
+# Of one file; most take two milliseconds.
+DEADLINE_S = 20.0
+START_S = 60.0
+LIBRARY_DEADLINE_S = 60.0
+# Descriptors that travel beside one request.
+LIBRARIES_AT_ONCE = 8
+
+
+class ReadCandidate(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    source: bytes
+    file: str
+
+
+class ReadProblem(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    source: bytes
+    file: str
+
+
+class FindKernels(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Which of `names` are written in the candidate's file, or in a library whose descriptor travels beside this?"""
+
+    names: list[str]
+    written: list[str]
+
+
+class Listening(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The process is ready for files."""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Places in the list of names."""
+
+    places: Annotated[list[int], msgspec.Meta(max_length=MOST_NAMES)]
+
+
+ToReader = ReadCandidate | ReadProblem | FindKernels
+FromReader = Listening | CandidateFacts | ProblemFacts | Found
+
+Answer = TypeVar("Answer", CandidateFacts, ProblemFacts, Found)
+
+
+class ReaderLost(Exception):
+    """The process died of what it read, or went on for too long; `reason` is the record's word."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Reader:
+    """A process that reads files, as a context manager. For one thread: it ends with the thread that began it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def candidate(self, source: bytes, file: str) -> CandidateFacts | Outcome:
+        return self._read(ReadCandidate(source=source, file=wording.plain(file, 300)), CandidateFacts, file)
+
+    def problem(self, source: bytes, file: str) -> ProblemFacts | Outcome:
+        return self._read(ReadProblem(source=source, file=wording.plain(file, 300)), ProblemFacts, file)
+
+    def own_kernels(self, names: Sequence[str], written: Sequence[str], libraries: Iterable[str]) -> set[str]:
+        """Of `names`, the kernels that a candidate has in its file or in these libraries. Raises ReaderLost."""
+        paths = list(libraries)
+        found: set[str] = set()
+        for start in range(0, max(len(paths), 1), LIBRARIES_AT_ONCE):
+            some = [_opened(path) for path in paths[start : start + LIBRARIES_AT_ONCE]]
+            descriptors = tuple(descriptor for descriptor in some if descriptor is not None)
+            try:
+                request = FindKernels(names=list(names), written=list(written))
+                answer = self._ask(request, Found, LIBRARY_DEADLINE_S, descriptors)
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            found |= {names[place] for place in answer.places if 0 <= place < len(names)}
+        return found
+
+    def _read(self, request: ToReader, wanted: type[Answer], file: str) -> Answer | Outcome:
+        try:
+            return self._ask(request, wanted, DEADLINE_S)
+        except ReaderLost as error:
+            message = f"{wording.plain(file, 200)}: {error}"
+            return Outcome(status=Status.LOAD_ERROR, reason=error.reason, message=message)
+
+    def _ask(
+        self, request: ToReader, wanted: type[Answer], deadline_s: float, descriptors: tuple[int, ...] = ()
+    ) -> Answer:
+        channel = self._channel or self._begin()
+        try:
+            channel.send(request, descriptors)
+            answer = channel.receive(deadline_s)[0]
+            if isinstance(answer, wanted):
+                return answer
+            why = ("parser_died", f"reading it was answered with {type(answer).__name__}")
+        except DeadlineExceeded:
+            why = ("parser_timeout", f"reading it took longer than {deadline_s:g} s")
+        except (PeerGone, ProtocolError):
+            why = ("parser_died", "the process that read it died: of a text that is too much for a parser")
+        self._end()
+        raise ReaderLost(*why)
+
+    def _begin(self) -> Channel:
+        """Start the process. Raises RuntimeError where not even that works, which is no file's doing."""
+        ours, theirs = pair()
+        path = os.pathsep.join(part for part in (str(REPOSITORY), os.environ.get("PYTHONPATH")) if part)
+        # It says nothing: what it would say is made of the files' words.
+        silent = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "harness.reading.reader", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env={name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+            | {"PYTHONPATH": path},
+            stdin=silent,
+            stdout=silent,
+            stderr=silent,
+        )
+        theirs.close()
+        self._channel = Channel(ours, FromReader)
+        try:
+            self._channel.receive(START_S)
+        except (DeadlineExceeded, PeerGone, ProtocolError) as error:
+            self._end()
+            raise RuntimeError(f"the process that reads files does not start ({sys.executable}): {error}") from error
+        return self._channel
+
+    def _end(self) -> None:
+        channel, process = self._channel, self._process
+        self._channel = self._process = None
+        if channel:
+            channel.close()
+        if process:
+            process.kill()
+            process.wait()
+
+
+def _opened(path: str) -> int | None:
+    """A descriptor of a library; None where there is no regular file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return None

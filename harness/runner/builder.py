@@ -1,0 +1,129 @@
+"""The build process: run a candidate's module so that its `load_inline` calls happen, and keep what they make.
+
+Untrusted, like the runner: it executes the candidate. It never has a device, inputs or a reference's outputs.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import msgspec
+import torch
+
+from harness.catalog import declared, modules
+from harness.compile import diagnostics, extensions
+from harness.records import Outcome, Status
+from harness.wire import faults
+from harness.wire.channel import Channel
+from harness.wire.messages import (
+    LONGEST_SAID,
+    LONGEST_SENTENCE,
+    LONGEST_SHOWN,
+    MOST_WARNINGS,
+    Build,
+    BuildFailed,
+    Built,
+)
+
+
+def main(channel_fd: int) -> None:
+    """Serve one Build request, answer Built or BuildFailed, and end."""
+    channel = Channel.from_fd(channel_fd, Build)
+    request, _ = channel.receive(60.0)
+    channel.send(build(request))
+
+
+def build(request: Build) -> Built | BuildFailed:
+    """Import the candidate, and construct its class where only that compiles everything."""
+    path = Path(request.candidate)
+    os.environ.setdefault("MAX_JOBS", "2")
+    builder = extensions.Builder(
+        Path(request.folder),
+        request.why_no_cuda,
+        headers=request.headers,
+        prepared=Path(request.prepared) if request.prepared else None,
+        arch=request.arch,
+    )
+    extensions.intercept(builder)
+    try:
+        module = modules.execute(path)
+        if request.problem and declared.compiles_in_functions(ast.walk(modules.parse(path))):
+            _construct(module, request)
+    except extensions.NeedsCuda as error:
+        return BuildFailed(
+            outcome=Outcome(status=Status.UNSUPPORTED, reason="needs_cuda", message=str(error)[:LONGEST_SENTENCE])
+        )
+    except BaseException as error:
+        traceback.print_exc()
+        sys.stderr.flush()
+        return BuildFailed(outcome=_outcome(error, path, request, builder))
+    return Built(
+        libraries=builder.libraries,
+        failures={key: text[:LONGEST_SAID] for key, text in builder.failures.items()},
+        self_contained=builder.self_contained,
+        warnings=[text[:LONGEST_SHOWN] for text in builder.warnings[:MOST_WARNINGS]],
+    )
+
+
+def _construct(module: object, request: Build) -> None:
+    """Construct the entry class on the meta device, which costs no memory, for the compiling it does on the way.
+
+    What else fails there is the runner's to find out with real tensors; only compile failures count here.
+    """
+    problem = modules.execute(Path(request.problem), request.overrides)
+    arguments = problem.get_init_inputs()
+    entry = modules.entry_class(module, ("ModelNew", "Model"))  # type: ignore[arg-type]
+    try:
+        with torch.device("meta"):
+            entry(*arguments)
+    except Exception as error:
+        if extensions.ERROR_PREFIX in str(error):
+            raise
+        print(f"constructing on the meta device raised {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def _outcome(error: BaseException, path: Path, request: Build, builder: extensions.Builder) -> Outcome:
+    text = str(error)
+    if text in builder.failures.values():
+        return _compile_error(error, text, path)
+    line = faults.candidate_line(error, path)
+    return faults.classify("load", faults.exception_name(error), text, path.name, line, request.why_no_cuda)
+
+
+def _compile_error(error: BaseException, text: str, path: Path) -> Outcome:
+    found = diagnostics.errors(text, path)
+    if not found and extensions.ERROR_PREFIX not in text:
+        # Compilers were never reached: no ninja, no nvcc, wrong arguments.
+        line = faults.candidate_line(error, path)
+        return Outcome(
+            status=Status.COMPILE_ERROR,
+            reason="no_build",
+            message=f"{path.name}:{line}: {text.partition(chr(10))[0][:500]}",
+            evidence={"exception": type(error).__name__},
+        )
+    found = found or [diagnostics.first_error(text, path)]
+    first = found[0]
+    if first.line:
+        where = f"{path.name}:{first.line}"
+    elif first.generated_file:
+        where = f"{path.name} ({first.generated_file}:{first.generated_line})"
+    else:
+        where = path.name
+    return Outcome(
+        status=Status.COMPILE_ERROR,
+        # Built, but what it needs of itself is defined nowhere.
+        reason="compiler" if extensions.ERROR_PREFIX in text else "undefined_symbol",
+        message=f"{where}: {first.text}"
+        + (f" | {first.source_line}" if first.source_line else "")
+        + (f" ({first.hint})" if first.hint else ""),
+        evidence={
+            "line": first.line,
+            "source_line": first.source_line,
+            "errors": msgspec.to_builtins(found),
+            "output_tail": text[-4000:],
+        },
+    )

@@ -1,0 +1,276 @@
+"""What differs between the CPU and a CUDA card in a runner: opening shared memory, the gate, handing over outputs."""
+
+from __future__ import annotations
+
+import collections
+import os
+import time
+from typing import Any, Protocol
+
+import torch
+
+from harness.wire import host_memory, layout, values
+from harness.wire.cuda_driver import reset_persisting_l2
+from harness.wire.messages import SharedBlock
+from harness.wire.nodes import GATE_BLOCK, NOWHERE, OWN_MEMORY, Node, TensorRef
+
+
+class RunnerDevice(Protocol):
+    """One runner's side of the protocol on one kind of device."""
+
+    device: torch.device
+    # Whether a call is over when it returns.
+    synchronous: bool
+
+    def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
+        """Map the judge's blocks; takes over the descriptors."""
+
+    def block(self, number: int) -> torch.Tensor:
+        """The bytes of an open block (uint8, one-dimensional)."""
+
+    def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
+        """Wait for the judge's gate and start the runner's own clock.
+
+        Outputs in the storages at the given addresses are not to be handed over in place.
+        """
+
+    def publish(self, output: Any) -> None:
+        """Hand over one call's output; part of the call."""
+
+    def outputs(self) -> list[Node]:
+        """Where the outputs are that were published since `begin`."""
+
+    def end(self, number: int, whole_device: bool) -> None:
+        """Stop the runner's clock and tell the judge's stream that the burst is over.
+
+        `whole_device` waits for all streams first, where the host may wait: not behind a closed gate.
+        """
+
+    def new_blocks(self) -> list[SharedBlock]:
+        """Blocks of the runner's own that `publish` has mentioned for the first time."""
+
+    def must_repeat(self) -> bool:
+        """Whether the burst's outputs are of no use, because calls share a buffer; later bursts copy them."""
+
+    def claimed_us(self) -> float: ...
+
+    def synchronize(self) -> None: ...
+
+
+def runner_device(spec: str) -> RunnerDevice:
+    """The runner's side for torch's device `spec`."""
+    return HostRunner() if spec == "cpu" else CudaRunner(spec)
+
+
+def described(tensor: torch.Tensor, block: int = NOWHERE, offset: int = 0) -> TensorRef:
+    """A reference that tells what a tensor is; it lies somewhere only if a block is given."""
+    strided = tensor.layout is torch.strided
+    kind = "Tensor" if type(tensor) in (torch.Tensor, torch.nn.Parameter) else type(tensor).__qualname__
+    return TensorRef(
+        block=block,
+        offset=offset,
+        dtype=values.dtype_name(tensor.dtype),
+        shape=tuple(tensor.shape),
+        stride=tuple(tensor.stride()) if strided else (0,) * tensor.dim(),
+        device=tensor.device.type,
+        kind=kind[:200] if strided else str(tensor.layout).removeprefix("torch."),
+    )
+
+
+class _Runner:
+    """What both kinds of device have in common: the judge's blocks, and outputs that have to stay apart."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._blocks: dict[int, torch.Tensor] = {}
+        self._judges: set[int] = set()
+        self._outputs: list[Node] = []
+        # What keeps outputs alive until they have been looked at.
+        self._kept: list[torch.Tensor] = []
+        # Those of each call that are handed over where they lie.
+        self._in_place: list[list[torch.Tensor]] = []
+        self._forbidden: frozenset[int] = frozenset()
+        self._always_copy = False
+
+    def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
+        for block in blocks:
+            self._blocks[block.id] = self._opened(fds[block.fd], block)
+        self._judges = {block.untyped_storage().data_ptr() for block in self._blocks.values()}
+        for fd in fds:
+            os.close(fd)
+
+    def _opened(self, fd: int, block: SharedBlock) -> torch.Tensor:
+        raise NotImplementedError
+
+    def block(self, number: int) -> torch.Tensor:
+        return self._blocks[number]
+
+    def outputs(self) -> list[Node]:
+        return self._outputs
+
+    def publish(self, output: Any) -> None:
+        self._in_place.append([])
+        self._outputs.append(values.encode(output, self._hand_over))
+
+    def must_repeat(self) -> bool:
+        """From the first time on that this is true, every output is copied."""
+        self._always_copy |= (shared := self._shared() or self._held_elsewhere())
+        return shared
+
+    def _shared(self) -> bool:
+        """Whether two calls returned the same memory, of which only the last output is left."""
+        calls = [{tensor.untyped_storage().data_ptr() for tensor in call} for call in self._in_place]
+        return len(set[int]().union(*calls)) < sum(map(len, calls))
+
+    def _held_elsewhere(self) -> bool:
+        """Whether the candidate keeps what it returned, so that any later call may change it.
+
+        On a card the judge spoils outputs before they are written, too, and a table that is used again would be lost.
+        """
+        storages = [tensor.untyped_storage() for call in self._in_place for tensor in call]
+        ours = collections.Counter(storage._cdata for storage in storages)
+        # A storage that Python looks at is used once more.
+        return any(torch._C._storage_Use_Count(number) > uses + 1 for number, uses in ours.items())
+
+    def _start_over(self, outputs_forbidden: frozenset[int]) -> None:
+        self._outputs = []
+        self._kept.clear()
+        self._in_place.clear()
+        self._forbidden = outputs_forbidden
+
+    def _hand_over(self, tensor: torch.Tensor) -> TensorRef:
+        raise NotImplementedError
+
+    def _may_stay(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor may be handed over where it lies: not where a copy would be another thing to write to."""
+        if self._always_copy or not layout.apart(tensor.shape, tensor.stride()):
+            return False
+        return tensor.untyped_storage().data_ptr() not in self._forbidden
+
+    def _stays(self, tensor: torch.Tensor) -> None:
+        # Another tensor over the same memory, so that who else holds it can be told.
+        self._kept.append(tensor.detach())
+        # An input that is returned lies where no other call's does.
+        if tensor.untyped_storage().data_ptr() not in self._judges:
+            self._in_place[-1].append(self._kept[-1])
+
+
+class HostRunner(_Runner):
+    """On the CPU, outputs stay where the candidate left them, and the judge reads them there."""
+
+    synchronous = True
+
+    def __init__(self) -> None:
+        super().__init__(torch.device("cpu"))
+        self._started = self._claimed_us = 0.0
+        host_memory.keep_what_is_freed()
+
+    def _opened(self, fd: int, block: SharedBlock) -> torch.Tensor:
+        return host_memory.attach(fd)
+
+    def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
+        self._start_over(outputs_forbidden)
+        self._started = time.perf_counter()
+
+    def _hand_over(self, tensor: torch.Tensor) -> TensorRef:
+        ref = described(tensor)
+        if ref.kind != "Tensor" or ref.device != "cpu":
+            return ref
+        if not tensor.numel():
+            return described(tensor, OWN_MEMORY)
+        spread = layout.span(tensor.shape, tensor.stride()) > layout.MOST_SPREAD * tensor.numel()
+        if self._may_stay(tensor) and not (spread or tensor.is_conj() or tensor.is_neg()):
+            self._stays(tensor)
+        else:
+            tensor = tensor.clone(memory_format=torch.contiguous_format).resolve_conj().resolve_neg()
+            self._kept.append(tensor)
+        return described(tensor, OWN_MEMORY, tensor.data_ptr())
+
+    def end(self, number: int, whole_device: bool) -> None:
+        self._claimed_us = (time.perf_counter() - self._started) * 1e6
+
+    def new_blocks(self) -> list[SharedBlock]:
+        return []
+
+    def claimed_us(self) -> float:
+        return self._claimed_us
+
+    def synchronize(self) -> None:
+        pass
+
+
+class CudaRunner(_Runner):
+    """On a card, outputs stay where the candidate left them, and the judge opens their memory.
+
+    The current stream is the legacy default stream, because kernels launched without naming a stream run there.
+    """
+
+    synchronous = False
+
+    def __init__(self, spec: str) -> None:
+        from harness.wire.cuda_gate import Gate
+
+        super().__init__(torch.device(spec))
+        torch.cuda.set_device(self.device)
+        torch.cuda.init()
+        self._gate_type = Gate
+        self._gate: Gate | None = None
+        self._start = torch.cuda.Event(enable_timing=True)
+        self._end = torch.cuda.Event(enable_timing=True)
+        self._exported: dict[bytes, int] = {}
+        self._fresh: list[SharedBlock] = []
+
+    def _opened(self, fd: int, block: SharedBlock) -> torch.Tensor:
+        from harness.wire.cuda_memory import SharedMemory
+
+        opened = SharedMemory.open(fd, block.nbytes, self.device.index or 0).tensor
+        if block.id == GATE_BLOCK:
+            self._gate = self._gate_type(opened)
+            self._gate.rehearse(torch.cuda.current_stream().cuda_stream)
+        return opened
+
+    def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
+        self._start_over(outputs_forbidden)
+        reset_persisting_l2(self.device.index or 0)
+        assert self._gate is not None
+        self._gate.wait_open(number, torch.cuda.current_stream().cuda_stream)
+        self._start.record()
+
+    def _hand_over(self, tensor: torch.Tensor) -> TensorRef:
+        from harness.wire.cuda_memory import NotExportable, export
+
+        ref = described(tensor)
+        if ref.kind != "Tensor" or ref.device != "cuda":
+            return ref
+        try:
+            own = tensor if self._may_stay(tensor) else tensor.clone(memory_format=torch.contiguous_format)
+            handle = export(own)
+        except NotExportable:
+            own = torch.empty_like(tensor, memory_format=torch.contiguous_format).copy_(tensor)
+            handle = export(own)
+        if own is tensor and own.numel():
+            self._stays(own)
+        else:
+            self._kept.append(own)
+        if handle.handle not in self._exported:
+            self._exported[handle.handle] = number = len(self._exported)
+            self._fresh.append(SharedBlock(id=number, nbytes=handle.nbytes, cuda_handle=handle.handle))
+        return described(own, self._exported[handle.handle], handle.offset)
+
+    def end(self, number: int, whole_device: bool) -> None:
+        if whole_device:
+            torch.cuda.synchronize(self.device)
+        self._end.record()
+        assert self._gate is not None
+        self._gate.mark_done(torch.cuda.current_stream().cuda_stream)
+
+    def new_blocks(self) -> list[SharedBlock]:
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def claimed_us(self) -> float:
+        self._end.synchronize()
+        return self._start.elapsed_time(self._end) * 1e3
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize()

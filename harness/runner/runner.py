@@ -1,0 +1,194 @@
+"""The runner: one source, one process, then gone. It enforces nothing; whatever it says is a claim.
+
+The baseline runs in one too, by the same code. It holds no reference outputs, no seeds of inputs and no tolerances; it
+gets inputs in shared memory, calls `forward`, and says where the outputs lie.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from harness.catalog import modules
+from harness.compile import extensions
+from harness.runner.baselines import dressed
+from harness.runner.devices import RunnerDevice, runner_device
+from harness.runner.profiling import Profiler
+from harness.wire import faults, generators, values
+from harness.wire.channel import Channel, PeerGone
+from harness.wire.layout import view
+from harness.wire.messages import (
+    LONGEST_SAID,
+    MOST_NAMES,
+    Armed,
+    Burst,
+    Enqueued,
+    Failed,
+    Finished,
+    Hello,
+    Prepare,
+    Ready,
+    ToRunner,
+)
+from harness.wire.nodes import LONGEST_WORD, TensorRef
+
+
+def main(channel_fd: int) -> None:
+    """Serve the judge until it hangs up."""
+    channel = Channel.from_fd(channel_fd, ToRunner)
+    try:
+        _open_memory(channel)
+        _serve(channel)
+    except PeerGone:
+        pass
+
+
+def _open_memory(channel: Channel) -> None:
+    """Give the judge this process's memory to read, which no permission of its own would be sure to let it."""
+    memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
+    channel.send(Hello(), (memory,))
+    os.close(memory)
+
+
+def _serve(channel: Channel) -> None:
+    request, fds = channel.receive(None)
+    phase: Literal["load", "call"] = "load"
+    path = Path(request.source.path)
+    try:
+        runner = Runner(request, fds)
+        channel.send(runner.ready)
+        phase = "call"
+        while True:
+            message, fds = channel.receive(None)
+            runner.burst(message, fds, channel)
+    except PeerGone:
+        raise
+    except SystemExit:
+        raise
+    except BaseException as error:
+        trace = faults.printed(traceback.format_exc)
+        print(trace, file=sys.stderr, flush=True)
+        channel.send(
+            Failed(
+                phase=phase,
+                exception=faults.exception_name(error)[:LONGEST_WORD],
+                text=faults.printed(partial(str, error))[:LONGEST_SAID],
+                line=faults.candidate_line(error, path),
+            )
+        )
+
+
+class Runner:
+    """A constructed candidate, with the device it runs on and the memory it shares with the judge."""
+
+    def __init__(self, request: Prepare, fds: list[int]) -> None:
+        self.device: RunnerDevice = runner_device(request.device)
+        self.device.open(request.blocks, fds)
+        source = request.source
+        extensions.intercept(extensions.Prebuilt(source.libraries, source.failures))
+        module = modules.execute(Path(source.path), source.overrides)
+        entry = modules.entry_class(module, source.entries)
+        arguments = values.decode(request.init_args, self._shared)
+        torch.manual_seed(request.init_seed)
+        self.model: torch.nn.Module = entry(*arguments)
+        if not isinstance(self.model, torch.nn.Module):
+            raise modules.LoadFault(
+                "not_a_module", f"{entry.__name__} in {Path(source.path).name} is no torch.nn.Module"
+            )
+        self.model.to(device=self.device.device, dtype=values.dtype_named(request.precision))
+        unmatched = self._take_over(request)
+        self.forward = dressed(self.model, source.baseline, self.device.device)
+        self.device.synchronize()
+        self._aliased: list[int] | None = None
+        self._own = self._addresses_of_state()
+        self.ready = Ready(unmatched=[name[:LONGEST_WORD] for name in unmatched[:MOST_NAMES]])
+
+    def burst(self, message: Burst, fds: list[int], channel: Channel) -> None:
+        """Carry out the calls of one burst behind the judge's gate, and say where their outputs are."""
+        self.device.open(message.blocks, fds)
+        inputs = [values.decode(call.inputs, self._shared) for call in message.calls]
+        # Before the gate, because it waits for the device.
+        profiler = Profiler(self.device.device) if message.profiled else None
+        nonce, seeds = message.nonce, [call.seed for call in message.calls]
+        if self.device.synchronous:
+            channel.send(Armed(number=message.number))
+            go = channel.receive(None)[0]
+            nonce, seeds = go.nonce, go.seeds
+        self.device.begin(message.number, self._own)
+        with torch.no_grad():
+            for seed, given in zip(seeds, inputs, strict=True):
+                self._call(seed, given, profiler)
+        self.device.end(message.number, whole_device=not message.gated)
+
+        def finished() -> Finished:
+            claimed_us = self.device.claimed_us()
+            return Finished(number=message.number, claimed_us=claimed_us, profile=profiler.stop() if profiler else None)
+
+        enqueued = Enqueued(
+            number=message.number,
+            nonce=nonce,
+            outputs=self.device.outputs(),
+            blocks=self.device.new_blocks(),
+            repeat=self.device.must_repeat(),
+            aliased=(self._aliased or [])[:MOST_NAMES],
+            finished=finished() if self.device.synchronous else None,
+        )
+        channel.send(enqueued)
+        # On the CPU nothing may follow: the process stands still from here on, and goes on on the next burst's clock.
+        if not self.device.synchronous:
+            channel.send(finished())
+
+    def _addresses_of_state(self) -> frozenset[int]:
+        """Where parameters and buffers lie: handed over in place, they would be poisoned as other outputs are."""
+        return frozenset(tensor.untyped_storage().data_ptr() for tensor in self.model.state_dict().values())
+
+    def _call(self, seed: int, inputs: Any, profiler: Profiler | None) -> None:
+        generators.seed(self.device.device, seed)
+        output = profiler.forward(self.forward, inputs) if profiler else self.forward(*inputs)
+        if self._aliased is None:
+            # The first call may have made some.
+            self._own = self._addresses_of_state()
+            self._aliased = shared_inputs(values.tensors(output), values.tensors(inputs))
+        self.device.publish(output)
+
+    def _shared(self, ref: TensorRef) -> torch.Tensor:
+        return view(self.device.block(ref.block), ref)
+
+    def _take_over(self, request: Prepare) -> list[str]:
+        """Copy the reference's parameters and buffers where names and shapes match; the names of the others."""
+        unmatched = []
+        own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        with torch.no_grad():
+            for name, tensor in own.items():
+                ref = request.state.get(name)
+                if ref is not None and tuple(tensor.shape) == tuple(ref.shape):
+                    tensor.copy_(self._shared(ref))
+                else:
+                    unmatched.append(name)
+        return unmatched
+
+
+def shared_inputs(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[int]:
+    """Positions of the inputs that some output has memory in common with."""
+    spans = [_span(tensor) for tensor in outputs]
+    return [
+        position
+        for position, (first, last) in enumerate(_span(tensor) for tensor in inputs)
+        if any(start < last and first < end for start, end in spans)
+    ]
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """Addresses from a dense tensor's first byte to behind its last; of any other, none."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+        return 0, 0
+    if not tensor.numel():
+        return 0, 0
+    elements = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.data_ptr(), tensor.data_ptr() + elements * tensor.element_size()

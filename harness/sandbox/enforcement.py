@@ -1,0 +1,171 @@
+"""What an untrusted process may do: layers, put in force between the fork and its first line of work.
+
+`enter` is called in the forked child, which has one thread. It only takes away, for the process and its descendants;
+nothing here can be undone from inside. docs/threat-model.md says what each layer promises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from harness.sandbox import identity, landlock, namespaces, seccomp, visible
+from harness.sandbox.syscalls import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG, prctl
+
+LAYERS = {
+    "user": "own user without capabilities: no other process can be traced or read",
+    "signals": "no other process can be signalled",
+    "namespaces": "no network, private shared memory",
+    "landlock": "sees the system and its own files only, writes its own folder only",
+    "seccomp": "no tracing, no sockets but local ones, no mounts, one process group, no rare kernel interfaces",
+    "limits": "bounded processes, descriptors and file sizes, no core dumps, first to die of low memory",
+}
+# Why a process ended in which a layer failed (zygote.Exited).
+CAUSE = "sandbox"
+FILE_BYTES = 8 << 30
+OPEN_FILES = 4096
+
+
+class Confinement(msgspec.Struct, frozen=True, kw_only=True):
+    """One process's share. `layers` are put in force; paths are absolute, and only `folder` can be written to.
+
+    `readable` is what may be read where it is there, `essential` what the process cannot do without. A path with a link
+    in it opens nothing.
+    """
+
+    layers: tuple[str, ...]
+    folder: str = ""
+    readable: tuple[str, ...] = ()
+    essential: tuple[str, ...] = ()
+    gpu: bool = False
+
+
+class SandboxFailed(RuntimeError):
+    """A layer that this machine was found to have could not be put in force; the process must not go on."""
+
+
+def enter(confinement: Confinement) -> None:
+    """Put the layers in force. Raises SandboxFailed, after which the process must end."""
+    failures = attempt(confinement)
+    if failures:
+        layer, why = next(iter(failures.items()))
+        raise SandboxFailed(f"the sandbox layer '{layer}' failed: {why}")
+
+
+def attempt(confinement: Confinement) -> dict[str, str]:
+    """Put in force what can be, and return why the others can't: layer -> reason."""
+    failures: dict[str, str] = {}
+
+    @contextlib.contextmanager
+    def layer(name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            failures.setdefault(name, str(error.strerror or error))
+
+    def on(name: str) -> bool:
+        return name in confinement.layers and name not in failures
+
+    # The parent is closed to its own user; /proc/self/uid_map and CUDA need this process to be open to it.
+    prctl(PR_SET_DUMPABLE, 1)
+    root = os.geteuid() == 0
+    ruleset = -1
+    if on("limits"):
+        with layer("limits"):
+            # While there are capabilities: what root sets with them, nobody without them takes back.
+            Path("/proc/self/oom_score_adj").write_text("1000")
+    if on("user") and not root:
+        with layer("user"):
+            identity.enter_user_namespace()
+    if on("namespaces"):
+        with layer("namespaces"):
+            namespaces.leave()
+            if not root:
+                # Whose files it may be.
+                namespaces.make_read_only(confinement.folder)
+    if on("user") and root:
+        with layer("user"):
+            _make_reachable(confinement, private_mounts=on("namespaces"))
+    if on("landlock"):
+        with layer("landlock"):
+            # Before the change of user, who may not be able to open them.
+            ruleset = landlock.prepare(_rules(confinement, private_shm=on("namespaces")))
+            landlock.pin([f"/proc/{os.getpid()}"])
+    if on("user"):
+        with layer("user"):
+            if root:
+                devices = visible.gpu_nodes() if confinement.gpu else []
+                identity.become_unused_user(confinement.folder, devices)
+            else:
+                identity.drop_capabilities()
+    # A change of user clears it.
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if on("limits"):
+        with layer("limits"):
+            _limit(own_user=on("user"))
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if on("landlock"):
+        with layer("landlock"):
+            landlock.restrict(ruleset)
+    if on("seccomp"):
+        with layer("seccomp"):
+            seccomp.restrict(shares_user=not (root and on("user")))
+    if on("signals"):
+        with layer("signals"):
+            _check_signals(other_user=root and on("user"), scoped=on("landlock"))
+    return failures
+
+
+def _check_signals(*, other_user: bool, scoped: bool) -> None:
+    """Raise OSError unless another layer keeps signals in: a user namespace does not, its user being the same."""
+    if not other_user and not (scoped and landlock.abi() >= landlock.ABI_OF_SCOPES):
+        raise OSError("processes of the same user can be signalled")
+
+
+def _make_reachable(confinement: Confinement, *, private_mounts: bool) -> None:
+    """See to it that another user can get at what the process needs."""
+    needed = {*confinement.essential, confinement.folder} - {""}
+    if private_mounts:
+        namespaces.open_locked(needed | set(confinement.readable))
+    known: dict[str, bool] = {}
+    for path in sorted(needed):
+        if locked := namespaces.locked_folder(path, known):
+            raise OSError(f"{locked} is closed to other users, and {path} lies in it; chmod o+x it")
+    if closed := namespaces.unreadable(sorted(needed - {confinement.folder})):
+        raise OSError(f"{closed} is not readable for other users; chmod -R o+rX it")
+
+
+def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str, int]]:
+    """Paths and what may be done with them, as Landlock takes them."""
+    for path in (*confinement.readable, *confinement.essential):
+        yield path, landlock.READ
+    # The process's own entry; its children cannot read theirs, which compilers do not mind.
+    yield f"/proc/{os.getpid()}", landlock.READ_WRITE
+    for node in (*visible.DEVICES, *(visible.gpu_nodes() if confinement.gpu else ())):
+        yield node, landlock.DEVICE
+    if private_shm:
+        yield os.path.realpath("/dev/shm"), landlock.EVERYTHING
+    if confinement.folder:
+        yield confinement.folder, landlock.EVERYTHING
+
+
+def _limit(*, own_user: bool) -> None:
+    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_NOFILE: OPEN_FILES}
+    if own_user:
+        # Counted by user, so that it would be shared with the whole machine otherwise. Threads count.
+        limits[resource.RLIMIT_NPROC] = most_processes()
+    for name, value in limits.items():
+        hard = resource.getrlimit(name)[1]
+        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(name, (bound, bound))
+
+
+def most_processes() -> int:
+    """Processes and threads that an untrusted process may have: pools of threads, and compilers beside them."""
+    return max(1024, 16 * (os.cpu_count() or 1))

@@ -1,0 +1,158 @@
+"""Which layers of the sandbox this machine has, found out once by a process that tries them all on itself. No torch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from harness.errors import UsageError
+from harness.sandbox import cuda_probe, enforcement, visible
+from harness.sandbox.enforcement import LAYERS, Confinement
+from harness.sandbox.identity import CLONE_NEWUSER
+from harness.sandbox.syscalls import unshare
+
+MENDS = {
+    "user": "run as root, or allow unprivileged user namespaces (user.max_user_namespaces > 0, no AppArmor ban)",
+    "signals": "run as root, or boot Linux 6.12 or newer with landlock among its lsm= modules",
+    "namespaces": "run as root with CAP_SYS_ADMIN (docker: --cap-add SYS_ADMIN), or allow unprivileged user namespaces",
+    "landlock": "boot Linux 5.13 or newer with landlock among its lsm= modules",
+    "seccomp": "allow the seccomp system call; x86_64 and aarch64 are supported",
+    "limits": "allow setrlimit and writing to /proc/self",
+}
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The layers in force on this machine, and why each of the others is not."""
+
+    layers: tuple[str, ...]
+    missing: dict[str, str] = {}
+
+
+@cache
+def probe(sources: tuple[str, ...] = ()) -> Found:
+    """Try every layer in a process that ends with it and that needs to read `sources`, whoever it becomes."""
+    with tempfile.TemporaryDirectory(prefix="assay-probe-") as place:
+        os.chmod(place, 0o755)
+        (Path(place) / "own").mkdir()
+        (Path(place) / "other").write_text("not for the probe")
+        (Path(place) / "other").chmod(0o644)
+        result = _in_a_process("harness.sandbox.probe", place, msgspec.json.encode(sources))
+    if result.returncode:
+        why = f"the probe ended with {result.returncode}: {result.stderr.strip().rpartition(chr(10))[2][:300]}"
+        return Found(layers=(), missing=dict.fromkeys(LAYERS, why))
+    missing = msgspec.json.decode(result.stdout, type=dict[str, str])
+    return Found(layers=tuple(name for name in LAYERS if name not in missing), missing=missing)
+
+
+@cache
+def harmful_on_a_card(layers: tuple[str, ...], sources: tuple[str, ...]) -> dict[str, str]:
+    """Which of `layers` CUDA does not work under on this machine, and what goes wrong: layer -> why."""
+
+    def rehearse(some: tuple[str, ...]) -> str:
+        with tempfile.TemporaryDirectory(prefix="assay-probe-") as place:
+            rehearsal = msgspec.json.encode(cuda_probe.Rehearsal(layers=some, sources=sources))
+            result = _in_a_process("harness.sandbox.cuda_probe", place, rehearsal)
+        last = result.stderr.strip().rpartition("\n")[2]
+        return result.stdout or (f"the rehearsal ended with {result.returncode}: {last}" if result.returncode else "")
+
+    return cuda_probe.kept_working(layers, rehearse)
+
+
+def chosen(mode: str, sources: Iterable[Path] = (), gpu: bool = False) -> Found:
+    """The layers of a run of these sources, on a card if `gpu`, under `sandbox: auto`, `require` or `off`.
+
+    Raises UsageError where all are required and one is missing.
+    """
+    if mode == "off":
+        return Found(layers=(), missing=dict.fromkeys(LAYERS, "switched off"))
+    files = tuple(sorted({str(path.resolve()) for path in sources}))
+    found = probe(files)
+    if gpu:
+        harmful = {layer: f"CUDA: {why}" for layer, why in harmful_on_a_card(found.layers, files).items()}
+        left = tuple(layer for layer in found.layers if layer not in harmful)
+        found = Found(layers=left, missing=found.missing | harmful)
+    if mode == "require" and found.missing:
+        layer, why = next(iter(found.missing.items()))
+        raise UsageError(f"sandbox: require: the layer '{layer}' is missing ({why}); {MENDS[layer]}")
+    return found
+
+
+def main(place: Path, sources: tuple[str, ...]) -> None:
+    """Entry of the probe: `python -m harness.sandbox.probe FOLDER`; prints layer -> why it is missing."""
+    folder = place / "own"
+    readable = tuple(visible.common([]))
+    confinement = Confinement(
+        layers=tuple(LAYERS), folder=str(folder), readable=readable, essential=(*visible.essential(), *sources)
+    )
+    failures = enforcement.attempt(confinement)
+    for layer, succeeds in escapes(place / "other").items():
+        if layer not in failures and succeeds():
+            failures[layer] = "the kernel accepts the rules but does not enforce them"
+    sys.stdout.buffer.write(msgspec.json.encode(failures))
+
+
+def _in_a_process(module: str, place: str, given: bytes) -> subprocess.CompletedProcess[str]:
+    """`python -m MODULE FOLDER` with `given` on its standard input."""
+    path = os.pathsep.join([str(visible.REPOSITORY), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    return subprocess.run(
+        [sys.executable, "-P", "-m", module, place],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        input=given.decode(),
+        timeout=90.0,
+        check=False,
+    )
+
+
+def escapes(other: Path) -> dict[str, Callable[[], bool]]:
+    """For each layer, whether something is still possible that it rules out."""
+    grown = other.parent / "own" / "grown"
+    return {
+        "user": lambda: os.geteuid() == 0,
+        "signals": lambda: _succeeds(lambda: os.kill(os.getppid(), 0)),
+        "namespaces": lambda: len(Path("/proc/self/net/dev").read_text().splitlines()) > 3,
+        "landlock": lambda: _succeeds(other.read_text),
+        "seccomp": lambda: (
+            _succeeds(lambda: unshare(CLONE_NEWUSER, "user"))
+            or _leaves_its_group()
+            or _succeeds(lambda: resource.prlimit(os.getppid(), resource.RLIMIT_CORE))
+        ),
+        "limits": lambda: _succeeds(lambda: _grow(grown)),
+    }
+
+
+def _leaves_its_group() -> bool:
+    before = os.getpgid(0), os.getsid(0)
+    for leave in (os.setsid, lambda: os.setpgid(0, 0)):
+        with contextlib.suppress(OSError):
+            leave()
+    return (os.getpgid(0), os.getsid(0)) != before
+
+
+def _grow(file: Path) -> None:
+    file.touch()
+    os.truncate(file, enforcement.FILE_BYTES + 1)
+
+
+def _succeeds(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    signal.alarm(30)
+    main(Path(sys.argv[1]), msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[str, ...]))

@@ -1,0 +1,329 @@
+"""Seccomp: a filter over system calls, assembled here. Refused ones fail as if the kernel did not permit them.
+
+It takes away what namespaces and Landlock leave: looking into other processes, kernel interfaces with a history of
+holes, new namespaces, and sockets other than the local ones that CUDA opens for itself. It keeps a process and all its
+descendants in one process group, which can be stopped and killed in one step, and from changing other processes of its
+user.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+
+from harness.sandbox.syscalls import PR_SET_PDEATHSIG, checked, libc
+
+SECCOMP_SET_MODE_FILTER = 1
+# Without it, kernels before 5.16 slow the process down against speculation, which would be timed.
+SECCOMP_FILTER_FLAG_SPEC_ALLOW = 4
+
+ALLOW, ERRNO, KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
+# The call is not carried out, and its caller told that it was.
+PRETEND = ERRNO
+LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+# Offsets into struct seccomp_data; the low half of an argument, which is all that the arguments below use.
+NUMBER, ARCHITECTURE = 0, 4
+
+
+class _Machine:
+    """An instruction set: its audit number, and its numbers for system calls."""
+
+    def __init__(self, audit: int, numbers: dict[str, int]) -> None:
+        self.audit = audit
+        self.numbers = numbers
+
+
+# Numbers from 424 on are the same everywhere.
+COMMON = {
+    "pidfd_send_signal": 424,
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+    "open_tree": 428,
+    "move_mount": 429,
+    "fsopen": 430,
+    "fsconfig": 431,
+    "fsmount": 432,
+    "fspick": 433,
+    "clone3": 435,
+    "pidfd_getfd": 438,
+    "process_madvise": 440,
+    "mount_setattr": 442,
+    "quotactl_fd": 443,
+    "process_mrelease": 448,
+}
+X86_64 = {
+    "shmget": 29,
+    "shmat": 30,
+    "shmctl": 31,
+    "socket": 41,
+    "kill": 62,
+    "fcntl": 72,
+    "rt_sigqueueinfo": 129,
+    "tkill": 200,
+    "tgkill": 234,
+    "rt_tgsigqueueinfo": 297,
+    "connect": 42,
+    "socketpair": 53,
+    "clone": 56,
+    "semget": 64,
+    "semop": 65,
+    "semctl": 66,
+    "msgget": 68,
+    "msgsnd": 69,
+    "msgrcv": 70,
+    "msgctl": 71,
+    "ptrace": 101,
+    "syslog": 103,
+    "setpgid": 109,
+    "setsid": 112,
+    "setpriority": 141,
+    "sched_setparam": 142,
+    "sched_setscheduler": 144,
+    "pivot_root": 155,
+    "prctl": 157,
+    "chroot": 161,
+    "acct": 163,
+    "settimeofday": 164,
+    "mount": 165,
+    "umount2": 166,
+    "swapon": 167,
+    "swapoff": 168,
+    "reboot": 169,
+    "sethostname": 170,
+    "setdomainname": 171,
+    "iopl": 172,
+    "ioperm": 173,
+    "init_module": 175,
+    "delete_module": 176,
+    "quotactl": 179,
+    "sched_setaffinity": 203,
+    "semtimedop": 220,
+    "timer_create": 222,
+    "clock_settime": 227,
+    "mq_open": 240,
+    "mq_unlink": 241,
+    "kexec_load": 246,
+    "add_key": 248,
+    "request_key": 249,
+    "keyctl": 250,
+    "ioprio_set": 251,
+    "migrate_pages": 256,
+    "unshare": 272,
+    "move_pages": 279,
+    "perf_event_open": 298,
+    "fanotify_init": 300,
+    "prlimit64": 302,
+    "name_to_handle_at": 303,
+    "open_by_handle_at": 304,
+    "setns": 308,
+    "process_vm_readv": 310,
+    "process_vm_writev": 311,
+    "kcmp": 312,
+    "finit_module": 313,
+    "sched_setattr": 314,
+    "kexec_file_load": 320,
+    "bpf": 321,
+    "userfaultfd": 323,
+}
+AARCH64 = {
+    "fcntl": 25,
+    "ioprio_set": 30,
+    "umount2": 39,
+    "mount": 40,
+    "pivot_root": 41,
+    "chroot": 51,
+    "quotactl": 60,
+    "acct": 89,
+    "unshare": 97,
+    "kexec_load": 104,
+    "init_module": 105,
+    "delete_module": 106,
+    "timer_create": 107,
+    "clock_settime": 112,
+    "syslog": 116,
+    "ptrace": 117,
+    "sched_setparam": 118,
+    "sched_setscheduler": 119,
+    "sched_setaffinity": 122,
+    "setpriority": 140,
+    "reboot": 142,
+    "setpgid": 154,
+    "setsid": 157,
+    "sethostname": 161,
+    "setdomainname": 162,
+    "prctl": 167,
+    "settimeofday": 170,
+    "mq_open": 180,
+    "mq_unlink": 181,
+    "msgget": 186,
+    "msgctl": 187,
+    "msgrcv": 188,
+    "msgsnd": 189,
+    "semget": 190,
+    "semctl": 191,
+    "semtimedop": 192,
+    "semop": 193,
+    "shmget": 194,
+    "shmctl": 195,
+    "shmat": 196,
+    "socket": 198,
+    "kill": 129,
+    "tkill": 130,
+    "tgkill": 131,
+    "rt_sigqueueinfo": 138,
+    "rt_tgsigqueueinfo": 240,
+    "socketpair": 199,
+    "connect": 203,
+    "add_key": 217,
+    "request_key": 218,
+    "keyctl": 219,
+    "clone": 220,
+    "swapon": 224,
+    "swapoff": 225,
+    "migrate_pages": 238,
+    "move_pages": 239,
+    "perf_event_open": 241,
+    "prlimit64": 261,
+    "fanotify_init": 262,
+    "name_to_handle_at": 264,
+    "open_by_handle_at": 265,
+    "setns": 268,
+    "process_vm_readv": 270,
+    "process_vm_writev": 271,
+    "kcmp": 272,
+    "finit_module": 273,
+    "sched_setattr": 274,
+    "bpf": 280,
+    "userfaultfd": 282,
+    "kexec_file_load": 294,
+}
+MACHINES = {
+    "x86_64": _Machine(0xC000003E, X86_64 | COMMON),
+    "aarch64": _Machine(0xC00000B7, AARCH64 | COMMON),
+}
+
+# Refused for some arguments only, or with an error that callers know how to take.
+SPECIAL = ("socket", "socketpair", "connect", "clone", "clone3", "prctl", "fcntl")
+# Calls by which a signal is sent, with the place of its number. SIGCONT would let go of what the judge has stopped, as
+# would a timer's (timer_create), a descriptor's (F_SETSIG) or an ending child's (clone).
+SIGNALLING = {
+    "kill": 1,
+    "tkill": 1,
+    "tgkill": 2,
+    "rt_sigqueueinfo": 1,
+    "rt_tgsigqueueinfo": 2,
+    "pidfd_send_signal": 1,
+}
+SIGCONT, F_SETSIG, CSIGNAL = 18, 10, 0xFF
+# They would lead out of the process group. Ninja and subprocess need not notice.
+REGROUPING = ("setsid", "setpgid")
+# Calls on a process or thread by its number, the first argument. A library that pins its threads names each by its own
+# number, which no filter can know: it goes on as if it had.
+PLACING = ("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler")
+ON_A_PROCESS = ("prlimit64", "migrate_pages", "move_pages")
+# The first argument says whether the second is a process (this number), a group or a user.
+BY_KIND = {"setpriority": 0, "ioprio_set": 1}
+AF_UNIX = 1
+# Of the others, a datagram reaches whoever listens at a path, without `connect`. Behind the type are flags.
+CONNECTED, TYPE_BITS = (1, 5), 0x0F
+# Whoever opens the file then waits, up to 45 s, for the process that has the lease.
+F_SETLEASE = 1024
+NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+X32_BIT = 0x40000000
+
+
+def restrict(*, shares_user: bool) -> None:
+    """Put the filter in force for this thread and its descendants; needs no_new_privs. Raises OSError.
+
+    `shares_user`: whether other processes have the same user, and are only kept from harm by this filter.
+    """
+    code = program(os.uname().machine, os.getpid() if shares_user else None)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    # struct sock_fprog: a count, padding, a pointer.
+    prog = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
+    number = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
+    checked(libc.syscall(number, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, prog), "seccomp")
+
+
+def program(machine: str, only: int | None = None) -> bytes:
+    """The filter for an instruction set, as classic BPF. Raises OSError for one that it was not written for.
+
+    `only`: the one process, beside the caller itself, whose limits, priority and place may be changed; None for any.
+    """
+    if machine not in MACHINES:
+        raise OSError(errno.ENOSYS, f"seccomp: {os.strerror(errno.ENOSYS)} for {machine}")
+    known = MACHINES[machine]
+    code = [_op(LOAD, ARCHITECTURE), _op(JUMP_EQUAL, known.audit, 1, 0), _op(RETURN, KILL_PROCESS), _op(LOAD, NUMBER)]
+    if machine == "x86_64":
+        # The x32 calls would be a second way to everything.
+        code += [_op(JUMP_AT_LEAST, X32_BIT, 0, 1), _op(RETURN, ERRNO | errno.EPERM)]
+    for name, number in known.numbers.items():
+        if name in REGROUPING:
+            code += _when(number, [_op(RETURN, PRETEND)])
+        elif name in (*PLACING, *ON_A_PROCESS, *BY_KIND):
+            code += _when(number, _foreign(name, only)) if only is not None else []
+        elif name in SIGNALLING:
+            code += _when(number, _argument(SIGNALLING[name], _op(JUMP_EQUAL, SIGCONT, 1, 0), errno.EPERM))
+        elif name not in SPECIAL:
+            code += _when(number, [_op(RETURN, ERRNO | errno.EPERM)])
+    # glibc falls back to clone, whose flags can be looked at.
+    code += _when(known.numbers["clone3"], [_op(RETURN, ERRNO | errno.ENOSYS)])
+    # Nobody listens: what CUDA concludes when it looks for its optional daemons.
+    code += _when(known.numbers["connect"], [_op(RETURN, ERRNO | errno.ECONNREFUSED)])
+    for name in ("socket", "socketpair"):
+        code += _when(known.numbers[name], _local_and_connected())
+    apart = [_load(0), _op(JUMP_ANY_BIT, NEW_NAMESPACES, 2, 0), _op(AND, CSIGNAL), _op(JUMP_EQUAL, SIGCONT, 0, 1)]
+    code += _when(known.numbers["clone"], [*apart, _op(RETURN, ERRNO | errno.EPERM), _op(RETURN, ALLOW)])
+    kept = [_load(1), _op(JUMP_EQUAL, F_SETSIG, 2, 0), _op(JUMP_EQUAL, F_SETLEASE, 1, 0), _op(RETURN, ALLOW)]
+    code += _when(known.numbers["fcntl"], [*kept, _op(RETURN, ERRNO | errno.EPERM)])
+    # A child that outlives the harness would have to take its own parent-death signal away.
+    code += _when(known.numbers["prctl"], _argument(0, _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 1, 0), errno.EPERM))
+    code.append(_op(RETURN, ALLOW))
+    return b"".join(code)
+
+
+def _foreign(name: str, only: int) -> list[bytes]:
+    """Refuse a call on a process other than `only` and the caller, which 0 stands for."""
+    refusal = PRETEND if name in PLACING else ERRNO | errno.EPERM
+    number = [_op(JUMP_EQUAL, 0, 2, 0), _op(JUMP_EQUAL, only, 1, 0), _op(RETURN, refusal), _op(RETURN, ALLOW)]
+    if name not in BY_KIND:
+        return [_load(0), *number]
+    return [_load(0), _op(JUMP_EQUAL, BY_KIND[name], 1, 0), _op(RETURN, refusal), _load(1), *number]
+
+
+def _local_and_connected() -> list[bytes]:
+    """Allow sockets that reach nobody without `connect`."""
+    stream, packets = CONNECTED
+    return [
+        _load(0),
+        _op(JUMP_EQUAL, AF_UNIX, 0, 5),
+        _load(1),
+        _op(AND, TYPE_BITS),
+        _op(JUMP_EQUAL, stream, 1, 0),
+        _op(JUMP_EQUAL, packets, 0, 1),
+        _op(RETURN, ALLOW),
+        _op(RETURN, ERRNO | errno.EAFNOSUPPORT),
+    ]
+
+
+def _load(index: int) -> bytes:
+    """Load the low half of an argument."""
+    return _op(LOAD, 16 + 8 * index)
+
+
+def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """One struct sock_filter."""
+    return struct.pack("=HBBI", code, if_true, if_false, value)
+
+
+def _when(number: int, then: list[bytes]) -> list[bytes]:
+    """Carry out `then`, which must return, where the call has this number."""
+    return [_op(JUMP_EQUAL, number, 0, len(then)), *then]
+
+
+def _argument(index: int, test: bytes, error: int) -> list[bytes]:
+    """Allow the call where `test` on the low half of an argument falls through, and refuse it where it jumps by one."""
+    return [_load(index), test, _op(RETURN, ALLOW), _op(RETURN, ERRNO | error)]

@@ -1,0 +1,84 @@
+"""What an untrusted process may read: the system, Python, torch, CUDA, its own files; no home, no results."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+REPOSITORY = PACKAGE.parent
+# Rooms of the harness in which nothing is an untrusted process's to import; tests hold its imports to that.
+CLOSED = ("judge", "oracle", "supervise", "store", "reports", "execution")
+
+SYSTEM = (
+    *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store"),
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime"),
+    *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ssl/openssl.cnf", "/etc/OpenCL", "/etc/nvidia"),
+    *("/sys/devices", "/sys/class", "/sys/bus", "/sys/dev", "/sys/module", "/sys/kernel/mm", "/sys/fs/cgroup"),
+)
+# Of /proc, the machine but no other process: their command lines may hold a seed.
+MACHINE = ("cpuinfo", "meminfo", "stat", "version", "devices", "driver", "filesystems", "loadavg", "uptime", "modules")
+PROC = (*(f"/proc/{name}" for name in MACHINE), "/proc/sys", "/proc/bus", "/proc/vmstat", "/proc/zoneinfo")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+TOOLS = ("c++", "g++", "cc", "gcc", "ld", "nvcc", "ninja")
+
+
+def common(private: Iterable[Path]) -> list[str]:
+    """Files and folders for every untrusted process, without what lies in or below a `private` one."""
+    home = Path(os.path.expanduser("~"))
+    hidden = {path.resolve() for path in (*private, REPOSITORY, home)} - {Path("/")}
+    found = {place for path in map(Path, SYSTEM) for place in without(path.resolve(), hidden)}
+    for path in {path.resolve() for path in from_surroundings()}:
+        # A checkout on PYTHONPATH, say: what is imported from there was imported before.
+        if path.exists() and not any(place.is_relative_to(path) for place in hidden):
+            found.add(path)
+    found.update(map(Path, essential()))
+    return sorted(str(path) for path in found if not any(above in found for above in path.parents)) + list(PROC)
+
+
+def essential() -> list[str]:
+    """What no untrusted process can do without: Python, torch, and rooms of the harness, which it imports late."""
+    torch = importlib.util.find_spec("torch")
+    places = torch.submodule_search_locations if torch else None
+    rooms = without(PACKAGE, {PACKAGE / room for room in CLOSED})
+    paths = [Path(sys.prefix), Path(sys.base_prefix), *rooms, *map(Path, places or ())]
+    return [str(path.resolve()) for path in paths]
+
+
+def from_surroundings() -> Iterator[Path]:
+    """Packages, tools and libraries to which Python's path and the environment point."""
+    paths = list(sys.path)
+    for name in ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH"):
+        paths += os.environ.get(name, "").split(os.pathsep)
+    yield from (Path(path) for path in paths if os.path.isabs(path))
+    for tool in TOOLS:
+        place = shutil.which(tool)
+        if place:
+            # bin/nvcc, beside which lie its headers and libraries.
+            yield Path(place).resolve().parents[1]
+
+
+def without(path: Path, hidden: set[Path]) -> Iterator[Path]:
+    """`path`, or where something hidden lies below it, everything else there."""
+    if path in hidden or not path.exists():
+        return
+    if not any(place.is_relative_to(path) for place in hidden):
+        yield path
+        return
+    try:
+        children = list(path.iterdir())
+    except OSError:
+        return
+    for child in children:
+        if not child.is_symlink():
+            yield from without(child, hidden)
+
+
+def gpu_nodes() -> list[str]:
+    """The device files that CUDA opens."""
+    # os.listdir: this is between fork and work, where pathlib's globbing would take a millisecond.
+    return [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(("nvidia", "dxg"))]

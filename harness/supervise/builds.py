@@ -1,0 +1,221 @@
+"""The session's side of a build: one untrusted process a candidate, a deadline, a folder of its own. No torch."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from harness.catalog import sources
+from harness.catalog.jobs import Job
+from harness.compile import architectures, cache, precompiled, toolkit
+from harness.config import Config
+from harness.environment import Device, cpu_name, torch_build, why_no_cuda
+from harness.processes import folders
+from harness.processes.nursery import ZygoteLost
+from harness.processes.renewal import Starter
+from harness.records import Outcome, Status
+from harness.wire import faults
+from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
+from harness.wire.messages import MOST_WARNINGS, Build, BuildFailed, Built, FromBuilder
+
+# SIGKILL comes from outside: whoever is meant to be killed is killed again.
+KILLED = "signal:SIGKILL"
+
+# Of the user's environment, what changes a compiler's output.
+COMPILER_VARIABLES = (
+    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
+)
+# Of all libraries of one candidate together.
+MOST_BYTES = 1 << 30
+
+
+class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a candidate's extensions: shared objects by digest of the call, or the fault that ended it."""
+
+    libraries: dict[str, str] = {}
+    failures: dict[str, str] = {}
+    fault: Outcome | None = None
+    compile_s: float | None = None
+    warnings: list[str] = []
+
+
+def needs_build(job: Job) -> bool:
+    """Whether the source can reach a compiler of ours at all; importing torch for nothing would cost seconds."""
+    return job.candidate.facts.needs_build and not job.candidate.baseline
+
+
+class Workshop:
+    """Builds the candidates of a run for one kind of device: tools, precompiled headers and cache. Thread-safe."""
+
+    def __init__(self, device: Device, config: Config) -> None:
+        self._device = device
+        self._config = config
+        self._arch = config.compile.arch or architectures.of_card(device.capability)
+        cuda = toolkit.find() if self._arch and torch_build().cuda else None
+        self._tools = precompiled.find_tools(cuda, self._arch)
+        root = cache.root(config.compile.cache_dir)
+        self._headers = root / "headers"
+        limit_bytes = int(config.compile.cache_gb * 1e9)
+        self._cache = cache.Cache(root / "builds", limit_bytes) if limit_bytes and self._tools else None
+
+    def build(self, job: Job, nursery: Starter, folder: Path, log: Path) -> BuildResult:
+        """One candidate's extensions, compiled or from the cache, in `folder`, which is made new and is ours alone."""
+        if not needs_build(job):
+            return BuildResult()
+        started = time.monotonic()
+        folders.remove(folder)
+        folder.mkdir(parents=True)
+        key = self.cache_key(job)
+        kept = self._cache.fetch(key, folder) if self._cache else None
+        if kept is not None:
+            libraries, warnings = kept
+            log.write_text("the libraries are from the cache\n")
+            return BuildResult(libraries=libraries, warnings=warnings, compile_s=_since(started))
+        prepared, remark = self._prepared(job)
+        started = time.monotonic()
+        work = folder / "work"
+        work.mkdir()
+        try:
+            answer, fault = self._in_a_process(job, nursery, work, log, prepared)
+            if fault is not None or answer is None:
+                return BuildResult(fault=fault, compile_s=_since(started))
+            result = _result(answer, work, folder)
+        except ProtocolError as error:
+            return BuildResult(fault=_broken(error), compile_s=_since(started))
+        finally:
+            folders.remove(work)
+        keep = isinstance(answer, Built) and answer.self_contained and result.libraries and not result.failures
+        if self._cache and keep:
+            self._cache.store(key, result.libraries, result.warnings)
+        return msgspec.structs.replace(
+            result, compile_s=_since(started), warnings=[*result.warnings, *([remark] if remark else [])]
+        )
+
+    def cache_key(self, job: Job) -> str:
+        """Of everything that the libraries depend on, the whole candidate file among it, in 64 hex digits.
+
+        Build processes are not believed: that a library was made from these sources is known only of the candidate
+        whose build it was. With its whole file in the key, a forged library reaches no other candidate.
+        """
+        facts = job.candidate.facts
+        parts = [
+            bytes.fromhex(job.candidate.digest),
+            bytes.fromhex(job.problem.digest),
+            msgspec.json.encode(job.overrides, order="sorted"),
+            (self._tools.digest if self._tools else "").encode(),
+            self._config.compile.headers.encode(),
+            *(os.environ.get(name, "").encode() for name in COMPILER_VARIABLES),
+        ]
+        if facts.native:
+            parts.append(cpu_name().encode())
+        if facts.asks_its_place:
+            # What it passes to the compiler may depend on where it lies.
+            parts.append(str(job.candidate.path.resolve()).encode())
+        hasher = hashlib.sha256()
+        for part in parts:
+            hasher.update(len(part).to_bytes(8, "little") + part)
+        return hasher.hexdigest()
+
+    def _prepared(self, job: Job) -> tuple[str, str]:
+        """The folder of precompiled headers for this candidate, and a warning where it could not be made."""
+        if self._config.compile.headers != "lean" or self._tools is None:
+            return "", ""
+        try:
+            folder = precompiled.prepared(job.candidate.facts.headers, self._headers, self._tools)
+        except (RuntimeError, OSError) as error:
+            return "", f"slow_build: the headers could not be precompiled: {str(error)[:200]}"
+        return str(folder), ""
+
+    def _in_a_process(
+        self, job: Job, nursery: Starter, folder: Path, log: Path, prepared: str
+    ) -> tuple[Built | BuildFailed | None, Outcome | None]:
+        """The answer of an untrusted process, or the fault that it ended by. All that it started has ended, too."""
+        timeout_s = self._config.build.timeout_s
+        environment = {"TORCH_EXTENSIONS_DIR": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
+        if self._arch:
+            environment["TORCH_CUDA_ARCH_LIST"] = self._arch
+        # The problem, because a candidate that compiles in its constructor is given the problem's init arguments.
+        readable = [
+            *sources.own_files(job.candidate.path.resolve()),
+            *sources.own_files(job.problem.path.resolve()),
+            *([prepared] if prepared else []),
+        ]
+        child = nursery.start("builder", FromBuilder, log, environment, folder, readable=readable)
+        try:
+            request = Build(
+                candidate=str(job.candidate.path.resolve()),
+                folder=str(folder),
+                problem=str(job.problem.path.resolve()),
+                overrides=job.overrides,
+                why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
+                headers=self._config.compile.headers,
+                prepared=prepared,
+                arch=self._arch,
+            )
+            child.channel.send(request)
+            answer: Built | BuildFailed = child.channel.message(timeout_s)
+            if child.kill() is None:
+                message = "a process of the build could not be ended, and so nothing of it is used"
+                # A build has no device whose driver it could be stuck in: this is its own doing.
+                return None, Outcome(status=Status.RESOURCE_LIMIT, reason="unkillable", message=message)
+            return answer, None
+        except DeadlineExceeded:
+            message = f"compiling took longer than build.timeout_s = {timeout_s:g} s"
+            return None, Outcome(status=Status.TIMEOUT, reason="compile", message=message)
+        except ProtocolError as error:
+            return None, _broken(error)
+        except PeerGone:
+            exit_code = child.wait(2.0)
+            if child.orphaned:
+                raise ZygoteLost("the forking parent died during a build") from None
+            died = faults.death(exit_code, "its build", child.cause)
+            return None, msgspec.structs.replace(died, evidence={"log_tail": child.log_tail()})
+        finally:
+            child.kill()
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 3)
+
+
+def _broken(error: ProtocolError) -> Outcome:
+    message = f"the build process broke the protocol: {error}"
+    return Outcome(status=Status.REJECTED, reason="protocol", message=message)
+
+
+def built_again(attempt: Callable[[], BuildResult]) -> BuildResult:
+    """`attempt()`, and once more where the build was killed from outside, or the forking parent was lost."""
+    try:
+        result = attempt()
+        if result.fault is None or result.fault.reason != KILLED:
+            return result
+    except ZygoteLost:
+        pass
+    return attempt()
+
+
+def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResult:
+    """What the process claims to have built, with its libraries copied from `work`, which was its own, to `folder`."""
+    if isinstance(answer, BuildFailed):
+        return BuildResult(fault=answer.outcome)
+    libraries, room_bytes = {}, MOST_BYTES
+    for number, (digest, name) in enumerate(answer.libraries.items()):
+        # By its name the module is imported.
+        target = folder / f"built_{number}" / PurePosixPath(name).name
+        try:
+            target.parent.mkdir()
+            room_bytes -= folders.copy_out(work, name, target, room_bytes)
+        except (OSError, ValueError) as error:
+            raise ProtocolError(f"no library in the build folder: {name[:100]!r}: {error}") from error
+        libraries[digest] = str(target)
+    warnings = [
+        f"build_failure: the candidate goes on without an extension that does not compile: {text[:200]}"
+        for text in list(answer.failures.values())[:MOST_WARNINGS]
+    ]
+    return BuildResult(libraries=libraries, failures=answer.failures, warnings=[*answer.warnings, *warnings])

@@ -1,0 +1,57 @@
+"""The supervisor's side of a judge: questions, answers, and what it tells of its phases in between."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from harness.processes.nursery import Child
+from harness.wire.channel import ProtocolError
+from harness.wire.messages import Evaluate, Open, Opened, Phase, Probe, Probed, Retime, Retimed, Verdict
+
+Answer = TypeVar("Answer", Opened, Verdict, Retimed, Probed)
+
+
+class Dialogue:
+    """Asks one judge, one thing after the other. Its coming up, since `begun`, is the first answer's first phase."""
+
+    def __init__(self, child: Child, begun: float) -> None:
+        self.child = child
+        self._reached: list[tuple[str, float]] = []
+        self._before = [("judge", begun)]
+
+    def ask(
+        self,
+        request: Open | Evaluate | Retime | Probe,
+        kind: type[Answer],
+        timeout_s: float,
+        *,
+        handed: socket.socket | None = None,
+        report_phase: Callable[[str], None] | None = None,
+    ) -> Answer:
+        """The answer, a `kind`. The judge is handed the end of a runner's channel, which is then closed here.
+
+        Raises PeerGone, DeadlineExceeded, and ProtocolError for any other answer.
+        """
+        self._reached, self._before = self._before, []
+        self.child.channel.send(request, () if handed is None else (handed.fileno(),))
+        if handed is not None:
+            handed.close()
+        deadline = time.monotonic() + timeout_s
+        while True:
+            message = self.child.channel.message(max(deadline - time.monotonic(), 0.001))
+            if isinstance(message, Phase):
+                self._reached.append((message.name, time.monotonic()))
+                if report_phase is not None:
+                    report_phase(message.name)
+            elif isinstance(message, kind):
+                return message
+            else:
+                raise ProtocolError(f"expected {kind.__name__}, got {type(message).__name__}")
+
+    def spent_s(self) -> dict[str, float]:
+        """Seconds from each phase of the last answer to the next, and from the last one to now."""
+        ends = [*(begun for _, begun in self._reached[1:]), time.monotonic()]
+        return {name: round(end - begun, 4) for (name, begun), end in zip(self._reached, ends, strict=True)}

@@ -1,0 +1,372 @@
+"""What judge, runner and supervisor say to each other, as `channel.Channel` carries it.
+
+Whatever an untrusted process may send is bounded by its type, so that decoding refuses the rest: docs/messages.md goes
+through every field of it. Senders of ours keep to these bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from harness.compile.resources import Kernel
+from harness.compile.toolkit import Toolkit
+from harness.integrity.provenance import Profile
+from harness.records import Outcome, Status, Timing
+from harness.wire.nodes import Node, Size, TensorRef, Word
+
+MOST_NAMES, MOST_BLOCKS, MOST_EXTENSIONS, MOST_WARNINGS, MOST_KERNELS = 1000, 4096, 256, 8, 200
+LONGEST_SHOWN, LONGEST_SENTENCE, LONGEST_SAID = 300, 2000, 4000
+LARGEST_EVIDENCE_BYTES = 1 << 16
+# How a build may fail. That a problem or the harness is at fault is not for an untrusted process to say.
+BUILD_FAULTS = frozenset(
+    (Status.COMPILE_ERROR, Status.LOAD_ERROR, Status.UNSUPPORTED, Status.OUT_OF_MEMORY, Status.RESOURCE_LIMIT)
+)
+
+Said = Annotated[str, msgspec.Meta(max_length=LONGEST_SAID)]
+Shown = Annotated[str, msgspec.Meta(max_length=LONGEST_SHOWN)]
+# Of a call (compile.calls.Identity), and of a file below the build's folder.
+CallKey = Annotated[str, msgspec.Meta(max_length=LONGEST_SENTENCE, pattern="^[0-9a-f.]+$")]
+File = Annotated[str, msgspec.Meta(max_length=LONGEST_SENTENCE, pattern="^[^\\x00]+$")]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Common settings of every message."""
+
+
+class SharedBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """Shared memory by reference. What the judge shares travels as a file descriptor beside the frame (`fd` is its
+    place among them), a runner's CUDA memory as an IPC handle."""
+
+    id: Count
+    nbytes: Size
+    fd: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] = -1
+    cuda_handle: Annotated[bytes, msgspec.Meta(max_length=LONGEST_SAID)] = b""
+
+
+class CandidateSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A file to take the entry class from, and what was built for it beforehand.
+
+    `libraries` maps the digest of a `load_inline` call to its shared object, `failures` to the compiler's words.
+    """
+
+    path: str
+    entries: tuple[str, ...]
+    overrides: dict[str, Any] = {}
+    libraries: dict[str, str] = {}
+    failures: dict[str, str] = {}
+    # The way of PyTorch's own to run it in (catalog.baselines), and lower precisions granted to that.
+    baseline: str = ""
+    allow: tuple[str, ...] = ()
+
+
+# Judge to runner.
+
+
+class Prepare(Message, frozen=True, kw_only=True, tag=True):
+    """Import the source, construct its entry class, cast it, take over the reference's state."""
+
+    source: CandidateSource
+    device: str
+    precision: str
+    init_args: Node
+    init_seed: int
+    state: dict[str, TensorRef]
+    blocks: list[SharedBlock]
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One forward: its inputs, and the seed its generator starts from."""
+
+    inputs: Node
+    seed: int
+
+
+class Burst(Message, frozen=True, kw_only=True, tag=True):
+    """Calls to carry out one after the other. On CUDA the runner's stream waits for gate `number` before the first.
+
+    `gated`: the gate opens only when everything is enqueued. Otherwise it is open already, and the runner waits for the
+    whole device before it reports the burst done. `profiled`: with PyTorch's profiler watching. `nonce` is secret until
+    now, and the answer repeats it: nobody answers what has not been asked. Without calls, a burst shows what the
+    protocol itself costs.
+    """
+
+    number: int
+    nonce: int
+    calls: list[Call]
+    blocks: list[SharedBlock] = []
+    gated: bool = True
+    profiled: bool = False
+
+
+class Go(Message, frozen=True, kw_only=True, tag=True):
+    """On the CPU: the inputs of the burst announced before are there. `nonce` takes the place of the burst's, `seeds`
+    that of its calls': what is drawn from a seed is work, too, and not to be done before the clock starts."""
+
+    nonce: int
+    seeds: list[int]
+
+
+# Runner to judge. Every word of these is a claim.
+
+
+class Hello(Message, frozen=True, kw_only=True, tag=True):
+    """The first word of a runner, before any foreign code is in it; beside it travels a descriptor of its memory."""
+
+
+class Ready(Message, frozen=True, kw_only=True, tag=True):
+    """Constructed. `unmatched`: parameters and buffers of the candidate that did not take the reference's values."""
+
+    unmatched: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMES)]
+
+
+class Armed(Message, frozen=True, kw_only=True, tag=True):
+    """On the CPU: the burst is understood, and only its inputs are missing."""
+
+    number: Count
+
+
+class Finished(Message, frozen=True, kw_only=True, tag=True):
+    """The burst is over by the runner's own clock."""
+
+    number: Count
+    # It may be nonsense, but not so large that sums of it are no numbers.
+    claimed_us: Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
+    profile: Profile | None = None
+
+
+class Enqueued(Message, frozen=True, kw_only=True, tag=True):
+    """All calls of a burst are issued. `nonce` is the request's; on the CPU they are `finished`, too."""
+
+    number: Count
+    nonce: Size
+    outputs: list[Node]
+    blocks: Annotated[list[SharedBlock], msgspec.Meta(max_length=MOST_BLOCKS)] = []
+    # The calls wrote to one buffer, so that only the last output is left: once more, please.
+    repeat: bool = False
+    # Of a runner's first call: positions of the input tensors that its output shares memory with.
+    aliased: Annotated[list[Count], msgspec.Meta(max_length=MOST_NAMES)] = []
+    finished: Finished | None = None
+
+
+class Failed(Message, frozen=True, kw_only=True, tag=True):
+    """The candidate raised. `line` is of the candidate's own file, 0 where none is known."""
+
+    phase: Literal["load", "call"]
+    exception: Word
+    text: Said
+    line: Count = 0
+
+
+# Supervisor to judge.
+
+
+class Open(Message, frozen=True, kw_only=True, tag=True):
+    """Load a problem; the baseline runner's channel travels beside it, and `runner_pid` is its process."""
+
+    problem: CandidateSource
+    baseline: CandidateSource
+    precision: str
+    device: str
+    seed: int
+    allow: tuple[str, ...]
+    check: dict[str, Any]
+    timing: dict[str, Any]
+    limits: dict[str, Any]
+    runner_pid: int
+    why_no_cuda: str = ""
+
+
+class Evaluate(Message, frozen=True, kw_only=True, tag=True):
+    """Judge one candidate; its runner's channel travels beside it, and `runner_pid` is its process.
+
+    `profiled`: with one profiled call at the end.
+    """
+
+    candidate: CandidateSource
+    runner_pid: int
+    profiled: bool = False
+
+
+class Retime(Message, frozen=True, kw_only=True, tag=True):
+    """Time the baseline alone once more: the candidate that it was slow beside is gone."""
+
+
+class Probe(Message, frozen=True, kw_only=True, tag=True):
+    """Is the device still of use: compute something trivial on it."""
+
+    device: str
+
+
+# Judge to supervisor.
+
+
+class Phase(Message, frozen=True, kw_only=True, tag=True):
+    name: str
+
+
+class Opened(Message, frozen=True, kw_only=True, tag=True):
+    """The problem is fit to judge by, or why it is not."""
+
+    fault: Outcome | None = None
+    runner: str = "ok"
+
+
+class Verdict(Message, frozen=True, kw_only=True, tag=True):
+    """How a candidate did. `runner` says what became of its process: ok, gone, hung or babbling."""
+
+    outcome: Outcome
+    runner: str = "ok"
+    baseline_ok: bool = True
+    # The baseline was slower beside this candidate than alone.
+    slowed: bool = False
+    speedup: float | None = None
+    speedup_lo: float | None = None
+    speedup_hi: float | None = None
+    candidate_ms: float | None = None
+    baseline_ms: float | None = None
+    error_ratio: float | None = None
+    sol_fraction: float | None = None
+    timing: Timing | None = None
+    # Still to be sorted by whose kernels they are, with what only the supervisor knows.
+    profile: Profile | None = None
+    warnings: list[str] = []
+    phases_s: dict[str, float] = {}
+
+
+class Retimed(Message, frozen=True, kw_only=True, tag=True):
+    """Whether the baseline has become slower by itself; then its time now is the one that counts."""
+
+    slower: bool
+
+
+class Probed(Message, frozen=True, kw_only=True, tag=True):
+    """The answer to a Probe; `fault` is empty where all is well."""
+
+    fault: str
+
+
+# Supervisor to builder.
+
+
+class Build(Message, frozen=True, kw_only=True, tag=True):
+    """Compile what `candidate` asks for, below `folder`. The problem is there for its init arguments.
+
+    `headers`, `prepared` (empty for none) and `arch` as compile.extensions.Builder has them.
+    """
+
+    candidate: str
+    folder: str
+    problem: str
+    overrides: dict[str, Any] = {}
+    why_no_cuda: str = ""
+    headers: str = "stock"
+    prepared: str = ""
+    arch: str = ""
+
+
+# Builder to supervisor.
+
+
+class Built(Message, frozen=True, kw_only=True, tag=True):
+    """The candidate's extensions.
+
+    `libraries`: digest of the call -> file in the build folder. `failures`: digest -> what the compiler said of an
+    extension that the candidate went on without. `self_contained`: the candidate's own file is all that was compiled.
+    """
+
+    libraries: Annotated[dict[CallKey, File], msgspec.Meta(max_length=MOST_EXTENSIONS)]
+    failures: Annotated[dict[CallKey, Said], msgspec.Meta(max_length=MOST_EXTENSIONS)] = {}
+    self_contained: bool = False
+    warnings: Annotated[list[Shown], msgspec.Meta(max_length=MOST_WARNINGS)] = []
+
+
+class BuildFailed(Message, frozen=True, kw_only=True, tag=True):
+    """There is nothing to run. The outcome becomes the record's, and so it may only be the candidate's own fault.
+
+    Raises ValueError for another outcome, which decoding turns into a message refused.
+    """
+
+    outcome: Outcome
+
+    def __post_init__(self) -> None:
+        outcome = self.outcome
+        if outcome.status not in BUILD_FAULTS or not outcome.reason:
+            raise ValueError(f"a build cannot end {outcome.status} by its own account")
+        if max(len(outcome.reason), len(outcome.message)) > LONGEST_SENTENCE:
+            raise ValueError("an outcome with an endless reason or message")
+        if len(msgspec.json.encode(outcome.evidence)) > LARGEST_EVIDENCE_BYTES:
+            raise ValueError("an outcome with endless evidence")
+
+
+# Check to checker, and back.
+
+
+class Check(Message, frozen=True, kw_only=True, tag=True):
+    """Build, with `toolkit` in place of the one that torch would look for, and tell what the kernels use.
+
+    `why_no_device` says why nothing can run on a card here; empty where it can.
+    """
+
+    build: Build
+    toolkit: Toolkit | None
+    why_no_device: str = ""
+
+
+class Checked(Message, frozen=True, kw_only=True, tag=True):
+    """What became of the build. `absent` counts the functions that were only stood in for, by the library they are in,
+    which this machine lacks. `hint`: how to mend a failure, where its message is a usual one."""
+
+    built: Built | BuildFailed
+    hint: Said = ""
+    kernels: Annotated[list[Kernel], msgspec.Meta(max_length=MOST_KERNELS)] = []
+    absent: Annotated[dict[Word, Count], msgspec.Meta(max_length=MOST_NAMES)] = {}
+
+
+# Supervisor to auditor, and back.
+
+
+class Audit(Message, frozen=True, kw_only=True, tag=True):
+    """Try the oracle's controls on one problem; `compiled` adds torch.compile to those that must be accepted."""
+
+    problem: CandidateSource
+    precision: str
+    device: str
+    seed: int
+    compiled: bool = False
+    why_no_cuda: str = ""
+
+
+class ControlResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One control: whether it should be refused, and the inputs (drawn, or a stress set) that refused it, if any."""
+
+    name: str
+    refuse: bool
+    refused_on: str
+    reason: str = ""
+    message: str = ""
+    error_ratio: float | None = None
+
+    @property
+    def as_it_should(self) -> bool:
+        """Whether a wrong answer was refused, or a right one accepted."""
+        return bool(self.refused_on) == self.refuse
+
+
+class Audited(Message, frozen=True, kw_only=True, tag=True):
+    """The controls that apply to a problem, or why it could not be audited."""
+
+    results: list[ControlResult] = []
+    fault: Outcome | None = None
+    float64: str = ""
+    exact_precision: str = ""
+    wall_s: float = 0.0
+
+
+ToRunner = Prepare | Burst | Go
+FromRunner = Hello | Ready | Armed | Enqueued | Finished | Failed
+ToJudge = Open | Evaluate | Retime | Probe
+FromJudge = Phase | Opened | Verdict | Retimed | Probed
+FromBuilder = Built | BuildFailed

@@ -1,0 +1,137 @@
+"""Nested Python values as data: what may cross between processes, and nothing that could run code on arrival.
+
+A value is a tensor, a scalar (None, bool, int, float, str), a torch dtype, or a list, tuple or dict of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness.wire.nodes import (
+    LONGEST_TEXT,
+    LONGEST_WORD,
+    DType,
+    Mapping,
+    Node,
+    NonFinite,
+    Opaque,
+    Scalar,
+    Sequence,
+    TensorRef,
+)
+
+MAX_DEPTH = 16
+# What a message has room for, with some to spare.
+MAX_ITEMS = 1 << 15
+SCALARS = (type(None), bool, int, float, str)
+# Looked up here, because some attributes of torch import a package.
+DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value, torch.dtype)}
+
+
+def encode(value: Any, tensor: Callable[[torch.Tensor], TensorRef], depth: int = 0) -> Node:
+    """`value` as a tree of nodes; `tensor` says where each tensor's elements lie."""
+    if depth > MAX_DEPTH:
+        return Opaque(python_type="a nesting deeper than 16")
+    if isinstance(value, torch.Tensor):
+        return tensor(value)
+    if type(value) is float and (value != value or value in (float("inf"), float("-inf"))):
+        return NonFinite(value="nan" if value != value else "inf" if value > 0 else "-inf")
+    if type(value) is str and len(value) > LONGEST_TEXT:
+        return Opaque(python_type=f"str of more than {LONGEST_TEXT} characters")
+    if type(value) in SCALARS:
+        # Beyond 64 bits there is no agreed wire form.
+        return Scalar(value=value) if type(value) is not int or value.bit_length() < 64 else Opaque(python_type="int")
+    if isinstance(value, torch.dtype):
+        return DType(name=dtype_name(value))
+    if isinstance(value, list | tuple | dict) and len(value) > MAX_ITEMS:
+        return Opaque(python_type=f"{type(value).__name__} of more than {MAX_ITEMS} values")
+    if isinstance(value, list | tuple):
+        items = tuple(encode(item, tensor, depth + 1) for item in value)
+        return Sequence(kind="list" if isinstance(value, list) else "tuple", items=items)
+    if isinstance(value, dict) and all(map(_is_key, value)):
+        return Mapping(items=tuple((key, encode(item, tensor, depth + 1)) for key, item in value.items()))
+    return Opaque(python_type=f"{type(value).__module__}.{type(value).__qualname__}"[:200])
+
+
+def _is_key(key: Any) -> bool:
+    return len(key) <= LONGEST_WORD if type(key) is str else type(key) is int and key.bit_length() < 64
+
+
+def decode(node: Node, tensor: Callable[[TensorRef], Any], depth: int = 0) -> Any:
+    """The value of a tree; an `Opaque` stays as it is, so that whoever judges it can name its type.
+
+    Raises ValueError for a dtype that torch has not, and for a nesting that `encode` does not make.
+    """
+    if depth > MAX_DEPTH + 1:
+        raise ValueError(f"a nesting deeper than {MAX_DEPTH}")
+    match node:
+        case TensorRef():
+            return tensor(node)
+        case Scalar():
+            return node.value
+        case NonFinite():
+            return float(node.value)
+        case DType():
+            return dtype_named(node.name)
+        case Sequence():
+            decoded = [decode(item, tensor, depth + 1) for item in node.items]
+            return decoded if node.kind == "list" else tuple(decoded)
+        case Mapping():
+            return {key: decode(item, tensor, depth + 1) for key, item in node.items}
+        case Opaque():
+            return node
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """`float16` for torch.float16."""
+    return str(dtype).removeprefix("torch.")
+
+
+def dtype_named(name: str) -> torch.dtype:
+    """Raises ValueError for a name that torch has no dtype of."""
+    if name not in DTYPES:
+        raise ValueError(f"'{name[:40]}' is no dtype")
+    return DTYPES[name]
+
+
+def cast_floating(value: Any, dtype: torch.dtype) -> Any:
+    """`value` with its floating tensors cast to `dtype`; integer, bool and complex tensors and everything else kept."""
+    return mapped(value, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+
+def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """`value` with `change` of each tensor in its place, in the order of `tensors`; everything else kept."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, list | tuple):
+        items = [mapped(item, change) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {key: mapped(item, change) for key, item in value.items()}
+    return value
+
+
+def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Bit for bit, NaN included."""
+    if one.numel() == 0:
+        return True
+    return torch.equal(_bytes(one), _bytes(other))
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().view(-1).view(torch.uint8)
+
+
+def tensors(value: Any) -> list[torch.Tensor]:
+    """The tensors of a nested value, in the order of encode."""
+    found: list[torch.Tensor] = []
+
+    def remember(tensor: torch.Tensor) -> TensorRef:
+        found.append(tensor)
+        return TensorRef(block=-1, offset=0, dtype="", shape=(), stride=(), device="")
+
+    encode(value, remember)
+    return found

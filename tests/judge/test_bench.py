@@ -1,0 +1,272 @@
+"""Both sides of a comparison on made-up cards: what is batched, and what is slow in company."""
+
+import dataclasses
+import random
+from types import SimpleNamespace
+from unittest import mock
+
+import msgspec
+import pytest
+
+from harness.config import TimingConfig
+from harness.judge import measurement
+from harness.judge.bench import Before, Bench, Surroundings, WrongAnswer
+from harness.judge.link import Reading, RepeatAsked
+from harness.judge.planning import Plan
+from harness.machine.card import State
+from harness.records import Status
+from harness.timing import fixed_cost
+from harness.timing.company import Usual
+from harness.timing.stopping import StoppingRule
+
+PLAN = Plan(example=None, expected=None, work=None, call_bytes=1, memory_bytes=1 << 30, most_calls=32, call_s=1e-5)
+RULE = StoppingRule(precision=0.01, budget_s=5.0, min_pairs=8, max_pairs=8)
+GATE_US, HOST_US, LAUNCH_US = 280.0, 900.0, 250.0
+
+
+class Card:
+    """Behind the gate a burst takes GATE_US and its calls' time; without it HOST_US more, and LAUNCH_US for each call.
+    `waits`: never behind it."""
+
+    device = SimpleNamespace(type="cuda")
+
+    def __init__(self, first_us, later_us, *, waits=False):
+        self.first_us, self.later_us, self.waits = first_us, later_us, waits
+        self.repeated = False
+        self.rng = random.Random(1)
+
+    def burst(self, draws, *, gated, deadline_s=None, profiled=False):
+        behind = gated and not self.waits
+        us = self._fixed(behind) + self.first_us + (len(draws) - 1) * self.later_us
+        us += 0.0 if behind else len(draws) * LAUNCH_US
+        return Reading(judge_us=us, claimed_us=us, gated=behind)
+
+    def null_us(self, *, gated=True):
+        return self._fixed(gated)
+
+    def _fixed(self, behind):
+        return GATE_US + self.rng.uniform(0, 0.5) + (0.0 if behind else HOST_US)
+
+
+class Slowed(Card):
+    """Ten times as slow as at first, from the time on that a candidate is there."""
+
+    slowed = False
+
+    def burst(self, draws, **options):
+        factor = 10 if self.slowed else 1
+        with mock.patch.multiple(self, first_us=self.first_us * factor, later_us=self.later_us * factor):
+            return super().burst(draws, **options)
+
+
+def given(**links):
+    """What Bench is made of."""
+    reference = SimpleNamespace(device=SimpleNamespace(type="cuda"), draw=object)
+    examiners = {side: SimpleNamespace(burst=lambda link, draws, hard: None) for side in links}
+    watched = Surroundings(SimpleNamespace(state=lambda: State(kind="cuda", at_s=0.0)), None)
+    return reference, examiners, links, PLAN, watched, TimingConfig(burst_ms=0.5)
+
+
+def sampled(baseline, candidate):
+    """A bench whose baseline was looked at before, and samples."""
+    before = alone(baseline)
+    baseline.slowed = True
+    made = Bench(*given(baseline=baseline, candidate=candidate), before)
+    made.warm_up()
+    return made, made.sample(RULE)
+
+
+def alone(baseline):
+    reference, examiners, links, *rest = given(baseline=baseline)
+    return measurement.before(reference, examiners["baseline"], links["baseline"], *rest)
+
+
+def test_calls_that_are_done_in_the_first_one_are_timed_alone():
+    made, samples = sampled(Card(20.0, 18.0), Card(40.0, 0.1))
+    found, samples = made.batching(samples)
+    assert found.word == "batched_calls"
+    assert len(samples.candidate_single_us) == len(samples.baseline_single_us) == 40
+    made.one_call_a_burst()
+    assert made.sample(RULE).speedup().value == pytest.approx(0.5, rel=0.05)
+
+
+class Leaving(Card):
+    """Leaves the gate, once the warm-up is over, in bursts of up to so many calls."""
+
+    most_calls = 1
+    bursts = 0
+
+    def burst(self, draws, *, gated, **options):
+        self.bursts += 1
+        if self.bursts > 20 and len(draws) <= self.most_calls:
+            gated = False
+        return super().burst(draws, gated=gated, **options)
+
+
+def test_who_leaves_the_gate_in_single_calls_is_no_less_suspicious():
+    made, samples = sampled(Card(20.0, 18.0), Leaving(40.0, 0.1))
+    made._links["candidate"].bursts = 20
+    samples = made.sample(RULE)
+    assert made.batching(samples)[0].word == "batched_calls"
+
+
+def test_who_leaves_the_gate_is_timed_without_it():
+    made, _ = sampled(Card(20.0, 18.0), Leaving(20.0, 18.0))
+    made._links["candidate"].bursts, made._links["candidate"].most_calls = 20, 99
+    samples = made.sample(RULE)
+    assert made.clock == "device_ungated"
+    assert samples.taken_back == 0 < len(samples.candidate_us)
+
+
+def test_honest_calls_stay_in_bursts():
+    made, samples = sampled(Card(20.0, 18.0), Card(12.0, 10.5))
+    found, samples = made.batching(samples)
+    assert found is None
+    assert samples.speedup().value == pytest.approx(18 / 10.5, rel=0.05)
+
+
+def test_disturbed_single_calls_are_taken_again():
+    class Disturbed(Card):
+        calls_alone = 0
+
+        def burst(self, draws, **options):
+            reading = super().burst(draws, **options)
+            self.calls_alone += len(draws) == 1
+            late_us = 60.0 if len(draws) == 1 and self.calls_alone < 18 else 0.0
+            return Reading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
+
+    made, samples = sampled(Card(20.0, 18.0), Disturbed(12.0, 10.5))
+    assert min(samples.candidate_single_us) > 30
+    assert made.batching(samples)[0] is None
+
+
+def test_a_candidate_of_many_launches_gets_fewer_calls_on_both_sides():
+    class Launching(Card):
+        """Calls of which no more than nine can be enqueued."""
+
+        def burst(self, draws, *, gated, **options):
+            return super().burst(draws, gated=gated and len(draws) < 10, **options)
+
+    made, _ = sampled(Card(20.0, 18.0), Launching(20.0, 18.0))
+    assert made.clock == "device"
+    assert made.bursts["candidate"].calls == made.bursts["baseline"].calls < 10
+    made, _ = sampled(Card(20.0, 18.0), Card(20.0, 18.0))
+    assert made.bursts["candidate"].calls > 20
+
+
+def test_two_processes_are_not_told_apart_by_single_calls_of_a_short_kernel():
+    made, _ = sampled(Card(3.4, 2.8), Card(6.0, 2.8))
+    made.one_call_a_burst()
+    interval = made.sample(RULE).speedup(systematic=made.systematic)
+    assert interval.value == pytest.approx(3.4 / 6.0, rel=0.2)
+    assert interval.lo < 1 < interval.hi
+
+
+def test_a_candidate_that_waits_for_the_device_does_not_slow_the_baseline():
+    made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0, waits=True))
+    assert made.clock == "device_ungated"
+    assert made.slow_baseline(samples) is None
+
+
+UNGATED_US = GATE_US + HOST_US + LAUNCH_US
+
+
+@pytest.mark.parametrize(("waits", "factor"), [(False, 400 / 4000), (True, (400 + UNGATED_US) / (4000 + UNGATED_US))])
+def test_a_baseline_that_is_slower_in_company_is_noticed(waits, factor):
+    made, samples = sampled(Slowed(400.0, 400.0), Card(100.0, 100.0, waits=waits))
+    assert made.slow_baseline(samples).evidence["factor"] == pytest.approx(factor, rel=0.05)
+
+
+def test_nobody_is_blamed_where_other_programs_used_the_card():
+    made, samples = sampled(Slowed(400.0, 400.0), Card(100.0, 100.0))
+    taken_back = dataclasses.replace(samples, taken_back=len(samples.baseline_us))
+    assert made.slow_baseline(taken_back) is not None
+    assert made.slow_baseline(dataclasses.replace(taken_back, dropped={"disturbed": 9})) is None
+
+
+def test_nothing_is_taken_off_without_the_gate():
+    made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0, waits=True))
+    assert made.fixed_cost.us == 0
+    assert min(samples.candidate_us) * made.bursts["candidate"].calls > GATE_US + HOST_US
+
+
+def test_dawdling_in_the_warm_up_does_not_shorten_the_bursts():
+    class Dawdling(Card):
+        bursts = 0
+
+        def burst(self, draws, **options):
+            reading = super().burst(draws, **options)
+            self.bursts += 1
+            late_us = 5000.0 if self.bursts < 20 else 0.0
+            return Reading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
+
+    made, _ = sampled(Card(20.0, 18.0), Dawdling(20.0, 18.0))
+    assert made.bursts["candidate"].calls >= made.bursts["baseline"].calls / 3
+
+
+def test_a_burst_that_cannot_be_told_from_none_has_no_time():
+    made, samples = sampled(Card(20.0, 18.0), Card(0.1, 0.1))
+    assert made.unresolved(samples) == "the candidate's"
+    made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0))
+    assert made.unresolved(samples) == ""
+
+
+def test_a_burst_is_repeated_on_other_inputs():
+    class OneBuffer(Card):
+        """Its calls return one buffer, which shows in the first burst of several."""
+
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.refused = []
+
+        def burst(self, draws, **options):
+            if len(draws) > 1 and not self.repeated:
+                self.repeated, self.refused = True, draws
+                raise RepeatAsked
+            assert not {id(draw) for draw in draws} & {id(draw) for draw in self.refused}
+            return super().burst(draws, **options)
+
+    made, _ = sampled(Card(20.0, 18.0), OneBuffer(20.0, 18.0))
+    assert made.warnings[0].startswith("one_buffer: the candidate keeps what it returns")
+
+
+def test_single_calls_that_the_host_disturbs_do_not_make_a_baseline_slow():
+    class Disturbed(Card):
+        """Single calls with the host's delays in them, as on a busy machine."""
+
+        def burst(self, draws, **options):
+            reading = super().burst(draws, **options)
+            late_us = self.rng.uniform(10, 60) if len(draws) == 1 else 0.0
+            return Reading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
+
+    before = alone(Card(3.3, 2.8))
+    made = Bench(*given(baseline=Disturbed(3.3, 2.8), candidate=Disturbed(3.3, 2.8)), before)
+    made.warm_up()
+    samples = made.sample(RULE)
+    assert min(samples.baseline_single_us) > 10
+    assert made.slow_baseline(samples) is None
+
+
+def test_the_baseline_alone_is_read_with_and_without_the_gate():
+    before = alone(Card(20.0, 18.0)).alone
+    assert before.gated.single_us == pytest.approx([20.0] * 9, abs=1.5)
+    assert before.gated.burst_us == pytest.approx([18.1] * 9, abs=0.2)
+    assert before.ungated.single_us == pytest.approx([20.0 + UNGATED_US] * 9, abs=1.5)
+    assert alone(Card(20.0, 18.0, waits=True)).alone.gated == Usual([], [])
+
+
+def test_without_times_alone_nothing_is_said():
+    before = Before(fixed_cost.NONE)
+    made = Bench(*given(baseline=Card(4000.0, 4000.0), candidate=Card(100.0, 100.0)), before)
+    made.warm_up()
+    assert made.slow_baseline(made.sample(RULE)) is None
+
+
+def test_nothing_is_told_of_a_candidate_that_always_begins_early():
+    class Early(Card):
+        def burst(self, draws, **options):
+            return msgspec.structs.replace(super().burst(draws, **options), slow_start=True)
+
+    with pytest.raises(WrongAnswer) as raised:
+        sampled(Card(20.0, 18.0), Early(20.0, 18.0))
+    assert (raised.value.outcome.status, raised.value.outcome.reason) == (Status.REJECTED, "slow_start")

@@ -1,0 +1,123 @@
+"""What the judge says beyond right and wrong: problems that cannot tell, and outputs that are an input."""
+
+import pytest
+import torch
+from rich.console import Console
+
+from harness import session
+from harness.config import Config, Limits
+from harness.records import Status
+from harness.runner.runner import shared_inputs
+from tests.conftest import QUICK
+
+PROBLEM = """
+import torch
+PRECISION = "{precision}"
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return {expression}
+
+def get_inputs():
+    return [torch.randn(32, 128)]
+
+def get_init_inputs():
+    return []
+"""
+LINEAR = """
+import torch
+
+class {name}(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.rand({drawn})
+        self.{layer} = torch.nn.Linear(128, 16)
+
+    def forward(self, x):
+        return self.{layer}(x)
+"""
+CANDIDATE = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return {expression}
+"""
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """The record of one candidate of a problem of one expression each."""
+
+    def run(reference: str, candidate: str, precision: str = "float32"):
+        """Both are expressions of `x`, or whole modules."""
+        problem, solution = tmp_path / "problems/toy/one.py", tmp_path / "solutions/toy/one/candidate.py"
+        problem.parent.mkdir(parents=True)
+        solution.parent.mkdir(parents=True)
+        whole = PROBLEM.format(expression="x" if "class" in reference else reference, precision=precision)
+        problem.write_text(whole + (reference if "class" in reference else ""))
+        solution.write_text(candidate if "class" in candidate else CANDIDATE.format(expression=candidate))
+        config = Config(
+            problems=[str(tmp_path / "problems")],
+            solutions=[str(tmp_path / "solutions")],
+            device="cpu",
+            timing=QUICK,
+            limits=Limits(call_s=10.0, first_call_s=20.0, load_s=60.0),
+        )
+        with open(tmp_path / "console", "w") as file:
+            [record] = session.run(config, tmp_path / "run", Console(file=file), command=["test"])
+        return record
+
+    return run
+
+
+def warning(record, word):
+    return next((text for text in record.warnings if text.startswith(f"{word}: ")), "")
+
+
+def test_candidates_of_a_problem_that_cannot_tell_carry_a_warning(judged):
+    record = judged("x.abs().mean()", "x.abs().mean()", precision="bfloat16")
+    assert record.status is Status.PASSED
+    assert "known wrong answers pass on this problem: noise" in warning(record, "weak_problem")
+
+
+def test_candidates_of_a_sound_problem_do_not(judged):
+    record = judged("x.softmax(-1)", "torch.softmax(x, 1)")
+    assert record.status is Status.PASSED
+    assert warning(record, "weak_problem") == ""
+
+
+def test_an_output_that_is_the_input_is_refused_where_the_reference_makes_a_new_one(judged):
+    record = judged("x.clone()", "x")
+    assert (record.status, record.reason) == (Status.INCORRECT, "aliases_input")
+    assert "shares memory with input 0" in record.message
+
+
+def test_so_it_is_where_the_reference_writes_to_its_input(judged):
+    record = judged("x.add_(1).clone()", "x.add_(1)")
+    assert (record.status, record.reason) == (Status.INCORRECT, "aliases_input")
+
+
+def test_but_not_where_what_it_returns_is_that_input(judged):
+    assert judged("x.add_(1)", "x.copy_(x + 1)").status is Status.PASSED
+
+
+def test_and_passes_where_the_reference_returns_it_too(judged):
+    assert judged("x.t()", "x.permute(1, 0)").status is Status.PASSED
+
+
+def test_parameters_of_another_name_are_told_where_the_answer_is_wrong(judged):
+    reference = LINEAR.format(name="Model", layer="proj", drawn=0)
+    record = judged(reference, LINEAR.format(name="ModelNew", layer="dense", drawn=1))
+    assert record.status is Status.INCORRECT
+    assert "2 of its parameters and buffers have no counterpart" in record.message
+    assert record.message.endswith("dense.weight, dense.bias")
+
+
+def test_only_memory_in_common_counts():
+    block = torch.arange(100.0)
+    inputs = [block[:40], block[40:80]]
+    assert shared_inputs([block[80:]], inputs) == []
+    assert shared_inputs([block[35:45]], inputs) == [0, 1]
+    assert shared_inputs([inputs[1].view(5, 8).t()], inputs) == [1]
+    assert shared_inputs([torch.empty(0), block[:4].to_sparse(), block.to("meta")], inputs) == []

@@ -1,0 +1,83 @@
+"""A folder that a candidate had to itself: what is taken out of it, and how it goes away, whatever is in it."""
+
+import os
+
+import pytest
+
+from harness.processes import folders
+
+
+def test_deep_locked_and_linked_folders_go_and_what_links_point_to_stays(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("here")
+    mode = outside.stat().st_mode
+    folder = tmp_path / "folder"
+    (folder / "locked").mkdir(parents=True)
+    (folder / "locked/file").write_text("here")
+    (folder / "locked").chmod(0)
+    (folder / "link").symlink_to(outside)
+    before = os.open(".", os.O_RDONLY)
+    os.chdir(folder)
+    for _ in range(5000):
+        os.mkdir("d")
+        os.chdir("d")
+    os.fchdir(before)
+    os.close(before)
+    folders.remove(folder)
+    assert not folder.exists()
+    assert (outside / "file").read_text() == "here"
+    assert outside.stat().st_mode == mode
+
+
+def test_a_folder_that_is_not_there_is_no_error(tmp_path):
+    folders.remove(tmp_path / "nothing")
+
+
+def test_a_link_in_a_folder_s_place_goes_and_what_it_points_to_stays_as_it_is(tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/file").write_text("here")
+    (tmp_path / "outside/file").chmod(0o400)
+    (tmp_path / "link").symlink_to(tmp_path / "outside")
+    folders.remove(tmp_path / "link")
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "outside/file").stat().st_mode & 0o777 == 0o400
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """What a build could leave behind, beside a file that is none of its own."""
+    (tmp_path / "secret").write_text("secret")
+    made = tmp_path / "folder"
+    (made / "0/lean").mkdir(parents=True)
+    (made / "0/lean/tail.so").write_text("library")
+    (made / "link.so").symlink_to(tmp_path / "secret")
+    (made / "up").symlink_to(tmp_path)
+    (made / "0/here").symlink_to(made / "0/lean")
+    os.mkfifo(made / "pipe.so")
+    return made
+
+
+def test_a_result_is_copied_and_others_may_read_it(folder, tmp_path):
+    assert folders.copy_out(folder, "0/lean/tail.so", tmp_path / "copy.so", 7) == 7
+    assert (tmp_path / "copy.so").read_text() == "library"
+    assert (tmp_path / "copy.so").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("link.so", "up/secret", "0/here/tail.so", "../secret", "0/../../secret", "/etc/passwd", "//etc/passwd"),
+        *("pipe.so", "0/lean", ".", "", "0/lean/tail.so/x", "none.so", "a\0b", "\ud800", "x" * 300),
+    ],
+)
+def test_nothing_else_is_copied(folder, tmp_path, name):
+    with pytest.raises((OSError, ValueError)):
+        folders.copy_out(folder, name, tmp_path / "copy.so", 100)
+    assert not (tmp_path / "copy.so").exists()
+
+
+def test_a_file_that_is_too_large_is_not_copied(folder, tmp_path):
+    with pytest.raises(OSError, match="at most 6 bytes"):
+        folders.copy_out(folder, "0/lean/tail.so", tmp_path / "copy.so", 6)
+    assert not (tmp_path / "copy.so").exists()

@@ -1,0 +1,75 @@
+"""Host memory watched from outside: who is too large, and who goes when the machine runs out."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from harness.processes import memory_watch
+
+MIB = 1 << 20
+
+
+@contextmanager
+def process(code):
+    """A Python process that has printed a line after `code`."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"{code}\nprint('ready', flush=True)\nimport time; time.sleep(60)"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        assert child.stdout.readline()
+        yield child.pid
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+
+
+def test_its_own_memory_counts_and_shared_memory_does_not():
+    shared = "import mmap; kept = mmap.mmap(-1, 200 << 20); kept.write(b'x' * (200 << 20))"
+    with process("kept = b'x' * (200 << 20)") as large, process(shared) as small:
+        assert memory_watch.private_bytes(large) > 200 * MIB
+        assert memory_watch.private_bytes(small) < 100 * MIB
+        assert memory_watch.too_large({large: 100 * MIB, small: 100 * MIB}) == [large]
+        assert memory_watch.too_large({large: 10**15, small: 10**15}) == []
+        assert memory_watch.too_large({}) == []
+
+
+def test_what_forked_processes_share_counts_once():
+    family = "import os, time\nkept = b'x' * (200 << 20)\n"
+    family += "for _ in range(6):\n    if os.fork() == 0:\n        time.sleep(60)\n        os._exit(0)"
+    with process(family) as parent:
+        assert memory_watch.family_bytes(parent) > 1000 * MIB
+        assert 200 * MIB < memory_watch.family_bytes(parent, memory_watch.own_share_bytes) < 400 * MIB
+        assert memory_watch.too_large({parent: 600 * MIB}) == []
+        assert memory_watch.too_large({parent: 150 * MIB}) == [parent]
+
+
+def test_when_the_machine_runs_out_the_largest_family_goes(monkeypatch):
+    family = "import subprocess, sys\n"
+    family += "child = subprocess.Popen([sys.executable, '-c', 'kept = b\"x\" * (300 << 20); print(1, flush=True); "
+    family += "import time; time.sleep(60)'], stdout=subprocess.PIPE); child.stdout.readline()"
+    with process("kept = b'x' * (100 << 20)") as alone, process(family) as parent:
+        assert memory_watch.private_bytes(parent) < 100 * MIB < 300 * MIB < memory_watch.family_bytes(parent)
+        assert memory_watch.too_large({alone: 200 * MIB, parent: 200 * MIB}) == [parent]
+        assert memory_watch.too_large({alone: 10**15, parent: 10**15}) == []
+        monkeypatch.setattr(memory_watch, "memory", lambda: (10**12, 10**9))
+        assert memory_watch.too_large({alone: 10**15, parent: 10**15}) == [parent]
+
+
+def test_a_process_that_is_gone_has_none():
+    with process("pass") as pid:
+        pass
+    assert memory_watch.private_bytes(pid) == 0
+    assert memory_watch.too_large({pid: 0}) == []
+
+
+def test_the_machine_s_memory_is_read_in_bytes():
+    total, available = memory_watch.memory()
+    assert 0 < available <= total
+    assert total == pytest.approx(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), rel=0.05)

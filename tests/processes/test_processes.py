@@ -1,0 +1,233 @@
+"""The forking parent and its children: exits are reported as they happened, and whole families end."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.processes import zygote
+from harness.processes.nursery import Nursery, ZygoteLost
+from harness.records import Status
+from harness.sandbox import enforcement
+from harness.sandbox.syscalls import PR_SET_DUMPABLE, prctl
+from harness.wire import faults
+from harness.wire.channel import DeadlineExceeded, PeerGone
+from harness.wire.messages import FromBuilder
+from tests import kills
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class TidyNursery(Nursery):
+    """Hangs up on whatever a test leaves running."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.started = []
+
+    def start(self, *arguments, **options):
+        self.started.append(super().start(*arguments, **options))
+        return self.started[-1]
+
+    def close(self):
+        super().close()
+        for child in self.started:
+            child.channel.close()
+
+
+@pytest.fixture
+def nursery():
+    made = TidyNursery()
+    yield made
+    made.close()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def gone_soon(pid: int) -> bool:
+    deadline = time.monotonic() + 5
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not alive(pid)
+
+
+def keeper_of(nursery: Nursery) -> int:
+    return nursery._process.pid
+
+
+def zygote_of(nursery: Nursery) -> int:
+    (pid,) = kills.children(keeper_of(nursery))
+    return pid
+
+
+def test_a_child_s_signal_is_its_exit_code(nursery, tmp_path):
+    child = nursery.start("builder", FromBuilder, tmp_path / "log")
+    os.kill(child.pid, signal.SIGSEGV)
+    assert child.wait(5.0) == -signal.SIGSEGV
+    with pytest.raises(PeerGone):
+        child.channel.receive(1.0)
+
+
+def test_an_exit_code_of_its_own_is_never_taken_for_a_failed_sandbox():
+    for code in (70, 71):
+        outcome = faults.death(code, "load")
+        assert (outcome.status, outcome.reason) == (Status.CRASHED, f"exit:{code}")
+    assert faults.death(1, "load", enforcement.CAUSE).status is Status.HARNESS_ERROR
+
+
+def test_what_runs_in_a_role_has_no_way_to_tell_of_its_start(tmp_path):
+    # All that it was started with are its channel and its output; a word on any other descriptor would be one.
+    nursery = TidyNursery(layers=("limits",))
+    try:
+        child = nursery.start("runner", FromBuilder, tmp_path / "log", folder=tmp_path)
+        open_ones = Path(f"/proc/{child.pid}/fd")
+        deadline = time.monotonic() + 5
+        while len(os.listdir(open_ones)) > 4 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        kinds = [
+            os.readlink(path).partition(":")[0] for path in sorted(open_ones.iterdir(), key=lambda one: int(one.name))
+        ]
+        assert kinds == ["/dev/null", "pipe", "pipe", "socket"]
+    finally:
+        nursery.close()
+
+
+def test_a_session_that_hangs_up_while_a_child_starts_is_no_error():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ends = socket.socketpair()
+    with open(os.devnull, "wb") as output:
+        request = zygote.Spawn(id=1, role="builder")
+        socket.send_fds(ours, [msgspec.json.encode(request)], [ends[0].fileno(), output.fileno()])
+    ours.close()
+    command = [sys.executable, "-P", "-m", "harness.processes.zygote", str(theirs.fileno())]
+    done = subprocess.run(
+        command,
+        pass_fds=[theirs.fileno()],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    for end in (theirs, *ends):
+        end.close()
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_hanging_up_ends_a_child_and_its_words_are_in_the_log(nursery, tmp_path):
+    child = nursery.start("builder", FromBuilder, tmp_path / "log")
+    child.channel.close()
+    assert child.wait(5.0) == 70
+    assert "PeerGone" in child.log_tail()
+
+
+def test_killing_ends_a_silent_child(nursery, tmp_path):
+    child = nursery.start("judge", FromBuilder, tmp_path / "log")
+    with pytest.raises(DeadlineExceeded):
+        child.channel.receive(0.1)
+    assert child.kill() == -signal.SIGKILL
+    assert gone_soon(child.pid)
+
+
+def test_children_are_their_own_session_and_keep_no_foreign_descriptors(nursery, tmp_path):
+    first = nursery.start("runner", FromBuilder, tmp_path / "first")
+    second = nursery.start("runner", FromBuilder, tmp_path / "second")
+    assert os.getsid(first.pid) == first.pid != os.getsid(second.pid)
+    # A socket each, and nothing of the other's: hanging up on one must be felt although the other lives.
+    first.channel.close()
+    assert first.wait(5.0) == 0
+    assert alive(second.pid)
+
+
+@pytest.mark.parametrize("victim", ["zygote", "keeper"])
+def test_all_die_with_the_parent_s_death(victim, tmp_path):
+    nursery = TidyNursery()
+    child = nursery.start("runner", FromBuilder, tmp_path / "log")
+    os.kill({"zygote": zygote_of, "keeper": keeper_of}[victim](nursery), signal.SIGKILL)
+    assert child.wait(5.0) == -signal.SIGKILL
+    assert gone_soon(child.pid)
+    with pytest.raises(ZygoteLost):
+        nursery.start("runner", FromBuilder, tmp_path / "other")
+    nursery.close()
+
+
+def test_closing_ends_every_child(tmp_path):
+    nursery = TidyNursery()
+    children = [nursery.start("runner", FromBuilder, tmp_path / str(number)) for number in range(3)]
+    nursery.close()
+    assert all(gone_soon(child.pid) for child in children)
+
+
+def test_judges_and_the_forking_parent_are_closed_to_their_own_user(tmp_path):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    parent = os.fork()
+    if parent == 0:
+        ours.close()
+        if os.geteuid() == 0:
+            os.setresuid(12345, 12345, 12345)
+        prctl(PR_SET_DUMPABLE, 1)
+        zygote.serve(theirs, {"judge": lambda channel: time.sleep(60)})
+        os._exit(0)
+    theirs.close()
+    try:
+        with open(tmp_path / "log", "w") as log, open(os.devnull) as channel:
+            request = msgspec.json.encode(zygote.Spawn(id=1, role="judge"))
+            socket.send_fds(ours, [request], [channel.fileno(), log.fileno()])
+        judge = msgspec.json.decode(ours.recv(4096), type=zygote.Spawned).pid
+        # What may not be dumped belongs to root: memory, environment, descriptors.
+        assert [Path(f"/proc/{pid}/mem").stat().st_uid for pid in (parent, judge)] == [0, 0]
+        assert f"Uid:\t{12345 if os.geteuid() == 0 else os.geteuid()}" in Path(f"/proc/{judge}/status").read_text()
+    finally:
+        ours.close()
+        os.waitpid(parent, 0)
+    assert gone_soon(judge)
+
+
+def test_a_user_s_secrets_reach_no_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSAY_TEST_TOKEN", "a secret of the user's")
+    nursery = TidyNursery()
+    try:
+        child = nursery.start("runner", FromBuilder, tmp_path / "log")
+        for pid in (child.pid, nursery._process.pid, zygote_of(nursery)):
+            # Closed to an ordinary user, anyhow.
+            with contextlib.suppress(PermissionError):
+                assert b"ASSAY_TEST_TOKEN" not in Path(f"/proc/{pid}/environ").read_bytes()
+    finally:
+        nursery.close()
+
+
+def test_a_child_that_takes_too_much_memory_is_ended_and_the_cause_told(tmp_path):
+    nursery = TidyNursery(memory_bytes=1 << 20)
+    try:
+        child = nursery.start("runner", FromBuilder, tmp_path / "log")
+        assert child.wait(10.0) == -signal.SIGKILL
+        assert child.cause == "host_memory"
+        judge = nursery.start("judge", FromBuilder, tmp_path / "judge")
+        assert judge.wait(1.0) is None
+    finally:
+        nursery.close()
+
+
+def test_a_layer_that_cannot_be_had_after_all_ends_the_child_before_its_work(tmp_path):
+    nursery = TidyNursery(layers=("user", "landlock"))
+    try:
+        closed = tmp_path / "closed"
+        closed.mkdir(mode=0o700)
+        child = nursery.start("runner", FromBuilder, tmp_path / "log", folder=closed, readable=[str(closed / "x.py")])
+        if os.geteuid() == 0:
+            # Without private mounts, another user cannot pass through a test's own folders.
+            assert faults.death(child.wait(10.0), "load", child.cause).status is Status.HARNESS_ERROR
+            assert "SandboxFailed: the sandbox layer 'user' failed" in child.log_tail()
+    finally:
+        nursery.close()

@@ -1,0 +1,665 @@
+"""Each layer of the sandbox, by attempts that succeed outside and fail inside, in real forked children.
+
+Where this machine lacks a layer, its tests check that the probe says so.
+"""
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.catalog import sources
+from harness.errors import UsageError
+from harness.sandbox import enforcement, identity, probe, seccomp, visible
+from harness.sandbox.enforcement import LAYERS, Confinement
+from harness.sandbox.syscalls import checked, libc
+
+ROOT = Path(__file__).resolve().parents[2]
+ORDINARY_USER = 12345
+
+
+def in_child(act, confinement=None, user=None):
+    """What `act()` returned in a forked child (JSON), or the name of the exception it raised there."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if user is not None:
+                os.setgroups([])
+                os.setresgid(user, user, user)
+                os.setresuid(user, user, user)
+            if confinement is not None:
+                enforcement.enter(confinement)
+            try:
+                answer = act()
+            except Exception as error:
+                answer = type(error).__name__
+            os.write(write_end, json.dumps(answer).encode())
+        except BaseException as error:
+            os.write(write_end, json.dumps(f"{type(error).__name__}: {error}").encode())
+        finally:
+            os._exit(0)
+    os.close(write_end)
+    with open(read_end) as answer:
+        text = answer.read()
+    os.waitpid(pid, 0)
+    return json.loads(text) if text else None
+
+
+@pytest.fixture(scope="module")
+def found():
+    return probe.probe()
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A run's folder with a file in it, and a candidate's own folder and file."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/records.jsonl").write_text("{}")
+    (tmp_path / "candidate.py").write_text("# mine")
+    (tmp_path / "candidate.cu").write_text("// mine")
+    (tmp_path / "other.py").write_text("# somebody else's")
+    (tmp_path / "own").mkdir()
+    return tmp_path
+
+
+def confined(place, *layers, gpu=False):
+    return Confinement(
+        layers=layers or probe.probe().layers,
+        folder=str(place / "own"),
+        readable=tuple(visible.common([place])),
+        essential=(*visible.essential(), *sources.own_files(place / "candidate.py")),
+        gpu=gpu,
+    )
+
+
+def needs(layer, found):
+    """Whether this machine has a layer; where it has not, the probe must say why and `require` must refuse."""
+    if layer in found.layers:
+        return True
+    assert found.missing[layer]
+    with pytest.raises(UsageError, match="the layer '"):
+        probe.chosen("require")
+    return False
+
+
+def with_user(*layers):
+    """These layers, and the one without which an ordinary user cannot have namespaces."""
+    return ("user", *layers) if os.geteuid() and "namespaces" in layers and "user" not in layers else layers
+
+
+def readable(path):
+    return lambda: bool(Path(path).read_bytes()[:1] or True)
+
+
+def writable(path):
+    return lambda: Path(path).write_text("x")
+
+
+def test_the_probe_accounts_for_every_layer(found):
+    assert {*found.layers, *found.missing} == set(LAYERS)
+    assert not set(found.layers) & set(found.missing)
+    assert set(probe.MENDS) == set(LAYERS)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_each_layer_can_be_put_in_force_by_itself(layer, found, place):
+    if needs(layer, found):
+        # Locked folders, as a test's are, need private mounts before another user gets through them.
+        layers = {"user": ("user", "namespaces"), "signals": ("landlock", "signals")}.get(layer, (layer,))
+        assert in_child(lambda: 1, confined(place, *with_user(*layers))) == 1
+
+
+def test_a_layer_that_fails_in_a_child_keeps_the_child_from_going_on(place, monkeypatch):
+    def broken(*, shares_user):
+        raise OSError("no such thing")
+
+    monkeypatch.setattr(seccomp, "restrict", broken)
+    answer = in_child(lambda: "went on", confined(place, "seccomp"))
+    assert answer == "SandboxFailed: the sandbox layer 'seccomp' failed: no such thing"
+
+
+@pytest.mark.parametrize("name", ["results/records.jsonl", "other.py"])
+def test_landlock_hides_others_files(name, found, place):
+    assert in_child(readable(place / name)) is True
+    if needs("landlock", found):
+        assert in_child(readable(place / name), confined(place, "landlock")) == "PermissionError"
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "tests/corpus/manifest.yaml", Path.home(), "/etc/shadow"])
+def test_landlock_hides_the_repository_and_the_home_folder(path, found, place):
+    look = (lambda: len(os.listdir(path)) >= 0) if Path(path).is_dir() else readable(path)
+    if needs("landlock", found):
+        assert in_child(look, confined(place, "landlock")) == "PermissionError"
+
+
+def test_landlock_hides_command_lines_but_not_one_s_own(found, place):
+    parent = os.getpid()
+    assert in_child(readable(f"/proc/{parent}/cmdline")) is True
+    if needs("landlock", found):
+        assert in_child(readable(f"/proc/{parent}/cmdline"), confined(place, "landlock")) == "PermissionError"
+        assert in_child(readable("/proc/self/cmdline"), confined(place, "landlock")) is True
+
+
+def test_landlock_leaves_the_own_folder_to_write(found, place):
+    outside = place / "outside"
+    assert in_child(writable(outside)) == 1
+    if needs("landlock", found):
+        for path in (outside, place / "candidate.py", "/tmp/assay-test", ROOT / "harness/cli.py"):
+            create = lambda path=path: os.close(os.open(path, os.O_WRONLY | os.O_CREAT))  # noqa: E731
+            # An ordinary user's view of mounts says "read-only file system".
+            assert in_child(create, confined(place)) in ("PermissionError", "OSError")
+        assert in_child(writable(place / "own/file"), confined(place)) == 1
+        assert (place / "own/file").read_text() == "x"
+
+
+def test_shared_memory_is_private(found, place):
+    name = f"/dev/shm/assay-test-{os.getpid()}"
+    if needs("namespaces", found):
+        assert in_child(writable(name), confined(place)) == 1
+        assert not Path(name).exists()
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no CUDA toolkit")
+def test_nvcc_works_in_all_layers(place):
+    def compile_kernel():
+        (place / "own/kernel.cu").write_text("__global__ void twice(float* x) { x[threadIdx.x] *= 2.0f; }")
+        environment = os.environ | {"TMPDIR": str(place / "own"), "HOME": str(place / "own")}
+        command = ["nvcc", "-c", str(place / "own/kernel.cu"), "-o", str(place / "own/kernel.o")]
+        subprocess.run(command, check=True, env=environment, capture_output=True)
+        return (place / "own/kernel.o").stat().st_size > 0
+
+    assert in_child(compile_kernel, confined(place)) is True
+
+
+def test_everything_needed_is_there_in_all_layers(place):
+    def work():
+        for path in (
+            place / "candidate.py",
+            place / "candidate.cu",
+            "/proc/self/maps",
+            ROOT / "harness/wire/values.py",
+        ):
+            Path(path).read_bytes()
+        Path(f"/proc/self/task/{os.getpid()}/comm").write_text("renamed")
+        Path("/dev/null").write_text("x")
+        source = place / "own/main.cpp"
+        source.write_text("#include <vector>\nint main() { return std::vector<int>(3).size() - 3; }")
+        environment = os.environ | {"TMPDIR": str(place / "own"), "HOME": str(place / "own")}
+        for command in (
+            ["g++", source, "-o", place / "own/main"],
+            [place / "own/main"],
+            [sys.executable, "-c", "import ssl"],
+        ):
+            subprocess.run(command, check=True, env=environment, capture_output=True)
+        threads = [threading.Thread(target=time.sleep, args=(0.01,)) for _ in range(64)]
+        for thread in threads:
+            thread.start()
+        left, right = socket.socketpair()
+        left.send(b"x")
+        return right.recv(1).decode()
+
+    assert in_child(work, confined(place)) == "x"
+
+
+@pytest.mark.parametrize("layer", ["namespaces", "seccomp"])
+def test_no_network(layer, found, place):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connect = lambda: bool(socket.create_connection(server.getsockname(), 1.0))  # noqa: E731
+        assert in_child(connect) is True
+        if needs(layer, found):
+            assert in_child(connect, confined(place, *with_user(layer))) == "OSError"
+
+
+def test_no_local_daemon_can_be_asked(found, place):
+    address = str(place / "daemon")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        connect = lambda: socket.socket(socket.AF_UNIX).connect(address)  # noqa: E731
+        assert in_child(connect) is None
+        if needs("seccomp", found):
+            assert in_child(connect, confined(place, "seccomp")) == "ConnectionRefusedError"
+
+
+@pytest.mark.parametrize("layers", [("user", "namespaces", "signals"), ("landlock", "signals")])
+def test_the_parent_cannot_be_signalled(layers, found, place):
+    if os.geteuid() and "landlock" not in layers:
+        pytest.skip("a user of its own takes root")
+    parent = os.getpid()
+    assert in_child(lambda: os.kill(parent, 0)) is None
+    if all(needs(layer, found) for layer in layers):
+        assert in_child(lambda: os.kill(parent, signal.SIGKILL), confined(place, *layers)) == "PermissionError"
+
+
+def test_a_kernel_that_lets_signals_out_is_told(place, monkeypatch):
+    monkeypatch.setattr(enforcement.landlock, "abi", lambda: 5)
+    answer = in_child(lambda: 1, confined(place, "landlock", "signals"))
+    assert answer == "SandboxFailed: the sandbox layer 'signals' failed: processes of the same user can be signalled"
+
+
+def read_parent():
+    """The first bytes of a page of the parent's, by process_vm_readv."""
+    here, there = ctypes.create_string_buffer(8), ctypes.create_string_buffer(b"a secret", 8)
+    vector = ctypes.c_void_p * 2
+    local, remote = vector(ctypes.addressof(here), 8), vector(ctypes.addressof(there), 8)
+    return libc.process_vm_readv(os.getppid(), local, 1, remote, 1, 0)
+
+
+@pytest.mark.parametrize("layers", [("user", "namespaces"), ("landlock",), ("seccomp",)])
+def test_the_parent_cannot_be_traced_or_read(layers, found, place):
+    parent = os.getpid()
+    # The buffer is where it was in the parent, too: the child is its copy.
+    assert in_child(read_parent) == 8
+    if needs(layers[0], found):
+        assert in_child(read_parent, confined(place, *layers)) == -1
+        assert in_child(lambda: libc.ptrace(16, parent, 0, 0), confined(place, *layers)) == -1
+        if layers != ("seccomp",):
+            attempt = in_child(lambda: open(f"/proc/{parent}/mem", "rb").close(), confined(place, *layers))
+            assert attempt == "PermissionError"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("unshare", 0x10000000),
+        ("syscall", 321, 0, 0, 0),
+        ("syscall", 425, 1, 0),
+        ("syscall", 250, 0, 0, 0, 0, 0),
+        ("syscall", 298, 0, 0, 0, 0, 0),
+        ("shmget", 0, 4096, 0o1600),
+        ("prctl", 1, 0, 0, 0, 0),
+    ],
+    ids=["unshare", "bpf", "io_uring_setup", "keyctl", "perf_event_open", "shmget", "prctl"],
+)
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are x86-64's")
+def test_seccomp_refuses(call, found, place):
+    def attempt():
+        result = getattr(libc, call[0])(*map(ctypes.c_ulong, call[1:]))
+        return ctypes.get_errno() if result == -1 else 0
+
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) == 1
+
+
+def test_nobody_leaves_the_process_group(found, place):
+    def attempt():
+        os.setsid()
+        os.setpgid(0, 0)
+        subprocess.run(["true"], start_new_session=True, process_group=0, check=True)
+        return os.getpgid(0), os.getsid(0)
+
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) == [os.getpgid(0), os.getsid(0)]
+
+
+ON_OTHERS = {
+    "prlimit": lambda pid: resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, 0)),
+    "setpriority": lambda pid: os.setpriority(os.PRIO_PROCESS, pid, 19),
+    "a group's setpriority": lambda pid: os.setpriority(os.PRIO_PGRP, os.getpgid(pid), 19),
+    "a user's setpriority": lambda pid: os.setpriority(os.PRIO_USER, os.getuid(), 19),
+    "sched_setaffinity": lambda pid: os.sched_setaffinity(pid, {min(os.sched_getaffinity(pid))}),
+    "sched_setscheduler": lambda pid: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)),
+}
+PRETENDED = ("sched_setaffinity", "sched_setscheduler")
+
+
+def how_it_runs(pid):
+    return (
+        resource.prlimit(pid, resource.RLIMIT_FSIZE),
+        os.getpriority(os.PRIO_PROCESS, pid),
+        sorted(os.sched_getaffinity(pid)),
+        os.sched_getscheduler(pid),
+    )
+
+
+@pytest.mark.parametrize("name", ON_OTHERS)
+def test_another_process_of_one_s_user_stays_as_it_is(name, found, place):
+    if needs("seccomp", found):
+        with subprocess.Popen(["sleep", "60"]) as other:
+            before = how_it_runs(other.pid)
+            # Without a user of its own, so that nothing else is in the way.
+            answer = in_child(lambda: ON_OTHERS[name](other.pid), confined(place, "seccomp"))
+            assert answer == (None if name in PRETENDED else "PermissionError")
+            assert how_it_runs(other.pid) == before
+            other.kill()
+
+
+@pytest.mark.parametrize("name", ON_OTHERS.keys() - {"a group's setpriority", "a user's setpriority"})
+def test_a_process_changes_its_own_limits_and_priority(name, found, place):
+    def attempt():
+        before = how_it_runs(0)
+        ON_OTHERS[name](os.getpid())
+        return how_it_runs(0) != before or len(os.sched_getaffinity(0)) == 1
+
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) is True
+
+
+def run_filter(code, words):
+    """What classic BPF answers to a struct seccomp_data, given as words of 32 bits."""
+    at, value = 0, 0
+    steps = [(0x20, None), (0x15, int.__eq__), (0x35, int.__ge__), (0x45, int.__and__)]
+    while True:
+        operation, if_true, if_false, operand = struct.unpack_from("=HBBI", code, 8 * at)
+        at += 1
+        if operation == 0x06:
+            return operand
+        if operation == 0x54:
+            value &= operand
+            continue
+        test = dict(steps)[operation]
+        if test is None:
+            value = words[operand // 4]
+        else:
+            at += if_true if test(value, operand) else if_false
+
+
+@pytest.mark.parametrize("machine", seccomp.MACHINES)
+def test_the_filter_knows_whom_a_call_is_about(machine):
+    known, own = seccomp.MACHINES[machine], 4711
+    refused, pretended, allowed = 0x00050001, 0x00050000, 0x7FFF0000
+
+    def answer(name, *arguments, shared=True):
+        words = [known.numbers[name], known.audit, 0, 0]
+        for argument in (*arguments, *[0] * (6 - len(arguments))):
+            words += [argument, 0]
+        return run_filter(seccomp.program(machine, own if shared else None), words)
+
+    assert {answer("setsid"), answer("setpgid", 0, 0), answer("setsid", shared=False)} == {pretended}
+    for name in ("prlimit64", "migrate_pages", "move_pages"):
+        assert [answer(name, pid) for pid in (0, own, 1)] == [allowed, allowed, refused]
+        assert answer(name, 1, shared=False) == allowed
+    for name in ("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"):
+        assert [answer(name, pid) for pid in (0, own, 1)] == [allowed, allowed, pretended]
+        assert answer(name, 1, shared=False) == allowed
+    for name, of_a_process in {"setpriority": 0, "ioprio_set": 1}.items():
+        assert [answer(name, of_a_process, pid) for pid in (0, own, 1)] == [allowed, allowed, refused]
+        assert answer(name, of_a_process + 1, 0) == answer(name, of_a_process + 2, 0) == refused
+        assert answer(name, of_a_process + 2, 1, shared=False) == allowed
+    assert answer("ptrace") == answer("prctl", 1) == refused
+    assert answer("prctl", 15) == answer("clone", 17) == allowed
+    # By none of these is a stopped process let go.
+    letting_go = [answer("clone", 18), answer("fcntl", 3, 10), answer("timer_create"), answer("kill", 1, 18)]
+    letting_go += [answer("tgkill", 1, 1, 18), answer("pidfd_send_signal", 3, 18)]
+    assert set(letting_go) == {refused}
+    assert (
+        answer("kill", 1, 15) == answer("tgkill", 18, 18, 6) == answer("fcntl", 10, 1) == answer("clone", 0) == allowed
+    )
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_RAW])
+@pytest.mark.parametrize("make", [socket.socket, lambda *of: socket.socketpair(*of)[0]])
+def test_no_datagram_reaches_a_listener(make, kind, found, place):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        address = str(place / "own/listener")
+        server.bind(address)
+        send = lambda: make(socket.AF_UNIX, kind).sendto(b"hello", address)  # noqa: E731
+        assert in_child(send) == 5
+        if needs("seccomp", found):
+            assert in_child(send, confined(place, "seccomp")) == "OSError"
+            kept = lambda: [len(socket.socketpair(socket.AF_UNIX, of)) for of in (1, 5)]  # noqa: E731
+            assert in_child(kept, confined(place, "seccomp")) == [2, 2]
+
+
+def test_no_memory_or_queue_of_others_is_found_by_its_number(found, place):
+    """What System V's interfaces share has no path, and a number is guessed: the calls that make one are not enough."""
+    libc.shmat.restype = ctypes.c_void_p
+    shared = checked(libc.shmget(0, 4096, 0o1666), "shmget")
+    queue = checked(libc.msgget(0, 0o1666), "msgget")
+    semaphore = checked(libc.semget(0, 1, 0o1666), "semget")
+
+    def attempt():
+        attached = libc.shmat(shared, None, 0) != ctypes.c_void_p(-1).value
+        sent = libc.msgsnd(queue, struct.pack("l", 1) + b"hello", 5, 0) == 0
+        set_to = libc.semctl(semaphore, 0, 16, 7) == 0
+        return [attached, sent, set_to]
+
+    try:
+        assert in_child(attempt) == [True] * 3
+        if needs("seccomp", found):
+            assert in_child(attempt, confined(place, "seccomp")) == [False] * 3
+    finally:
+        libc.shmctl(shared, 0, None)
+        libc.msgctl(queue, 0, None)
+        libc.semctl(semaphore, 0, 0)
+
+
+def test_no_file_is_leased(found, place):
+    def attempt():
+        with open(place / "candidate.cu") as file:
+            return fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+
+    assert in_child(attempt) == 0
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) == "PermissionError"
+
+
+def test_an_ordinary_user_s_files_keep_their_modes(found):
+    """Landlock does not look at modes, times and attributes."""
+    user = None if os.geteuid() else ORDINARY_USER
+    place = Path(tempfile.mkdtemp())
+    (place / "results").mkdir()
+    (place / "own").mkdir()
+    (place / "other.py").write_text("")
+    if user:
+        for path in (place, *place.rglob("*")):
+            os.chown(path, user, user)
+
+    def attempt():
+        done = []
+        for act in (lambda: os.chmod(place / "other.py", 0), lambda: os.utime(place / "results", (1, 1))):
+            try:
+                done.append(act())
+            except OSError as error:
+                done.append(error.errno)
+        (place / "own/mine").write_text("x")
+        os.chmod(place / "own/mine", 0o700)
+        Path("/proc/self/comm").write_text("me")
+        return done
+
+    layers = ("user", "namespaces")
+    if all(needs(layer, found) for layer in layers):
+        inside = Confinement(layers=layers, folder=str(place / "own"))
+        assert in_child(attempt, inside, user=user) == [errno.EROFS] * 2
+    shutil.rmtree(place)
+
+
+def test_seccomp_numbers_are_the_kernel_s():
+    header = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+    if not header.exists():
+        pytest.skip("the kernel's headers are not installed")
+    for name, number in seccomp.MACHINES["x86_64"].numbers.items():
+        assert f"#define __NR_{name} {number}\n" in header.read_text()
+    generic = Path("/usr/include/asm-generic/unistd.h").read_text()
+    for name, number in seccomp.MACHINES["aarch64"].numbers.items():
+        # Some are named after both of their widths.
+        assert re.search(rf"#define __NR(?:3264)?_{name}\s+{number}\n", generic), name
+
+
+def test_limits_bound_files_descriptors_and_processes(found, place):
+    def grow():
+        os.truncate(place / "candidate.cu", enforcement.FILE_BYTES + 1)
+
+    def descriptors():
+        return [os.open("/dev/null", os.O_RDONLY) for _ in range(enforcement.OPEN_FILES)]
+
+    if needs("limits", found):
+        assert in_child(grow, confined(place, "limits")) == "OSError"
+        assert in_child(descriptors, confined(place, "limits")) == "OSError"
+        assert in_child(lambda: resource.getrlimit(resource.RLIMIT_CORE), confined(place, "limits")) == [0, 0]
+    if needs("user", found) and needs("limits", found):
+
+        def bounded():
+            resource.setrlimit(resource.RLIMIT_NPROC, (64, 64))
+            os.setsid()
+            pids = []
+            try:
+                while len(pids) < 200:
+                    pid = os.fork()
+                    if pid == 0:
+                        time.sleep(60)
+                        os._exit(0)
+                    pids.append(pid)
+            except BlockingIOError:
+                pass
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            return len(pids), resource.getrlimit(resource.RLIMIT_NPROC)[1]
+
+        assert (
+            in_child(lambda: resource.getrlimit(resource.RLIMIT_NPROC)[1], confined(place))
+            == enforcement.most_processes()
+        )
+        assert in_child(bounded, confined(place)) == [63, 64]
+
+
+def test_a_user_of_its_own_has_no_capability_left(found, place):
+    def facts():
+        lines = dict(
+            line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":\t" in line
+        )
+        return [int(lines[name], 16) for name in ("CapPrm", "CapEff", "CapInh", "CapAmb")] + [lines["NoNewPrivs"]]
+
+    if needs("user", found):
+        assert in_child(facts, confined(place)) == [0, 0, 0, 0, "1"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user takes root")
+def test_an_ordinary_user_gets_the_same_by_a_user_namespace(place):
+    def attempts():
+        answers = {}
+        parent = os.getppid()
+        for name, act in {
+            "other": readable(place / "other.py"),
+            "write": writable("/tmp/assay-test"),
+            "kill": lambda: os.kill(parent, 0),
+            "socket": socket.socket,
+            "namespace": lambda: os.listdir("/sys/class/net"),
+            "user": os.getuid,
+        }.items():
+            try:
+                answers[name] = act()
+            except Exception as error:
+                answers[name] = type(error).__name__
+        return answers
+
+    def as_user():
+        libc.prctl(4, 1, 0, 0, 0)
+        failures = enforcement.attempt(confined_for_user)
+        return [failures, attempts()]
+
+    for folder in (place, *place.parents[:2]):
+        folder.chmod(0o755)
+    os.chown(place / "own", ORDINARY_USER, ORDINARY_USER)
+    confined_for_user = confined(place, *LAYERS)
+    failures, answers = in_child(as_user, user=ORDINARY_USER)
+    if failures:
+        assert all(failures.values())
+        return
+    assert answers["user"] == ORDINARY_USER
+    assert {answers[name] for name in ("other", "kill")} == {"PermissionError"}
+    # A read-only file system, and an address family that is not there.
+    assert answers["write"] == answers["socket"] == "OSError"
+
+
+@pytest.mark.parametrize(
+    ("uid_map", "expected"),
+    [("0 0 4294967295", 0x40000000 + 77), ("0 100000 65536", 65535 - 77), ("0 1000 1\n1 100000 65536", 65536 - 77)],
+)
+def test_an_unused_user_is_one_that_the_container_maps(uid_map, expected):
+    assert identity.unused_user(uid_map, 77) == expected
+
+
+def test_too_few_users_are_an_error():
+    with pytest.raises(OSError, match="only 1 user ids"):
+        identity.unused_user("0 1000 1", 77)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user takes root")
+def test_a_source_that_another_user_cannot_read_costs_the_user_layer_and_not_the_run(place):
+    (place / "candidate.py").chmod(0o600)
+    found = probe.probe((str(place / "candidate.py"),))
+    assert "user" not in found.layers
+    assert "candidate.py" in found.missing["user"] or "user" in probe.probe().missing
+
+
+def test_what_is_private_is_cut_out_of_what_is_readable(tmp_path):
+    for name in ("a/secret/x", "a/open", "b"):
+        (tmp_path / name).mkdir(parents=True)
+    kept = list(visible.without(tmp_path, {tmp_path / "a/secret"}))
+    assert sorted(kept) == [tmp_path / "a/open", tmp_path / "b"]
+    assert list(visible.without(tmp_path, {tmp_path})) == []
+    assert list(visible.without(tmp_path / "b", {tmp_path / "a/secret"})) == [tmp_path / "b"]
+
+
+def test_a_checkout_on_pythonpath_does_not_open_it(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT), str(ROOT.parent), *sys.path])
+    shown = visible.common([])
+    assert {str(ROOT / "harness" / room) for room in ("runner", "wire", "records.py")} <= set(shown)
+    closed = [ROOT / "harness" / room for room in visible.CLOSED]
+    hidden = {
+        str(path) for path in (ROOT, ROOT / "harness", ROOT / "results", ROOT / "solutions", ROOT.parent, *closed)
+    }
+    assert not hidden & set(shown)
+
+
+def test_a_rule_opens_nothing_that_a_link_leads_to(found, place):
+    (place / "link").symlink_to(place / "results")
+    if needs("landlock", found):
+        for path in (place / "link", place / "link/records.jsonl"):
+            with_link = msgspec.structs.replace(confined(place, "landlock"), readable=(str(path),))
+            assert in_child(readable(place / "results/records.jsonl"), with_link) == "PermissionError"
+        without = msgspec.structs.replace(confined(place, "landlock"), readable=(str(place / "results"),))
+        assert in_child(readable(place / "results/records.jsonl"), without) is True
+
+
+def test_own_files_are_no_links_and_no_patterns(place):
+    (place / "candidate.weights.bin").symlink_to(place / "other.py")
+    assert [Path(path).name for path in sources.own_files(place / "candidate.py")] == [
+        "candidate.py",
+        "candidate.cu",
+    ]
+    (place / "[a-z]*.py").write_text("")
+    assert sources.own_files(place / "[a-z]*.py") == [str(place / "[a-z]*.py")]
+
+
+def test_own_files_are_those_named_after_the_source(place):
+    (place / "candidate.b.py").write_text("")
+    names = [Path(path).name for path in sources.own_files(place / "candidate.py")]
+    assert names == ["candidate.py", "candidate.cu"]
+    # The longest name of a source that fits is the owner's.
+    (place / "candidate.b.cu").write_text("")
+    (place / "candidate.bits").write_text("")
+    names = [Path(path).name for path in sources.own_files(place / "candidate.py")]
+    assert names == ["candidate.py", "candidate.bits", "candidate.cu"]
+    names = [Path(path).name for path in sources.own_files(place / "candidate.b.py")]
+    assert names == ["candidate.b.py", "candidate.b.cu"]
+
+
+def test_require_names_the_missing_layer_and_the_mend(monkeypatch):
+    lacking = probe.Found(layers=("user",), missing={"landlock": "Function not implemented"})
+    monkeypatch.setattr(probe, "probe", lambda sources=(): lacking)
+    with pytest.raises(UsageError) as refusal:
+        probe.chosen("require")
+    assert "'landlock' is missing (Function not implemented)" in str(refusal.value)
+    assert "Linux 5.13" in str(refusal.value)
+    assert probe.chosen("auto") is lacking
+    assert probe.chosen("off").layers == ()

@@ -1,0 +1,94 @@
+"""The channel against peers that talk nonsense, die, stay silent or send too much."""
+
+import os
+import struct
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.wire.channel import MAX_FRAME_BYTES, Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
+from harness.wire.messages import Finished, FromRunner, ToRunner
+
+
+@pytest.fixture
+def ends():
+    ours, theirs = pair()
+    with ours, theirs:
+        yield Channel(ours, FromRunner), theirs
+
+
+def test_a_message_arrives_with_its_descriptors():
+    ours, theirs = pair()
+    with ours, theirs, open(os.devnull) as file:
+        Channel(theirs, ToRunner).send(Finished(number=3, claimed_us=1.5), (file.fileno(),))
+        message, fds = Channel(ours, FromRunner).receive(1.0)
+        assert message == Finished(number=3, claimed_us=1.5)
+        assert os.fstat(fds[0]).st_rdev == os.fstat(file.fileno()).st_rdev
+        os.close(fds[0])
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200))
+def test_any_frame_that_is_no_message_is_a_protocol_error(body):
+    ours, theirs = pair()
+    with ours, theirs:
+        theirs.sendall(struct.pack("<I", len(body)) + body)
+        with pytest.raises(ProtocolError):
+            Channel(ours, FromRunner).receive(1.0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"type": "Verdict", "outcome": {"status": "passed"}}',
+        b'{"type": "Finished", "number": "3", "claimed_us": 1}',
+        b'{"type": "Finished"}',
+        b"[" * 100_000,
+        b'{"type": "Enqueued", "number": 1, "outputs": [' + b'{"type":"sequence","kind":"list","items":[' * 5000,
+    ],
+)
+def test_messages_of_other_roles_and_shapes_are_refused(ends, body):
+    channel, theirs = ends
+    sender = threading.Thread(target=theirs.sendall, args=(struct.pack("<I", len(body)) + body,))
+    sender.start()
+    with pytest.raises(ProtocolError):
+        channel.receive(5.0)
+    sender.join()
+
+
+def test_a_frame_too_long_is_refused_before_it_is_read(ends):
+    channel, theirs = ends
+    theirs.sendall(struct.pack("<I", MAX_FRAME_BYTES + 1))
+    with pytest.raises(ProtocolError, match="bytes; at most"):
+        channel.receive(1.0)
+
+
+def test_silence_ends_with_the_deadline(ends):
+    channel, theirs = ends
+    with pytest.raises(DeadlineExceeded):
+        channel.receive(0.05)
+    theirs.sendall(b"\x10\x00")
+    with pytest.raises(DeadlineExceeded):
+        channel.receive(0.05)
+
+
+def test_death_is_told_from_silence(ends):
+    channel, theirs = ends
+    theirs.sendall(b"\x10\x00\x00\x00half")
+    theirs.close()
+    with pytest.raises(PeerGone):
+        channel.receive(1.0)
+
+
+def test_too_many_descriptors_are_refused_and_closed(ends):
+    channel, theirs = ends
+    before = len(os.listdir("/proc/self/fd"))
+    with open(os.devnull) as file:
+        import socket
+
+        socket.send_fds(theirs, [b"\x02\x00\x00\x00{}"], [file.fileno()] * 20)
+    with pytest.raises(ProtocolError):
+        channel.receive(1.0)
+    assert len(os.listdir("/proc/self/fd")) == before
