@@ -1,8 +1,8 @@
 """Families: a forked child that leads a process group, and all that it started. They end together, and at once.
 
-Descendants cannot leave the group (the seccomp filter answers setsid and setpgid itself), and the kernel sends a signal to
-a group in one step, which no fork gets around. Where that layer is missing, a user id of the child's own does the same;
-where neither is there, orphans are killed until none is left.
+Descendants cannot leave the group (the seccomp filter answers setsid and setpgid itself), and the kernel sends a signal
+to a group in one step, which no fork gets around. Where that layer is missing, a user id of the child's own does the
+same; where neither is there, orphans are killed until none is left.
 """
 
 from __future__ import annotations
