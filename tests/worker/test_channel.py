@@ -109,3 +109,4 @@ def test_a_peer_that_answers_at_once_and_goes_is_heard(monkeypatch):
     monkeypatch.setattr(socket, "send_fds", and_the_peer_is_quicker)
     ours.send(Hello(), (0,))
     assert ours.receive(1.0) == (Hello(), [])
+    ours.close()
