@@ -145,10 +145,11 @@ def unopened(exit_code: int | None, phase: str, limit_s: float, log: str) -> Out
     """
     if phase in BEFORE_THE_PROBLEM or exit_code == -signal.SIGKILL:
         return None
+    where = f"its phase '{phase}'"
     if exit_code is None:
-        seen = f"had not opened the problem after limits.load_s + first_call_s + total_s = {limit_s:g} s, in {phase}"
+        seen = f"had not opened the problem after limits.load_s + first_call_s + total_s = {limit_s:g} s, in {where}"
     else:
-        seen = death(exit_code, phase).message.removeprefix("the process ")
+        seen = death(exit_code, where).message.removeprefix("the process ")
     message = f"the judge, which runs the problem's code, {seen}, in both of two tries; see {log}"
     evidence = {"phase": phase, "judge_exit_code": exit_code, "limit_s": limit_s}
     return Outcome(status=Status.INVALID_REFERENCE, reason="judge_lost", message=message, evidence=evidence)

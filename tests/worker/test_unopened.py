@@ -23,11 +23,11 @@ def get_init_inputs(): return []
 CANDIDATE = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return x + 1\n"
 # Each with what the message must say.
 ENDS = {
-    "os._exit(3)": "ended itself with code 3 in reference",
-    "ctypes.string_at(0)": "died of SIGSEGV in reference",
-    "os.closerange(3, 100)": "ended itself with code 70 in reference",
-    "raise KeyboardInterrupt": "ended itself with code 70 in reference",
-    "time.sleep(1e6)": "limits.load_s + first_call_s + total_s = 6 s, in reference",
+    "os._exit(3)": "ended itself with code 3 in its phase 'reference'",
+    "ctypes.string_at(0)": "died of SIGSEGV in its phase 'reference'",
+    "os.closerange(3, 100)": "ended itself with code 70 in its phase 'reference'",
+    "raise KeyboardInterrupt": "ended itself with code 70 in its phase 'reference'",
+    "time.sleep(1e6)": "limits.load_s + first_call_s + total_s = 6 s, in its phase 'reference'",
 }
 
 
