@@ -105,7 +105,7 @@ class Judge:
             request = self._request
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
             self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
-            self._plan = planning.plan(self._reference, self._timing)
+            self._plan = planning.plan(self._reference, self._timing, self._limits.total_s)
             call_s = deadlines.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
             self._limits = msgspec.structs.replace(self._limits, call_s=call_s)
             self._phase("expectation")
