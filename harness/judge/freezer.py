@@ -57,9 +57,9 @@ class Freezer:
 
     def _still(self) -> bool:
         """A thread may start others until it has stopped, so only a list in which all have can be relied on."""
-        return all(_is_still(Path(f"/proc/{pid}/task")) for pid in self._members())
+        return all(_is_still(Path(f"/proc/{pid}/task")) for pid in self.members())
 
-    def _members(self) -> Iterator[int]:
+    def members(self) -> Iterator[int]:
         """The leader first, and what it started; orphans among that are its parent's children, who adopts them."""
         yield self.leader
         parent = _fields(Path(f"/proc/{self.leader}/stat"))[1:2]

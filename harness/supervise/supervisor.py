@@ -24,7 +24,7 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, why_no_cuda
 from harness.processes import folders
-from harness.processes.nursery import Child
+from harness.processes.nursery import Child, NoProcess
 from harness.processes.renewal import Starter
 from harness.records import Outcome, Record, Status
 from harness.supervise import recording
@@ -164,7 +164,11 @@ class Supervisor:
             return ""
         self._end_group()
         log = self._logs / f"{self._device.spec.replace(':', '')}.probe.log"
-        fresh = self._nursery.start("judge", FromJudge, log, self._device.environment)
+        try:
+            fresh = self._nursery.start("judge", FromJudge, log, self._device.environment)
+        except NoProcess:
+            # Nothing is known against it.
+            return ""
         try:
             return self._fault_seen_by(Dialogue(fresh, time.monotonic()))
         finally:
@@ -197,6 +201,9 @@ class Supervisor:
                     again = [f"evaluated_again: {why}" for why in (*losses, *slower)]
                     return msgspec.structs.replace(verdict, warnings=[*again, *verdict.warnings])
                 losses.append(ProcessLost("runner_killed", "the candidate's process was killed"))
+            except NoProcess as error:
+                self._end_group()
+                return Verdict(outcome=Outcome(status=Status.HARNESS_ERROR, reason="no_process", message=str(error)))
             except ProcessLost as error:
                 self._end_group()
                 first = next((loss for loss in losses if loss.opening == error.opening), None)
@@ -345,8 +352,8 @@ class Supervisor:
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
         environment |= self._device.environment
         readable = [*sources.own_files(source.resolve()), *build.libraries.values()]
-        gpu = self._device.kind == "cuda"
-        child = self._nursery.start("runner", FromRunner, log, environment, folder, readable=readable, gpu=gpu)
+        card = self._device if self._device.kind == "cuda" else None
+        child = self._nursery.start("runner", FromRunner, log, environment, folder, readable=readable, card=card)
         return child, child.take_channel()
 
     def _judge_lost(self, job: Job, what: str, judge: Child, *, opening: bool = False) -> ProcessLost:

@@ -53,7 +53,7 @@ def test_who_stands_still_does_nothing_until_let_go(counting):
 def test_members_are_found(counting):
     freezer, _ = counting
     # The orphan was adopted by another process than the leader's parent here, which is no forking parent.
-    members = list(freezer._members())
+    members = list(freezer.members())
     assert members[0] == freezer.leader
     assert len(members) >= 2
     assert all(Path(f"/proc/{pid}/stat").exists() for pid in members)
