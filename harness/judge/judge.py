@@ -175,7 +175,7 @@ class Judge:
         self._phase("load")
         begun = time.monotonic()
         channel = Channel(socket.socket(fileno=fd), FromRunner)
-        runner = self._link(channel, Freezer(pid), trusted=source is self._request.baseline)
+        runner = self._link(channel, Freezer(pid))
 
         def load() -> Verdict | None:
             ready = runner.prepare(
@@ -222,13 +222,13 @@ class Judge:
             best = None
         return Surroundings(card, best)
 
-    def _link(self, channel: Channel, freezer: Freezer, *, trusted: bool) -> Link:
+    def _link(self, channel: Channel, freezer: Freezer) -> Link:
+        arguments = (channel, freezer, self._device, self._limits, self._start_watch)
         if self._device.type == "cpu":
-            return HostLink(channel, freezer, self._device, self._limits, self._start_watch, trusted=trusted)
+            return HostLink(*arguments, random=self._plan.random)
         # Imported where a card is, because cuda-bindings loads the driver.
         from harness.judge.cuda_link import CudaLink
 
-        arguments = (channel, freezer, self._device, self._limits, self._start_watch)
         return CudaLink(*arguments, warm=self._timing.cache == "warm")
 
     def _measure(self, candidate: Link, request: Evaluate) -> Verdict:

@@ -66,6 +66,22 @@ def _far_below(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
     return -(tensor.abs() + 128.0)
 
 
+def _in_one_row(
+    change: Callable[[torch.Tensor, torch.Generator], torch.Tensor],
+) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """`change` in one row of all, drawn anew: who looks at some rows to find out if a call is a hard one sees none."""
+
+    def make(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        if tensor.dim() == 0:
+            return tensor
+        rows = tensor.numel() // tensor.shape[-1]
+        drawn = torch.randint(rows, (), generator=generator, device=tensor.device)
+        is_it = torch.arange(rows, device=tensor.device).view(*tensor.shape[:-1], 1) == drawn
+        return torch.where(is_it, change(tensor, generator), tensor)
+
+    return make
+
+
 def _signs(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Random signs: sums of positive numbers, in which errors drown, become sums of mixed ones."""
     coin = torch.randint(0, 2, tensor.shape, generator=generator, device=tensor.device, dtype=torch.int8)
@@ -160,6 +176,8 @@ SETS = (
     Stress("negative", lambda tensor, _: -tensor.abs(), "wide"),
     # And far from it: where a maximum of zero was subtracted, every exponential is zero.
     Stress("far_below", _far_below, "sense", first_only=True),
+    Stress("one_row_far_up", _in_one_row(_far_up), "sense", first_only=True),
+    Stress("one_row_far_below", _in_one_row(_far_below), "sense", first_only=True),
     Stress("constant_rows", _constant_rows, "sense"),
     Stress("dominant", _dominant("random"), "heaped"),
     Stress("dominant_first", _dominant("first"), "heaped"),

@@ -122,13 +122,14 @@ class Runner:
         inputs = [values.decode(call.inputs, self._shared) for call in message.calls]
         # Before the gate, because it waits for the device.
         profiler = Profiler(self.device.device) if message.profiled else None
-        nonce, seeds = message.nonce, [call.seed for call in message.calls]
-        if self.device.synchronous:
-            channel.send(Armed(number=message.number))
-            go = channel.receive(None)[0]
-            nonce, seeds = go.nonce, go.seeds
-        self.device.begin(message.number, self._own)
+        nonce = message.nonce
+        seeds: list[int] | list[None] = [call.seed for call in message.calls]
         with torch.no_grad():
+            if self.device.synchronous:
+                channel.send(Armed(number=message.number))
+                go = channel.receive(None)[0]
+                nonce, seeds = go.nonce, go.seeds or [None] * len(inputs)
+            self.device.begin(message.number, self._own)
             for seed, given in zip(seeds, inputs, strict=True):
                 self._call(seed, given, profiler)
         self.device.end(message.number, whole_device=not message.gated)
@@ -155,8 +156,9 @@ class Runner:
         """Where parameters and buffers lie: handed over in place, they would be poisoned as other outputs are."""
         return frozenset(tensor.untyped_storage().data_ptr() for tensor in self.model.state_dict().values())
 
-    def _call(self, seed: int, inputs: Any, profiler: Profiler | None) -> None:
-        generators.seed(self.device.device, seed)
+    def _call(self, seed: int | None, inputs: Any, profiler: Profiler | None) -> None:
+        if seed is not None:
+            generators.seed(self.device.device, seed)
         output = profiler.forward(self.forward, inputs) if profiler else self.forward(*inputs)
         if self._aliased is None:
             # The first call may have made some.
