@@ -62,6 +62,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     baseline_us: list[float]
     candidate_claimed_us: list[float]
     baseline_claimed_us: list[float]
+    # The share of the baseline's times that the speedup and `baseline_ms` are over: below 1 with `slow_baseline` and
+    # `own_wait`. Records without it hold times that had been multiplied by it.
+    baseline_factor: float = 1.0
     # Bursts of one call each, taken in between where the others hold several: what company saves.
     candidate_single_us: list[float] = []
     baseline_single_us: list[float] = []

@@ -106,8 +106,7 @@ def measure(
         return Verdict(outcome=error.outcome, baseline_ok=error.outcome.status is not Status.INVALID_REFERENCE)
     waits = bench.own_wait(samples)
     factor = min((finding.evidence["factor"] for finding in (slowed, waits) if finding), default=1.0)
-    samples = dataclasses.replace(samples, baseline_us=[value * factor for value in samples.baseline_us])
-    verdict = appraisal.verdict(bench, samples, [finding for finding in (batched, slowed, waits) if finding])
+    verdict = appraisal.verdict(bench, samples, factor, [finding for finding in (batched, slowed, waits) if finding])
     verdict = msgspec.structs.replace(verdict, slowed=slowed is not None, warnings=[*bench.warnings, *verdict.warnings])
     if not profiled or verdict.outcome.status is not Status.PASSED:
         return verdict
