@@ -144,6 +144,12 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
 
 
+def limits(config: Config) -> dict[str, float]:
+    """Every limit that an evaluation may end by, by its key in the config."""
+    own = {f"limits.{name}": float(value) for name, value in msgspec.structs.asdict(config.limits).items()}
+    return {"build.timeout_s": config.build.timeout_s} | own
+
+
 def load(path: Path, overrides: list[str] | None = None) -> Config:
     """The config in `path`, with `a.b=value` overrides (value in YAML) applied on top.
 

@@ -200,7 +200,7 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
         return Outcome(status=Status.HARNESS_ERROR, reason="sandbox", message=message)
     if cause:
         message = f"the process took more host memory than limits.host_memory_gb allows, in {phase}"
-        return Outcome(status=Status.OUT_OF_MEMORY, reason=cause, message=message)
+        return Outcome(status=Status.OUT_OF_MEMORY, reason=cause, message=message, limit="limits.host_memory_gb")
     if exit_code is not None and exit_code < 0:
         try:
             name = signal.Signals(-exit_code).name

@@ -182,6 +182,7 @@ def test_true_messages_are_taken(name):
         Outcome(status=Status.COMPILE_ERROR, reason="compiler", message="x" * 10_000),
         Outcome(status=Status.COMPILE_ERROR, reason="x" * 10_000),
         Outcome(status=Status.COMPILE_ERROR, reason="compiler", evidence={"text": "x" * 100_000}),
+        Outcome(status=Status.COMPILE_ERROR, reason="compiler", limit="build.timeout_s"),
     ],
 )
 def test_a_build_may_only_say_that_it_failed_and_not_for_ever(outcome):
