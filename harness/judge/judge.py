@@ -270,6 +270,7 @@ class Judge:
             outcome=msgspec.structs.replace(verdict.outcome, evidence=evidence),
             error_ratio=first.error_ratio,
             warnings=[*warnings, *verdict.warnings],
+            notes=[left_out] if (left_out := examiners["candidate"].left_out()) else [],
         )
 
     def _time_alone(self) -> Alone:

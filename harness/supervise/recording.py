@@ -45,7 +45,7 @@ def record(
         evidence=outcome.evidence,
         limit={outcome.limit: limits(config)[outcome.limit]} if outcome.limit else {},
         warnings=[*build.warnings, *verdict.warnings, *warnings],
-        notes=notes,
+        notes=[*verdict.notes, *notes],
         device=device.name,
         baseline=config.baseline,
         speedup=verdict.speedup,

@@ -233,6 +233,7 @@ class Verdict(Message, frozen=True, kw_only=True, tag=True):
     # Still to be sorted by whose kernels they are, with what only the supervisor knows.
     profile: Profile | None = None
     warnings: list[str] = []
+    notes: list[str] = []
     phases_s: dict[str, float] = {}
 
 

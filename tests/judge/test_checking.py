@@ -121,3 +121,21 @@ def test_only_memory_in_common_counts():
     assert shared_inputs([block[35:45]], inputs) == [0, 1]
     assert shared_inputs([inputs[1].view(5, 8).t()], inputs) == [1]
     assert shared_inputs([torch.empty(0), block[:4].to_sparse(), block.to("meta")], inputs) == []
+
+
+RAISES = """
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if x.abs().max() > 50:
+            raise ValueError("too large\\nfor this")
+        return x + 1
+"""
+
+
+def test_stress_sets_on_which_the_reference_raises_are_named_with_the_reason(judged):
+    record = judged(RAISES, "x + 1")
+    assert record.status is Status.PASSED
+    (note,) = [note for note in record.notes if note.startswith("stress sets left out")]
+    assert "scaled_far_up (ValueError: too large)" in note
+    assert record.evidence["stress_sets"]
+    assert "scaled_far_up" not in record.evidence["stress_sets"]
