@@ -12,8 +12,8 @@ from harness.timing.statistics import Interval
 # Differences within this (relative) are nobody's business.
 SAME = 0.01
 # What differs from one run to the next and no interval within a run can see (where pages landed, how warm the card
-# was): the seven A/A ratios of isolation.md, two processes with equal work, are off by 0.1 % in the median, 0.5 % at
-# worst.
+# was): speedups of copies of the reference against it spread by 0.02 to 0.13 % from 50 us on (st.dev.,
+# results/precision-h200/table.txt, by benchmarks/precision.py).
 BETWEEN_RUNS = 0.003
 
 
