@@ -144,6 +144,12 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
 
 
+def limits(config: Config) -> dict[str, float]:
+    """Every limit that an evaluation may end by, by its key in the config."""
+    own = {f"limits.{name}": float(value) for name, value in msgspec.structs.asdict(config.limits).items()}
+    return {"build.timeout_s": config.build.timeout_s} | own
+
+
 def load(path: Path, overrides: list[str] | None = None) -> Config:
     """The config in `path`, with `a.b=value` overrides (value in YAML) applied on top.
 
@@ -213,20 +219,27 @@ def _too_large(node: yaml.Node | None) -> bool:
 
 def _converted(data: Any, place: Callable[[list[str]], str]) -> Config:
     """The config that `data` says; `place` tells where a value is that it cannot be."""
-    try:
-        return msgspec.convert(data, Config)
-    except msgspec.ValidationError as error:
-        message, _, at = str(error).partition(" - at `$")
-        keys = re.findall(r"\.?([^.\[\]`]+)", at.rstrip("`").replace("[...]", ""))
-        # What YAML takes for a text.
-        hint = "; write an exponent with point and sign: 1.0e+3" if _exponent(data, keys) else ""
-        raise UsageError(f"{place(keys)}: {'.'.join(keys) or 'config'}: {message.lower()}{hint}") from error
+    while True:
+        try:
+            return msgspec.convert(data, Config)
+        except msgspec.ValidationError as error:
+            message, _, at = str(error).partition(" - at `$")
+            keys = re.findall(r"\.?([^.\[\]`]+)", at.rstrip("`").replace("[...]", ""))
+            if not (re.match(r"Expected `(int|float)[^`]*`, got `str`", message) and _read_exponent(data, keys)):
+                raise UsageError(f"{place(keys)}: {'.'.join(keys) or 'config'}: {message.lower()}") from error
 
 
-def _exponent(data: Any, keys: list[str]) -> bool:
-    for key in keys:
+def _read_exponent(data: Any, keys: list[str]) -> bool:
+    """Put a number in the place of a text like 1e-3, which is one to everybody but YAML 1.1; whether it was one."""
+    *parents, last = keys
+    for key in parents:
         data = data.get(key) if isinstance(data, dict) else None
-    return isinstance(data, str) and bool(re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", data))
+    text = data.get(last) if isinstance(data, dict) else None
+    if not isinstance(text, str) or not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d{1,3}", text):
+        return False
+    number = float(text)
+    data[last] = int(number) if number.is_integer() else number
+    return True
 
 
 def default_out(path: Path) -> str:

@@ -35,20 +35,6 @@ def fast_p(best: Sequence[float | None], p: float = 1.0) -> float:
     return sum(value is not None and value > p for value in best) / len(best)
 
 
-def pass_at_k(n: int, c: int, k: int) -> float:
-    """Probability that at least one of `k` samples passes, where `c` of `n` drawn samples passed.
-
-    The unbiased estimator 1 - C(n-c, k) / C(n, k) of Chen et al., "Evaluating Large Language Models Trained on Code"
-    (2021, arXiv:2107.03374); exact integers, rounded once. Average it over problems.
-    """
-    if not 0 <= c <= n:
-        raise ValueError(f"passed samples must be between 0 and n={n}, not {c}")
-    if not 1 <= k <= n:
-        raise ValueError(f"k must be between 1 and n={n}, not {k}")
-    draws = math.comb(n, k)
-    return (draws - math.comb(n - c, k)) / draws
-
-
 def ranks(intervals: Sequence[tuple[float, float, float]]) -> list[int]:
     """The rank of each `(speedup, lo, hi)`, in the order given; 1 is best, ties share a rank.
 

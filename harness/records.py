@@ -10,10 +10,11 @@ import msgspec
 
 from harness import wording
 
+# Of records and run.json: raised where an older reader would misread them. A newer one is refused.
 SCHEMA_VERSION = 1
 
-# Part of every resume key: raise it when a change to the protocol makes older verdicts or times incomparable.
-PROTOCOL_VERSION = 1
+# Part of every resume key: raised by each change after which the same files may get another verdict or another time.
+PROTOCOL_VERSION = 2
 
 
 class Status(enum.StrEnum):
@@ -38,12 +39,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """A verdict with its grounds, before it becomes a record.
 
     `reason` is a short machine-readable word list, `message` one sentence for people, `evidence` the figures behind it.
+    `limit` is the config's key of the limit that it ended by, where it did (`limits.load_s`).
     """
 
     status: Status
     reason: str = ""
     message: str = ""
     evidence: dict[str, Any] = {}
+    limit: str = ""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +65,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     baseline_us: list[float]
     candidate_claimed_us: list[float]
     baseline_claimed_us: list[float]
+    # The share of the baseline's times that the speedup and `baseline_ms` are over: below 1 with `slow_baseline` and
+    # `own_wait`. Records without it hold times that had been multiplied by it.
+    baseline_factor: float = 1.0
     # Bursts of one call each, taken in between where the others hold several: what company saves.
     candidate_single_us: list[float] = []
     baseline_single_us: list[float] = []
@@ -134,6 +140,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     evidence: dict[str, Any] = {}
+    # The limit of the config's that it ended by, with its value then; where it is raised, the job is evaluated again.
+    limit: dict[str, float] = {}
     warnings: list[str] = []
     notes: list[str] = []
     speedup: float | None = None
@@ -157,6 +165,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         return self.provenance.own_share if self.provenance else None
 
     def __post_init__(self) -> None:
+        if fault := newer(self.schema):
+            raise ValueError(fault)
         who = f"{self.problem}/{self.candidate}"
         interval = (self.speedup_lo, self.speedup, self.speedup_hi)
         if self.status is Status.PASSED:
@@ -168,6 +178,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"only a passed record has a speedup: {who} is {self.status}")
         if not self.reason:
             raise ValueError(f"a {self.status} record needs a reason: {who}")
+
+
+def newer(schema: object) -> str:
+    """Why something of this schema cannot be read; empty where it can."""
+    if not isinstance(schema, int) or schema <= SCHEMA_VERSION:
+        return ""
+    return f"a newer version of the harness wrote it (schema {schema}, and this one reads up to {SCHEMA_VERSION})"
 
 
 # Of a record's texts, in characters. Candidates, compilers and whatever they print are quoted in them.

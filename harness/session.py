@@ -14,7 +14,7 @@ from rich.console import Console
 
 from harness import environment
 from harness.catalog import jobs
-from harness.config import Config
+from harness.config import Config, limits
 from harness.environment import Device
 from harness.execution.executor import Executor
 from harness.execution.local import LocalExecutor
@@ -47,14 +47,14 @@ def run(
     devices = environment.choose_devices(config.device)
     todo = plan(config, devices)
     # Of what is left to do, as the executor has it; before anything is made or forgotten, because it may refuse.
-    finished = set() if fresh else journal.finished_in(out / run_directory.JOURNAL)
+    finished = set() if fresh else journal.finished_in(out / run_directory.JOURNAL, limits(config))
     left = jobs.sources(job for job in todo.jobs if job.key not in finished)
     found = probe.chosen(config.sandbox, left, devices[0].kind == "cuda")
     with Journal(out / run_directory.JOURNAL) as book:
         run_directory.make_folder(out / "logs")
         if fresh:
             book.clear()
-        finished = book.finished()
+        finished = book.finished(limits(config))
         waiting = [job for job in todo.jobs if job.key not in finished]
         parts = run_directory.parts(out) if book.records else []
         manifest = _manifest(config, devices, command, parts)

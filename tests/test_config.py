@@ -47,10 +47,9 @@ def test_an_empty_file_is_all_defaults(tmp_path):
         ('define_variants: &x {"*": *x}', "run.yaml: more than 100000 values, as its aliases (*name) repeat them"),
         ("limits: {load_s: .inf}", "run.yaml:1: limits.load_s: expected `float` <= 1000000000.0"),
         ("compile: {cache_gb: .inf}", "run.yaml:1: compile.cache_gb: expected `float` <= 1000000000.0"),
-        (
-            "timing: {budget_s: 1e3}",
-            "timing.budget_s: expected `float`, got `str`; write an exponent with point and sign",
-        ),
+        ("timing: {budget_s: 1e30}", "timing.budget_s: expected `float` <= 1000000000.0"),
+        ("timing: {min_pairs: 1e-3}", "timing.min_pairs: expected `int`, got `float`"),
+        ("variants: 1e3", "variants: expected `array`, got `str`"),
         ('out: "a\\0b"', "no folder has a null character in its name"),
         ("timing: {min_pairs: 20, max_pairs: 10}\n", "timing.max_pairs (10) is below timing.min_pairs (20)"),
     ],
@@ -59,6 +58,13 @@ def test_mistakes_are_named_with_their_line(tmp_path, text, sentence):
     with pytest.raises(UsageError) as raised:
         config.load(write(tmp_path, text))
     assert sentence in str(raised.value)
+
+
+def test_an_exponent_needs_neither_point_nor_sign(tmp_path):
+    text = "timing: {precision: 1e-3, budget_s: 2E1, min_pairs: 1e1}\nseed: 5e2\nvariants: [1e3]\n"
+    found = config.load(write(tmp_path, text), ["limits.load_s=1.5e2"])
+    assert (found.timing.precision, found.timing.budget_s, found.timing.min_pairs) == (0.001, 20.0, 10)
+    assert (found.seed, found.limits.load_s, found.variants) == (500, 150.0, ["1e3"])
 
 
 def test_a_missing_file_is_said_so(tmp_path):

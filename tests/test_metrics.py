@@ -60,23 +60,6 @@ def test_fast_p_refuses(best, p):
         metrics.fast_p(best, p)
 
 
-@given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
-def test_pass_at_k_is_the_share_of_draws_with_a_pass(numbers):
-    n, c, k = numbers
-    draws = list(itertools.combinations(range(n), k))
-    assert metrics.pass_at_k(n, c, k) == pytest.approx(sum(min(draw) < c for draw in draws) / len(draws))
-
-
-def test_pass_at_k_of_many_samples_neither_overflows_nor_cancels():
-    assert metrics.pass_at_k(10**5, 1, 1) == pytest.approx(1e-5, rel=1e-12)
-
-
-@pytest.mark.parametrize(("n", "c", "k"), [(5, 6, 1), (5, -1, 1), (5, 2, 0), (5, 2, 6), (0, 0, 1)])
-def test_pass_at_k_refuses(n, c, k):
-    with pytest.raises(ValueError, match="between"):
-        metrics.pass_at_k(n, c, k)
-
-
 def test_ranks_share_with_the_ranks_first_and_skip_as_in_competitions():
     # The third overlaps the second but not the first.
     assert metrics.ranks([(3.0, 2.8, 3.2), (2.7, 2.5, 2.9), (2.4, 2.2, 2.6)]) == [1, 1, 3]

@@ -46,10 +46,9 @@ WANTED = {
 EMPTIED = {"ASSAY_WANTS_CONTEXT": "ATen/Context.h", "ASSAY_WANTS_TENSORUTILS": "ATen/TensorUtils.h"}
 # Parts of torch that an umbrella header holds and `headers/lean` does not: a try with it would be lost.
 ABSENT = re.compile(r"\btorch\s*::\s*(nn|optim|jit|data)\b")
-# Raw strings and other literals, which may hold what looks like a comment, and comments.
-LITERAL_OR_COMMENT = re.compile(
-    r"""(R"([^(\s]*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|//[^\n]*|/\*.*?\*/""", re.DOTALL
-)
+# What may hold what looks like a comment: raw strings, other literals, and numbers, whose quotes part digits.
+LITERAL = r"""(?<!\w)\d(?:'?[\w.])*+|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
+LITERAL_OR_COMMENT = re.compile(rf"({LITERAL})|//[^\n]*|/\*.*?\*/", re.DOTALL)
 # A function's declaration (its name, and what is before it on up to two lines), and a use of a name as a function's.
 FUNCTION = re.compile(
     r"((?:^[^\n;{}()=]*\n)?^[^\n;{}()=]*[\w>&*]\s[\s&*]*)(\w+)\s*\([^;{}]*\)\s*(?:const\s*)?[{;]", re.M

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 MACRO = "PYBIND11_MODULE"
 ALIAS = re.compile(r"^[ \t]*namespace\s+\w+\s*=\s*(?:::\s*)?pybind11\s*;", re.MULTILINE)
-# Literals, which may hold braces (as in lean.py, which a script in a sandbox cannot import here), and braces.
-TOKEN = re.compile(r"""R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]""", re.DOTALL)
+# lean.LITERAL, which the script that uses both in a sandbox cannot import here.
+LITERAL = r"""(?<!\w)\d(?:'?[\w.])*+|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
+TOKEN = re.compile(rf"{LITERAL}|[{{}}]", re.DOTALL)
 # What would make the device's passes need it: kernels, and functions that may launch an instance of one.
 DEVICE = re.compile(r"<<<|\b__(?:global|device|host|managed|constant|shared)__\b|&\s*[\w:]+\s*<")
 DEFINE = re.compile(r"^#define (\w+)\b.*$", re.MULTILINE)

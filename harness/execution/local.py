@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import queue
 import tempfile
 import threading
@@ -124,12 +123,11 @@ class LocalExecutor:
         report_phase: ReportPhase,
     ) -> dict[tuple[Path, str], Future[BuildResult]]:
         """One build a candidate file, whatever the number of its variants and precisions."""
-        slots = itertools.count(1)
-        names: dict[int, str] = {}
         builds: dict[tuple[Path, str], Future[BuildResult]] = {}
 
         def carry_out(job: Job, folder: Path) -> BuildResult:
-            slot = names.setdefault(threading.get_ident(), f"builder {next(slots)}")
+            # The pool numbers its threads from 0.
+            slot = f"builder {threading.current_thread().name.rpartition('_')[2]}"
             report_phase(slot, job.title, "building")
             try:
                 log = self._logs / f"{recording.build_name(job)}.build.log"

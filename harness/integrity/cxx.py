@@ -16,13 +16,13 @@ TOKENS = re.compile(
   | (?P<block>/\*.*?(?:\*/|\Z))
   | (?P<include>^[ \t]*+\#[ \t]*+include[^\n]*+)
   | (?P<string>"(?:\\.|[^"\\\n])*+(?:"|(?P<unclosed>)))
-  | (?P<separator>(?<=[0-9a-fA-F])'(?=[0-9a-fA-F]))
+  | (?P<number>(?<!\w)\d(?:'?[\w.])*+)
   | (?P<character>'(?:\\.|[^'\\\n])*+(?:'|(?P<unclosed_character>)))
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 RAW_END = re.compile(r'\)([^()\\\s"]{0,16})"')
-KEPT = ("include", "separator")
+KEPT = ("include", "number")
 NOT_A_LINE_END = re.compile(r"[^\n]")
 
 OWN_WORK = (

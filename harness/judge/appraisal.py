@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,13 +16,17 @@ from harness.timing.suspicion import Suspicion
 from harness.wire.messages import Verdict
 
 
-def verdict(bench: Bench, samples: Samples, evidence_of: list[Suspicion]) -> Verdict:
-    """Passed, with the speedup's interval, and what the times cannot explain as warnings; or rejected as impossible."""
+def verdict(bench: Bench, samples: Samples, factor: float, evidence_of: list[Suspicion]) -> Verdict:
+    """Passed, with the speedup's interval, and what the times cannot explain as warnings; or rejected as impossible.
+
+    The speedup is over `factor` of the baseline's times (company.py). All else is about the times as they were read.
+    """
     fixed, burst = bench.fixed_cost, bench.bursts["candidate"]
-    speedup = samples.speedup(systematic=bench.systematic)
+    credited = dataclasses.replace(samples, baseline_us=[value * factor for value in samples.baseline_us])
+    speedup = credited.speedup(systematic=bench.systematic)
     if samples.doubtful:
         # Others used the device throughout, which comes and goes for longer than a pair: twice as wide.
-        speedup = samples.speedup(systematic=bench.systematic + samples.speedup().half_width)
+        speedup = credited.speedup(systematic=bench.systematic + credited.speedup().half_width)
     unaccounted = claims.unaccounted(
         samples.candidate_us,
         samples.candidate_claimed_us,
@@ -48,10 +53,10 @@ def verdict(bench: Bench, samples: Samples, evidence_of: list[Suspicion]) -> Ver
         speedup_lo=speedup.lo,
         speedup_hi=speedup.hi,
         candidate_ms=candidate_us / 1e3,
-        baseline_ms=statistics.median(samples.baseline_us) / 1e3,
+        baseline_ms=statistics.median(credited.baseline_us) / 1e3,
         sol_fraction=light.sol_fraction(candidate_us, floor.us) if floor else None,
         warnings=warnings,
-        timing=_timing(bench, samples, card),
+        timing=_timing(bench, samples, factor, card),
     )
 
 
@@ -80,7 +85,7 @@ def _warnings(
         yield f"shared_device: up to {others[1]:g} other processes used the device meanwhile"
 
 
-def _timing(bench: Bench, samples: Samples, card: dict[str, Any]) -> Timing:
+def _timing(bench: Bench, samples: Samples, factor: float, card: dict[str, Any]) -> Timing:
     """The record's account of how the times came about."""
     floor = bench.floor
     return Timing(
@@ -90,6 +95,7 @@ def _timing(bench: Bench, samples: Samples, card: dict[str, Any]) -> Timing:
         fixed_us=round(bench.fixed_cost.us, 3),
         candidate_us=_rounded(samples.candidate_us),
         baseline_us=_rounded(samples.baseline_us),
+        baseline_factor=factor,
         candidate_claimed_us=_rounded(samples.candidate_claimed_us),
         baseline_claimed_us=_rounded(samples.baseline_claimed_us),
         candidate_single_us=_rounded(samples.candidate_single_us),

@@ -61,6 +61,11 @@ class Examiner:
         if not self._keep:
             self._expected = None
 
+    def left_out(self) -> str:
+        """Which stress sets no candidate is tried on because the reference raised, in a line; or nothing."""
+        sets = ", ".join(f"{name} ({said})" for name, said in sorted(self._oracle.undefined.items()))
+        return f"stress sets left out, because the reference raised: {sets}" if sets else ""
+
     def weakness(self) -> str:
         """Why a candidate of this problem that passes may be wrong all the same, in a sentence; or nothing."""
         if not self.meaningful:

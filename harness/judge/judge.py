@@ -93,6 +93,7 @@ class Judge:
         self._timing = msgspec.convert(request.timing, TimingConfig)
         self._examiners: dict[tuple[str, ...], Examiner] = {}
         self._start_watch = StartWatch()
+        self._call_limit = "limits.call_s"
 
     def open(self, baseline_fd: int) -> Opened:
         """Load the reference and prove that it can be judged by: its baseline runner must agree with it."""
@@ -107,6 +108,8 @@ class Judge:
             self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
             self._plan = planning.plan(self._reference, self._timing, self._limits.total_s)
             call_s = deadlines.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
+            # Where the reference's own time is the bound, a larger limit changes nothing.
+            self._call_limit = "limits.call_s" if call_s == self._limits.call_s else ""
             self._limits = msgspec.structs.replace(self._limits, call_s=call_s)
             self._phase("expectation")
             self._examiner(request.baseline)
@@ -122,11 +125,11 @@ class Judge:
         self._baseline, _, verdict = self._admit(request.baseline, baseline_fd, request.runner_pid)
         if verdict is None:
             learn = functools.partial(self._baseline.learn_start, self._plan.example)
-            verdict = self._guarded(request.baseline, "call", learn)
+            verdict = self._guarded(request.baseline, "call", self._call_limit, learn)
         if verdict is not None:
             return self._no_baseline(verdict)
         self._phase("baseline alone")
-        verdict = self._guarded(request.baseline, "call", self._look_at_baseline)
+        verdict = self._guarded(request.baseline, "call", self._call_limit, self._look_at_baseline)
         return self._no_baseline(verdict) if verdict is not None else Opened()
 
     def _look_at_baseline(self) -> Verdict | None:
@@ -142,7 +145,7 @@ class Judge:
     def _no_baseline(self, verdict: Verdict) -> Opened:
         outcome = verdict.outcome
         message = f"the baseline, run by itself, ended {outcome.status} ({outcome.reason}): {outcome.message}"
-        fault = Outcome(status=Status.INVALID_REFERENCE, reason="baseline", message=message, evidence=outcome.evidence)
+        fault = msgspec.structs.replace(outcome, status=Status.INVALID_REFERENCE, reason="baseline", message=message)
         return Opened(fault=fault, runner=verdict.runner)
 
     def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
@@ -153,7 +156,9 @@ class Judge:
         try:
             if verdict is None:
                 begun = time.monotonic()
-                verdict = self._guarded(request.candidate, "call", lambda: self._measure(candidate, request))
+                verdict = self._guarded(
+                    request.candidate, "call", self._call_limit, lambda: self._measure(candidate, request)
+                )
                 phases["evaluate"] = time.monotonic() - begun
         finally:
             candidate.close()
@@ -193,11 +198,11 @@ class Judge:
             outcome = _with_unmatched(finding.outcome(), self._unmatched)
             return Verdict(outcome=outcome, error_ratio=finding.error_ratio)
 
-        verdict = self._guarded(source, "load", load)
+        verdict = self._guarded(source, "load", "limits.load_s", load)
         loaded_s = time.monotonic() - begun
         if verdict is None:
             self._phase("first call")
-            verdict = self._guarded(source, "call", first_call)
+            verdict = self._guarded(source, "call", "limits.first_call_s", first_call)
         return runner, loaded_s, verdict
 
     def _examiner(self, source: CandidateSource) -> Examiner:
@@ -265,6 +270,7 @@ class Judge:
             outcome=msgspec.structs.replace(verdict.outcome, evidence=evidence),
             error_ratio=first.error_ratio,
             warnings=[*warnings, *verdict.warnings],
+            notes=[left_out] if (left_out := examiners["candidate"].left_out()) else [],
         )
 
     def _time_alone(self) -> Alone:
@@ -277,8 +283,11 @@ class Judge:
             print(f"the baseline alone: {error}", file=sys.stderr)
             return Alone()
 
-    def _guarded(self, source: CandidateSource, phase: str, act: Any) -> Any:
-        """`act()`, or the verdict on a runner that failed, died, hung or talked nonsense meanwhile."""
+    def _guarded(self, source: CandidateSource, phase: str, limit: str, act: Any) -> Any:
+        """`act()`, or the verdict on a runner that failed, died, hung or talked nonsense meanwhile.
+
+        `limit` is the config's key of the deadline that holds in it.
+        """
         try:
             return act()
         except RunnerFailed as error:
@@ -297,7 +306,8 @@ class Judge:
             return Verdict(outcome=outcome, runner="gone")
         except DeadlineExceeded:
             message = f"no answer in time in {phase}"
-            return Verdict(outcome=Outcome(status=Status.TIMEOUT, reason=phase, message=message), runner="hung")
+            outcome = Outcome(status=Status.TIMEOUT, reason=phase, message=message, limit=limit)
+            return Verdict(outcome=outcome, runner="hung")
         except ProtocolError as error:
             message = f"the process broke the protocol in {phase}: {error}"
             outcome = Outcome(status=Status.REJECTED, reason="protocol", message=message)

@@ -109,8 +109,7 @@ def measure(
     batched = batched or found.no_company
     waits = bench.own_wait(samples)
     factor = min((finding.evidence["factor"] for finding in (slowed, waits) if finding), default=1.0)
-    samples = dataclasses.replace(samples, baseline_us=[value * factor for value in samples.baseline_us])
-    verdict = appraisal.verdict(bench, samples, [finding for finding in (batched, slowed, waits) if finding])
+    verdict = appraisal.verdict(bench, samples, factor, [finding for finding in (batched, slowed, waits) if finding])
     verdict = msgspec.structs.replace(verdict, slowed=slowed is not None, warnings=[*bench.warnings, *verdict.warnings])
     if not profiled or verdict.outcome.status is not Status.PASSED:
         return verdict

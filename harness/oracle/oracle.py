@@ -66,6 +66,8 @@ class Oracle:
             raise ValueError(f"no such precision: {', '.join(sorted(unknown))}; valid: {', '.join(formats.ALLOWABLE)}")
         self.reference = Reference(module, memory_limit)
         self.allow = allow
+        # Of stress sets on which the reference raised, by name: what it said.
+        self.undefined: dict[str, str] = {}
         self._fast: dict[str, Fast] = {}
         self._earlier = Earlier()
         self._steady = False
@@ -93,9 +95,10 @@ class Oracle:
     ) -> Iterator[tuple[Stress, Expectation]]:
         """Those of `sets` on which the reference is defined and meaningful, each with what to expect, one at a time.
 
-        Where the reference raises, overflows, or errs by a tenth of its output's variation, nobody can be blamed; nor
-        where a plain running sum would lose as much as is asked for. Of inputs with a large element in each row, a sum
-        over several rows may lose what a running sum does, which drops the small ones between the large.
+        Where the reference raises (`undefined` says how), overflows, or errs by a tenth of its output's variation,
+        nobody can be blamed; nor where a plain running sum would lose as much as is asked for. Of inputs with a large
+        element in each row, a sum over several rows may lose what a running sum does, which drops the small ones
+        between the large.
         """
         for position, proposed in enumerate(sets):
             try:
@@ -103,8 +106,9 @@ class Oracle:
                 expected = expectation.expect(self.reference, inputs, seed, self.allow)
             except torch.OutOfMemoryError:
                 raise
-            except Exception:
+            except Exception as error:
                 # Foreign code on inputs it was not written for.
+                self.undefined[proposed.name] = f"{type(error).__name__}: {error}".partition("\n")[0][:100]
                 continue
             if not expected.meaningful:
                 continue

@@ -191,4 +191,3 @@ SETS = (
     Stress("infinity", _special(float("inf")), "sense", binding=False),
     Stress("nan", _special(float("nan")), "sense", binding=False),
 )
-BY_NAME = {stress.name: stress for stress in SETS}

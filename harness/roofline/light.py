@@ -36,7 +36,7 @@ class Ceilings:
 class Floor:
     """The least time of one call in microseconds.
 
-    `us` is the roofline: the larger of `memory_us` (all bytes) and `compute_us` (the slowest dtype class; classes may
+    `us` is the roofline: the larger of the time for all bytes and that for the slowest dtype class (classes may
     overlap, so they are not added). `bound` names it: `memory`, `compute:<class>` or `none`. A program may undercut it
     honestly, by an algorithm of fewer FLOPs, a faster dtype split (3xTF32), or weights kept in cache. `streamed_us`
     (streamed bytes alone) it cannot, unless it leaves inputs unread that the answer does not need.
@@ -44,8 +44,6 @@ class Floor:
 
     us: float
     bound: str
-    memory_us: float
-    compute_us: float
     streamed_us: float
 
 
@@ -66,8 +64,8 @@ def floor(work: Work, ceilings: Ceilings) -> Floor:
     slowest = max(compute, key=lambda kind: compute[kind], default="")
     compute_us = compute.get(slowest, 0.0)
     if memory_us >= compute_us:
-        return Floor(memory_us, "memory" if memory_us > 0 else "none", memory_us, compute_us, streamed_us)
-    return Floor(compute_us, f"compute:{slowest}", memory_us, compute_us, streamed_us)
+        return Floor(memory_us, "memory" if memory_us > 0 else "none", streamed_us)
+    return Floor(compute_us, f"compute:{slowest}", streamed_us)
 
 
 def sol_fraction(measured_us: float, floor_us: float) -> float | None:

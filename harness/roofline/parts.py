@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,22 +12,17 @@ from harness.roofline.ledger import Read
 from harness.roofline.operations import ATTENTION, GATHERS, POOLS
 from harness.roofline.views import storage_number, tensors
 
-# Counts the different values in a tensor of indices, None where they cannot be known.
-Distinct = Callable[[torch.Tensor], int | None]
 
-
-def narrow(
-    name: str, call: Mapping[str, Any], results: list[torch.Tensor], reads: list[Read], distinct: Distinct
-) -> str:
+def narrow(name: str, call: Mapping[str, Any], results: list[torch.Tensor], reads: list[Read]) -> str:
     """Where only a part of an argument is needed, and how large it is at least. The answer is a note where that is not
     known, else empty."""
     if name in GATHERS:
         table, index = (call[argument] for argument in GATHERS[name])
         elements = tensors(index)[0].numel() * table.size(1) if "embedding" in name else results[0].numel()
         reads[0].most_bytes = min(reads[0].view.nbytes, elements * table.element_size())
-        gathered_bytes = _gathered_bytes(name, table, index, call, distinct)
+        gathered_bytes = _gathered_bytes(name, table, index, call)
         if gathered_bytes is None:
-            return f"{name}: what computed indices gather is not counted"
+            return f"{name}: what several or logical indices gather is not counted"
         reads[0].least_bytes = min(reads[0].most_bytes, gathered_bytes)
     elif name in ("mul", "mul_") and any(tensor.dtype == torch.bool for tensor in tensors(list(call.values()))):
         # A mask by another name.
@@ -52,17 +47,16 @@ def narrow(
     return ""
 
 
-def _gathered_bytes(name: str, table: Any, index: Any, call: Mapping[str, Any], distinct: Distinct) -> float | None:
-    """Bytes that the distinct indices need; None where they are not known."""
+def _gathered_bytes(name: str, table: Any, index: Any, call: Mapping[str, Any]) -> float | None:
+    """Bytes that the distinct indices need; None where they cannot be counted."""
     indices = tensors(index)
     item_bytes = table.element_size()
     if name == "gather":
         # The other dimensions' positions are all distinct.
         return item_bytes * indices[0].numel() / max(1, indices[0].size(call["dim"]))
-    known = len(indices) == 1 and indices[0].dtype != torch.bool
-    count = distinct(indices[0]) if known else None
-    if count is None:
+    if len(indices) != 1 or indices[0].dtype == torch.bool:
         return None
+    count = int(torch.unique(indices[0]).numel())
     if name == "take":
         return float(item_bytes * count)
     dim = call["dim"] if name == "index_select" else 0

@@ -12,11 +12,7 @@ mask hides, weights, tables) is in `resident_bytes`, and in `streamed_bytes` onl
 from __future__ import annotations
 
 import contextlib
-import copy
-import math
-import time
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,14 +32,11 @@ from harness.roofline.operations import (
     UNCOUNTED,
     written_arguments,
 )
-from harness.roofline.parts import Distinct, narrow
+from harness.roofline.parts import narrow
 from harness.roofline.views import storage_number, tensors, view_of
 
 # A loop written in Python may run for ever under a mode that costs microseconds an operation.
 MAX_OPERATIONS = 50_000
-
-# Seconds that a call on fake tensors may take; a real one of thousands of small operations is faster.
-PATIENCE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +45,6 @@ class Estimate:
 
     work: Work
     notes: tuple[str, ...] = ()
-
-
-def of(model: torch.nn.Module, inputs: Sequence[Any], *, fake: bool = True) -> Estimate:
-    """The work of `model(*inputs)`. Never raises.
-
-    First on fake tensors, which costs neither device memory nor time (the first use in a process loads sympy, about a
-    second); where the model's control flow needs values, by a real call, which may write to `inputs` and to the model's
-    buffers as any call of it may.
-    """
-    notes: list[str] = []
-    if fake:
-        try:
-            return _of_fake(model, inputs)
-        except Exception as error:
-            notes.append(f"needs a real call: {_brief(error)}")
-    observer = Observer(inputs)
-    try:
-        with torch.no_grad(), observer:
-            outputs = model(*inputs)
-    except Exception as error:
-        return Estimate(Work({}, 0.0), (*notes, f"nothing is known: {_brief(error)}"))
-    estimate = observer.estimate(outputs)
-    return Estimate(estimate.work, (*notes, *estimate.notes))
 
 
 def uncached(work: Work, cache_bytes: float, calls: int) -> Work:
@@ -87,18 +57,15 @@ class Observer:
     """Watches one call under `no_grad`: `with Observer(inputs) as seen: outputs = model(*inputs)`, then `estimate`.
 
     It keeps no tensor alive. Whatever goes wrong in here becomes a note, not an exception of the call. Storages that
-    are neither of `inputs` nor written during the call are the model's own. `distinct` counts the different values in
-    a tensor of indices, None where they cannot be known.
+    are neither of `inputs` nor written during the call are the model's own.
     """
 
-    def __init__(self, inputs: Any, distinct: Distinct | None = None) -> None:
+    def __init__(self, inputs: Any) -> None:
         self._storages: dict[int, Storage] = {}
         self._operations: list[Operation] = []
         self._notes: dict[str, None] = {}
-        self._distinct = distinct or (lambda indices: int(torch.unique(indices).numel()))
         self._modes = (Operations(self), Layers(self))
         self._paused = False
-        self.deadline_s = math.inf
         for tensor in tensors(inputs):
             key = self._key(tensor, "input")
             if key is not None:
@@ -168,7 +135,7 @@ class Observer:
         writes = {
             (key, view_of(tensor)) for tensor in (*results, *targets) if (key := self._key(tensor, "call")) is not None
         }
-        if unknown := narrow(name, call, results, reads, self._distinct):
+        if unknown := narrow(name, call, results, reads):
             self._say(unknown)
         fresh = any(self._storages[read.storage].fresh for read in reads)
         fresh = fresh or torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
@@ -201,44 +168,6 @@ class Observer:
     def _say(self, note: str) -> None:
         if len(self._notes) < 20:
             self._notes[note] = None
-
-
-def _of_fake(model: torch.nn.Module, inputs: Sequence[Any]) -> Estimate:
-    """Raises whatever the model raises where it finds no values."""
-    from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensorMode, unset_fake_temporarily
-
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    behind: dict[int, torch.Tensor] = {}
-
-    def distinct(indices: torch.Tensor) -> int | None:
-        real = behind.get(indices.untyped_storage()._cdata)
-        if real is None or real.dtype != indices.dtype:
-            return None
-        with unset_fake_temporarily():
-            real = real.as_strided(indices.size(), indices.stride(), indices.storage_offset())
-            return int(torch.unique(real).numel())
-
-    def faked(item: Any) -> Any:
-        if isinstance(item, torch.Tensor):
-            fake = mode.from_tensor(item)
-            behind[fake.untyped_storage()._cdata] = item
-            return fake
-        if isinstance(item, dict):
-            return {key: faked(part) for key, part in item.items()}
-        return type(item)(faked(part) for part in item) if type(item) in (list, tuple) else item
-
-    # A copy: what the model keeps of a call would otherwise be fake from now on.
-    with FakeCopyMode(mode):
-        twin = copy.deepcopy(model)
-    with warnings.catch_warnings(), contextlib.ExitStack() as stack:
-        warnings.simplefilter("ignore")
-        fakes = [faked(item) for item in inputs]
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(mode)
-        observer = stack.enter_context(Observer(fakes, distinct))
-        observer.deadline_s = time.monotonic() + PATIENCE_S
-        outputs = twin(*fakes)
-    return observer.estimate(outputs)
 
 
 def _brief(error: Exception) -> str:

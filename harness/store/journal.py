@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -74,15 +74,18 @@ class Journal:
         os.ftruncate(self._file, 0)
         self.records.clear()
 
-    def finished(self) -> set[str]:
-        """Keys that need no second evaluation; the harness's own errors are worth another try."""
-        return _finished(self.records)
+    def finished(self, limits: Mapping[str, float]) -> set[str]:
+        """Keys that need no second evaluation under these limits (config.limits).
+
+        The harness's own errors are worth another try, and so is what ended by a limit that is larger now.
+        """
+        return _finished(self.records, limits)
 
 
-def finished_in(path: Path) -> set[str]:
+def finished_in(path: Path, limits: Mapping[str, float]) -> set[str]:
     """What `Journal.finished` would say of this file, which may be missing, without making or taking it."""
     try:
-        return _finished(parse(contents(path))[0])
+        return _finished(parse(contents(path))[0], limits)
     except FileNotFoundError:
         return set()
     except OSError as error:
@@ -112,8 +115,18 @@ def unwritable(path: Path, error: OSError) -> UsageError:
     return UsageError(f"{what}; --out names a folder for this run's files")
 
 
-def _finished(found: Iterable[Record]) -> set[str]:
-    return {record.key for record in found if record.status is not Status.HARNESS_ERROR}
+def _finished(found: Iterable[Record], limits: Mapping[str, float]) -> set[str]:
+    return {
+        record.key
+        for record in found
+        if record.status is not Status.HARNESS_ERROR
+        and not any(_raised(then, limits.get(name, then)) for name, then in record.limit.items())
+    }
+
+
+def _raised(then: float, now: float) -> bool:
+    """Whether a limit is larger now, or may be: 0 leaves it to the machine."""
+    return now > then or now == 0 < then
 
 
 def parse(data: bytes) -> tuple[list[Record], int]:

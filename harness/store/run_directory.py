@@ -100,6 +100,8 @@ def _misshapen(manifest: Any) -> str:
     """What of a manifest is not of the kind that reports rely on, whatever else it says; empty where nothing is."""
     if not isinstance(manifest, dict):
         return f"it is a {type(manifest).__name__}"
+    if fault := records.newer(manifest.get("schema")):
+        return fault
     for key, kind in SHAPES.items():
         if not isinstance(manifest.get(key) or kind(), kind):
             return f"'{key}' is a {type(manifest[key]).__name__}"

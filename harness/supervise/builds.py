@@ -167,7 +167,7 @@ class Workshop:
             return answer, None
         except DeadlineExceeded:
             message = f"compiling took longer than build.timeout_s = {timeout_s:g} s"
-            return None, Outcome(status=Status.TIMEOUT, reason="compile", message=message)
+            return None, Outcome(status=Status.TIMEOUT, reason="compile", message=message, limit="build.timeout_s")
         except ProtocolError as error:
             return None, _broken(error)
         except PeerGone:

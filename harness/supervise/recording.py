@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from harness import wording
 from harness.catalog.jobs import Job
-from harness.config import Config
+from harness.config import Config, limits
 from harness.environment import Device
 from harness.integrity.findings import remarks
 from harness.records import Record
@@ -43,8 +43,9 @@ def record(
         reason=outcome.reason,
         message=outcome.message,
         evidence=outcome.evidence,
+        limit={outcome.limit: limits(config)[outcome.limit]} if outcome.limit else {},
         warnings=[*build.warnings, *verdict.warnings, *warnings],
-        notes=notes,
+        notes=[*verdict.notes, *notes],
         device=device.name,
         baseline=config.baseline,
         speedup=verdict.speedup,

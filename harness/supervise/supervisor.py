@@ -252,7 +252,8 @@ class Supervisor:
             # Which of the two hangs cannot be told from outside; neither is kept.
             self._end_group()
             message = f"no verdict within limits.total_s = {self._config.limits.total_s:g} s"
-            verdict = Verdict(outcome=Outcome(status=Status.TIMEOUT, reason="total", message=message))
+            outcome = Outcome(status=Status.TIMEOUT, reason="total", message=message, limit="limits.total_s")
+            verdict = Verdict(outcome=outcome)
         finally:
             its_end.close()
             # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen; one that
@@ -341,7 +342,7 @@ class Supervisor:
             died = faults.death(baseline.wait(2.0), "the baseline's first call", baseline.cause)
             if baseline.orphaned or died.reason == KILLED:
                 raise ProcessLost("baseline_lost", f"the baseline could not start: {died.message}", opening=True)
-            fault = Outcome(status=Status.INVALID_REFERENCE, reason="baseline", message=died.message)
+            fault = msgspec.structs.replace(died, status=Status.INVALID_REFERENCE, reason="baseline")
         self._group.fault = fault
         return self._group
 

@@ -12,8 +12,8 @@ from harness.timing.suspicion import Suspicion
 # Lengths vary over the upper quarter: enough that a runner cannot rely on one, at little cost in precision.
 SHORTEST_SHARE = 0.75
 
-# What a first call may cost an honest kernel beyond the later ones, caches apart: launch latency that a burst hides
-# (1.4 us a launch in isolation.md), instruction fetch, and a fixed cost known to 3 us.
+# What a first call may cost an honest kernel beyond the later ones, caches apart: launch latency that a burst hides,
+# instruction fetch, and a fixed cost known to 3 us.
 FIRST_CALL_US = 7.0
 # Time saved by company, relative to the burst's own time a call, that is no reason for suspicion.
 UNREMARKABLE_GAIN = 1.25

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from harness.timing import statistics
 from harness.timing.suspicion import Suspicion
 
-# On seven honest kernels (isolation.md) claims were below the judge's time by 0.12 us to 0.47 us a call under 20 us,
-# and by 0.8 to 3.1 % above. Allowed is about three times the worst.
+# In the passed records of results/*-h200 (`timing.candidate_claimed_us`) claims are below the judge's time by 0.29 to
+# 0.32 us a call at 5 us, and by at most 2.1 % from 20 us on. Allowed is more than four times the worst.
 ABSOLUTE_US = 1.5
 RELATIVE = 0.10
 # The share that the baseline's claims miss on the same protocol, this many times over, is explained whatever it is.

@@ -68,9 +68,8 @@ NONE = FixedCost(0.0, 0.0, 0.0)
 def calibrate(null_bursts_us: Sequence[float], *, model_error_us: float = 0.0) -> FixedCost:
     """The fixed cost from bursts of a trusted runner that did nothing.
 
-    `model_error_us` is by how much such a burst may differ from one with work in it (on the H200 of isolation.md:
-    284 us empty against 281 us around one kernel, so 3). Raises ValueError for fewer than five readings, or for
-    readings that are not finite or are negative.
+    `model_error_us` is by how much such a burst may differ from one with work in it. Raises ValueError for fewer than
+    five readings, or for readings that are not finite or are negative.
     """
     readings = np.asarray(null_bursts_us, dtype=np.float64)
     if len(readings) < FEWEST_READINGS:

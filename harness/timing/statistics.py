@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 # Normal quantile of a two-sided 98 % interval. The excess over 95 % pays for stopping as soon as the interval is
 # narrow, which keeps the luckily narrow ones, and for correlation between neighbouring pairs.
@@ -58,10 +57,6 @@ class Interval:
     def half_width(self) -> float:
         """Half of log(hi/lo): 0.005 reads as 'plus or minus 0.5 %', and is the same for a ratio and its inverse."""
         return math.log(self.hi / self.lo) / 2
-
-    def inverse(self) -> Interval:
-        """The interval of 1/value: sides swapped."""
-        return Interval(1 / self.value, 1 / self.hi, 1 / self.lo)
 
 
 def median(values: Sequence[float]) -> float:

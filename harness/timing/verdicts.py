@@ -5,15 +5,14 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 from harness.timing.statistics import Interval
 
 # Differences within this (relative) are nobody's business.
 SAME = 0.01
 # What differs from one run to the next and no interval within a run can see (where pages landed, how warm the card
-# was): the seven A/A ratios of isolation.md, two processes with equal work, are off by 0.1 % in the median, 0.5 % at
-# worst.
+# was): speedups of copies of the reference against it spread by 0.02 to 0.13 % from 50 us on (st.dev.,
+# results/precision-h200/table.txt, by benchmarks/precision.py).
 BETWEEN_RUNS = 0.003
 
 
@@ -34,29 +33,19 @@ class Comparison:
     ratio: Interval
 
 
-def compare(
-    first: Interval,
-    second: Interval,
-    *,
-    of: Literal["speedup", "time"] = "speedup",
-    same: float = SAME,
-    between_runs: float = BETWEEN_RUNS,
-) -> Comparison:
-    """Compare two independent intervals of a `speedup` (larger is faster) or a `time` (smaller is faster).
+def compare(first: Interval, second: Interval) -> Comparison:
+    """Compare two independent intervals of a speedup (larger is faster).
 
-    The ratio's interval combines the distances from value to end of both on the log scale, and `between_runs`, as
-    root of the sum of squares (MOVER: Zou and Donner 2008). The rule, in this order: `same` where the whole interval
-    lies within 1/(1+same) .. 1+same (two one-sided tests: Schuirmann 1987); `faster` or `slower` where all of it lies
-    on one side of 1; else `can't tell`. Compare speedups rather than times: the shared baseline cancels the card's
-    state.
+    The ratio's interval combines the distances from value to end of both on the log scale, and BETWEEN_RUNS, as root
+    of the sum of squares (MOVER: Zou and Donner 2008). The rule, in this order: `same` where the whole interval lies
+    within 1/(1+SAME) .. 1+SAME (two one-sided tests: Schuirmann 1987); `faster` or `slower` where all of it lies on one
+    side of 1; else `can't tell`. Speedups rather than times: the shared baseline cancels the card's state.
     """
-    if of == "time":
-        first, second = first.inverse(), second.inverse()
     ratio = second.value / first.value
-    below = math.hypot(math.log(second.value / second.lo), math.log(first.hi / first.value), between_runs)
-    above = math.hypot(math.log(second.hi / second.value), math.log(first.value / first.lo), between_runs)
+    below = math.hypot(math.log(second.value / second.lo), math.log(first.hi / first.value), BETWEEN_RUNS)
+    above = math.hypot(math.log(second.hi / second.value), math.log(first.value / first.lo), BETWEEN_RUNS)
     interval = Interval(ratio, ratio * math.exp(-below), ratio * math.exp(above))
-    if interval.lo >= 1 / (1 + same) and interval.hi <= 1 + same:
+    if interval.lo >= 1 / (1 + SAME) and interval.hi <= 1 + SAME:
         return Comparison(Verdict.SAME, interval)
     if interval.lo > 1:
         return Comparison(Verdict.FASTER, interval)

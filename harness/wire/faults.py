@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 import signal
 import traceback
@@ -19,33 +20,46 @@ NO_CUDA = re.compile(
     r"|CUDA_HOME environment variable",
     re.I,
 )
+# As glibc, torch's allocators and CUDA's libraries say it; a candidate may write "out of memory slots" about anything.
 OUT_OF_MEMORY = re.compile(
-    r"out of memory|can't allocate memory|Cannot allocate memory|DefaultCPUAllocator: not enough", re.I
+    r"CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|DefaultCPUAllocator: (?:not enough|can't allocate) memory"
+    r"|\[Errno 12\] Cannot allocate memory|Cannot allocate memory \(12\)|std::bad_alloc"
 )
-RESOURCE_LIMITS = {
+# What the kernel's refusals look like in an OSError, and a thread's in a RuntimeError.
+SYSTEM_LIMITS = {
     "[Errno 11] Resource temporarily unavailable": "processes",
-    "can't start new thread": "processes",
     "[Errno 24] Too many open files": "open_files",
     "[Errno 27] File too large": "file_size",
     "[Errno 28] No space left on device": "disk_full",
 }
+THREAD_LIMIT = "can't start new thread"
 LIMIT_SIGNALS = {"SIGXFSZ": ("file_size", "a file grew over its limit"), "SIGXCPU": ("cpu_time", "its CPU time was up")}
-DEVICE_FAULTS = (
-    ("illegal memory access", "illegal_address"),
-    ("CUDA_ERROR_ILLEGAL_ADDRESS", "illegal_address"),
-    ("CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned_address"),
-    ("CUDA_ERROR_ASSERT", "device_assert"),
-    ("CUDA_ERROR_LAUNCH_FAILED", "launch_failure"),
-    ("misaligned address", "misaligned_address"),
-    ("device-side assert triggered", "device_assert"),
-    ("unspecified launch failure", "launch_failure"),
-    ("invalid configuration argument", "invalid_launch"),
-    ("too many resources requested", "invalid_launch"),
-    ("invalid argument", "invalid_launch"),
-    ("no kernel image", "wrong_architecture"),
-    ("illegal instruction", "illegal_instruction"),
-)
-DEVICE_WORDS = frozenset(word for _, word in DEVICE_FAULTS)
+# CUDA's errors by the driver's name for them, by words that nobody else uses, and by words that may mean anything, and
+# count only at the end of a sentence that names CUDA before ("CUDA error: invalid argument").
+DEVICE_CODES = {
+    "ILLEGAL_ADDRESS": "illegal_address",
+    "MISALIGNED_ADDRESS": "misaligned_address",
+    "ASSERT": "device_assert",
+    "LAUNCH_FAILED": "launch_failure",
+}
+DEVICE_PHRASES = {
+    "an illegal memory access was encountered": "illegal_address",
+    "device-side assert triggered": "device_assert",
+    "unspecified launch failure": "launch_failure",
+    "invalid configuration argument": "invalid_launch",
+    "too many resources requested for launch": "invalid_launch",
+    "no kernel image is available for execution on the device": "wrong_architecture",
+    "an illegal instruction was encountered": "illegal_instruction",
+}
+AMBIGUOUS_PHRASES = {
+    "misaligned address": "misaligned_address",
+    "invalid argument": "invalid_launch",
+    "out of memory": "out_of_memory",
+}
+CUDA_CODE = re.compile(rf"\bCUDA_ERROR_({'|'.join(DEVICE_CODES)})\b")
+CUDA_PHRASE = re.compile("|".join(DEVICE_PHRASES))
+CUDA_SENTENCE = re.compile(rf"cuda[^\n]{{0,300}}: ({'|'.join(AMBIGUOUS_PHRASES)})(?=[ \t]*(?:$|[\n.;,(]))", re.I)
+DEVICE_WORDS = frozenset((*DEVICE_CODES.values(), *DEVICE_PHRASES.values(), "misaligned_address", "invalid_launch"))
 # Phases of a judge that come before it reads a problem's file.
 BEFORE_THE_PROBLEM = ("judge", "ceilings")
 
@@ -101,13 +115,12 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
         name = missing.group(1)[:100]
         message = f"{where} imports '{name}', which is not installed here"
         return Outcome(status=Status.UNSUPPORTED, reason=f"missing_module:{name}", message=message, evidence=evidence)
-    if exception in ("OutOfMemoryError", "MemoryError") or OUT_OF_MEMORY.search(text):
+    if _out_of_memory(exception, text):
         message = f"{where} ran out of memory: {first}"
         return Outcome(status=Status.OUT_OF_MEMORY, reason="out_of_memory", message=message, evidence=evidence)
-    for words, reason in RESOURCE_LIMITS.items():
-        if words in text:
-            message = f"{where} met a limit of the sandbox: {first}"
-            return Outcome(status=Status.RESOURCE_LIMIT, reason=reason, message=message, evidence=evidence)
+    if limit := _system_limit(exception, text):
+        message = f"{where} met a limit of the sandbox: {first}"
+        return Outcome(status=Status.RESOURCE_LIMIT, reason=limit, message=message, evidence=evidence)
     if exception == "NotImplementedError":
         mend = hints.hint(first)
         message = f"{where} says that it does not take this case: {first}" + (f" ({mend})" if mend else "")
@@ -124,8 +137,52 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
             " after share_memory_(), not through a queue, nor by the sharing strategy file_system)"
         )
     status = Status.LOAD_ERROR if phase == "load" else Status.RUNTIME_ERROR
-    reason = next((word for phrase, word in DEVICE_FAULTS if phrase in text), f"exception:{exception}")
+    reason = _device_fault(exception, text) or f"exception:{exception}"
     return Outcome(status=status, reason=reason, message=f"{where}: {exception}: {first}", evidence=evidence)
+
+
+def _of_libraries(exception: str) -> bool:
+    """Whether a library may have thrown it for the device: a RuntimeError, which is what C++ throws, or no class of
+    Python's. The others are about Python values, whatever they say."""
+    return exception == "RuntimeError" or not hasattr(builtins, exception)
+
+
+def _out_of_memory(exception: str, text: str) -> bool:
+    if exception in ("OutOfMemoryError", "MemoryError"):
+        return True
+    if not (_of_libraries(exception) or _of_system(exception)):
+        return False
+    return bool(OUT_OF_MEMORY.search(text)) or _sentence(text) == "out_of_memory"
+
+
+def _system_limit(exception: str, text: str) -> str:
+    """The limit of the system's that was met; empty where none was."""
+    if _of_libraries(exception) and THREAD_LIMIT in text:
+        return "processes"
+    if not _of_system(exception):
+        return ""
+    return next((limit for words, limit in SYSTEM_LIMITS.items() if words in text), "")
+
+
+def _of_system(exception: str) -> bool:
+    found = getattr(builtins, exception, None)
+    return isinstance(found, type) and issubclass(found, OSError)
+
+
+def _device_fault(exception: str, text: str) -> str:
+    """What the device's driver said in this exception, in a word; empty where it said nothing."""
+    if not _of_libraries(exception):
+        return ""
+    if code := CUDA_CODE.search(text):
+        return DEVICE_CODES[code.group(1)]
+    if phrase := CUDA_PHRASE.search(text):
+        return DEVICE_PHRASES[phrase.group()]
+    return _sentence(text)
+
+
+def _sentence(text: str) -> str:
+    found = CUDA_SENTENCE.search(text)
+    return AMBIGUOUS_PHRASES[found.group(1).lower()] if found else ""
 
 
 def of_problem(error: BaseException, path: Path, why_no_cuda: str) -> Outcome:
@@ -162,7 +219,7 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
         return Outcome(status=Status.HARNESS_ERROR, reason="sandbox", message=message)
     if cause:
         message = f"the process took more host memory than limits.host_memory_gb allows, in {phase}"
-        return Outcome(status=Status.OUT_OF_MEMORY, reason=cause, message=message)
+        return Outcome(status=Status.OUT_OF_MEMORY, reason=cause, message=message, limit="limits.host_memory_gb")
     if exit_code is not None and exit_code < 0:
         try:
             name = signal.Signals(-exit_code).name

@@ -234,6 +234,7 @@ class Verdict(Message, frozen=True, kw_only=True, tag=True):
     # Still to be sorted by whose kernels they are, with what only the supervisor knows.
     profile: Profile | None = None
     warnings: list[str] = []
+    notes: list[str] = []
     phases_s: dict[str, float] = {}
 
 
@@ -296,6 +297,8 @@ class BuildFailed(Message, frozen=True, kw_only=True, tag=True):
         outcome = self.outcome
         if outcome.status not in BUILD_FAULTS or not outcome.reason:
             raise ValueError(f"a build cannot end {outcome.status} by its own account")
+        if outcome.limit:
+            raise ValueError("an outcome by a limit that only others hold")
         if max(len(outcome.reason), len(outcome.message)) > LONGEST_SENTENCE:
             raise ValueError("an outcome with an endless reason or message")
         if len(msgspec.json.encode(outcome.evidence)) > LARGEST_EVIDENCE_BYTES:

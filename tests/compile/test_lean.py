@@ -45,6 +45,9 @@ def test_an_operator_that_the_source_has_a_function_of_the_same_name_beside(text
         ("'\"' // b", "'\"'  "),
         ("// a \\\n b\nc", " \nc"),
         ("#if A && \\\n B", "#if A &&  B"),
+        ("int n = 1'000; // don't", "int n = 1'000;  "),
+        ("n = 0xFF'FF + 1'0.5e-3f; // it's", "n = 0xFF'FF + 1'0.5e-3f;  "),
+        ("c = u8'/'; // it's", "c = u8'/';  "),
     ],
 )
 def test_comments_go_and_literals_stay(text, left):

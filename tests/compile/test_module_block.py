@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.compile import module_block
+from harness.compile import lean, module_block
 
 KERNEL = "__global__ void k() {}\nvoid f() { k<<<1, 1>>>(); }\n"
 BLOCK = 'PYBIND11_MODULE(name, m) {\n  m.def("f", &f, "with a { and a \\" in it", py::arg("x") = \'}\');\n}'
@@ -12,6 +12,17 @@ def test_a_block_and_the_names_it_uses_are_cut_out_and_lines_keep_their_numbers(
     rest, block = module_block.cut(f"namespace py = pybind11;\n{KERNEL}{BLOCK}\nint last;\n")
     assert block == f"namespace py = pybind11;\n{BLOCK}\n"
     assert rest == f"\n{KERNEL}\n\n\nint last;\n"
+
+
+def test_a_quote_between_digits_opens_no_literal():
+    block = "PYBIND11_MODULE(name, m) {\n  m.def([] { return 1'000; }, py::arg('x'));\n}"
+    rest, cut = module_block.cut(f"struct S {{ int n = 1'000; }};\n{block}\nint last = 2'000;\n")
+    assert cut == f"{block}\n"
+    assert rest == "struct S { int n = 1'000; };\n\n\n\nint last = 2'000;\n"
+
+
+def test_one_notion_of_literals():
+    assert module_block.LITERAL == lean.LITERAL
 
 
 def test_without_a_block_nothing_is_cut():

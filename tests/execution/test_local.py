@@ -1,12 +1,14 @@
 """In what order a device's slot gets its jobs, while builds are still going on."""
 
-from concurrent.futures import Future
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from harness import session
+from harness.config import Build
 from harness.execution import local
 from harness.execution.local import LocalExecutor
 from harness.records import Outcome, Status
@@ -143,3 +145,22 @@ def test_processes_are_shared_out_by_what_a_control_group_leaves(room, slots, sh
     monkeypatch.setattr(local, "available_memory_bytes", lambda: 1 << 40)
     executor = LocalExecutor(session.environment.choose_devices("cpu"), corpus_config("honest"), tmp_path, 0)
     assert (executor._build_slots(), executor._share_of_processes()) == (slots, share)
+
+
+def test_build_slots_are_numbered_from_zero_on(jobs, monkeypatch, tmp_path):
+    seen = []
+    together = threading.Barrier(3)
+
+    def build(self, job, nursery, folder, log):
+        together.wait(30.0)
+        return FAULT
+
+    monkeypatch.setattr(local, "needs_build", lambda job: True)
+    monkeypatch.setattr(Workshop, "build", build)
+    config = msgspec.structs.replace(corpus_config("honest"), build=Build(slots=3))
+    executor = LocalExecutor([], config, tmp_path, 0)
+    with ThreadPoolExecutor(3) as pool:
+        arguments = (Workshop.__new__(Workshop), None, tmp_path, lambda slot, *_: seen.append(slot))
+        builds = executor._start_builds(jobs, pool, *arguments)
+        assert [build.result() for build in builds.values()] == [FAULT] * 3
+    assert set(seen) == {"builder 0", "builder 1", "builder 2"}

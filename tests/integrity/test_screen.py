@@ -104,6 +104,7 @@ def test_what_cuda_does(code, kind, words):
         'TORCH_CHECK(x, "use cublasGemmEx( or fork(");',
         'const char* s = R"(cudaStreamCreate(&s) "quoted" )";',
         "int n = 1'000'000; char quote = '\"'; // \" cudaStreamCreate(",
+        "char8_t c = u8'a'; char8_t d = u8'b'; // don't; cudaStreamCreate(&s)",
         "auto y = at::empty_like(x), z = torch::zeros({2}); cudaStream_t s = at::cuda::getCurrentCUDAStream();",
         "object.fork(); pool->system();",
     ],

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from harness.config import TimingConfig
-from harness.judge import measurement
+from harness.judge import appraisal, measurement
 from harness.judge.bench import Before, Bench, Surroundings, WrongAnswer
 from harness.judge.link import Reading, RepeatAsked
 from harness.judge.planning import Plan
@@ -20,7 +20,15 @@ from harness.timing import fixed_cost
 from harness.timing.company import Usual
 from harness.timing.stopping import StoppingRule
 
-PLAN = Plan(example=None, expected=None, work=None, call_bytes=1, memory_bytes=1 << 30, most_calls=32, call_s=1e-5)
+PLAN = Plan(
+    example=None,
+    expected=None,
+    work=SimpleNamespace(work=None, notes=()),
+    call_bytes=1,
+    memory_bytes=1 << 30,
+    most_calls=32,
+    call_s=1e-5,
+)
 RULE = StoppingRule(precision=0.01, budget_s=5.0, min_pairs=8, max_pairs=8)
 GATE_US, HOST_US, LAUNCH_US = 280.0, 900.0, 250.0
 
@@ -337,3 +345,20 @@ def test_who_is_timed_by_single_calls_on_the_cpu_has_nothing_taken_off():
         assert bench.fixed_cost.us > 0
         bench.one_call_a_burst()
         assert bench.fixed_cost.us == 0
+
+
+def test_a_slowed_baseline_is_compared_by_its_time_alone_and_kept_as_it_was_read():
+    class Liar(Card):
+        def burst(self, draws, **options):
+            reading = super().burst(draws, **options)
+            return msgspec.structs.replace(reading, claimed_us=reading.claimed_us / 2)
+
+    made, samples = sampled(Slowed(400.0, 400.0), Liar(100.0, 100.0))
+    slowed = made.slow_baseline(samples)
+    verdict = appraisal.verdict(made, samples, slowed.evidence["factor"], [slowed])
+    assert verdict.speedup == pytest.approx(4.0, rel=0.05)
+    assert verdict.baseline_ms == pytest.approx(0.4, rel=0.05)
+    assert verdict.timing.baseline_us == pytest.approx([4000.0] * len(samples.baseline_us), rel=0.05)
+    assert verdict.timing.baseline_factor == pytest.approx(0.1, rel=0.05)
+    # The baseline's own claims are held against what was read of it, so they excuse no other's.
+    assert set(verdict.outcome.evidence) == {"slow_baseline", "unaccounted_time"}

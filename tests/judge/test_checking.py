@@ -147,3 +147,21 @@ def test_an_answer_that_depends_on_earlier_calls_is_called_so(before, words, jud
 
 def test_an_answer_that_is_wrong_in_one_way_is_not(judged):
     assert "earlier calls" not in judged("x + 1", "x + 2").message
+
+
+RAISES = """
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if x.abs().max() > 50:
+            raise ValueError("too large\\nfor this")
+        return x + 1
+"""
+
+
+def test_stress_sets_on_which_the_reference_raises_are_named_with_the_reason(judged):
+    record = judged(RAISES, "x + 1")
+    assert record.status is Status.PASSED
+    (note,) = [note for note in record.notes if note.startswith("stress sets left out")]
+    assert "scaled_far_up (ValueError: too large)" in note
+    assert record.evidence["stress_sets"]
+    assert "scaled_far_up" not in record.evidence["stress_sets"]

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from harness.oracle.stress import BY_NAME, SETS
+from harness.oracle.stress import SETS
 
+BY_NAME = {stress.name: stress for stress in SETS}
 INPUTS = [
     torch.randn(6, 40),
     torch.randint(9, (6,)),

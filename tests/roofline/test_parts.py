@@ -3,9 +3,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from harness.roofline import work
 from harness.roofline.light import Work
-from tests.timing.calls import Call, randn
+from tests.roofline.calls import Call, randn
 
 
 def test_a_mask_may_hide_keys(of):
@@ -38,15 +37,6 @@ def test_a_table_counts_what_is_gathered(of):
         assert found.resident_bytes == 4 * 16
     found = of(Call(lambda x, i: torch.gather(x, 1, i)), table, torch.zeros(1000, 1, dtype=torch.int64))
     assert found.streamed_bytes == 1000 * (8 + 4 + 4)
-
-
-def test_computed_indices_are_known_only_in_a_real_call():
-    model, indices = nn.Embedding(1000, 16), torch.tensor([1, 1, 2])
-    shifted = Call(lambda i, w: F.embedding(i + 1, w), w=model.weight.detach())
-    real, fake = (work.of(shifted, [indices], fake=fake) for fake in (False, True))
-    assert real.notes == ()
-    assert fake.notes
-    assert real.work == fake.work
 
 
 def test_strides_leave_gaps(of):

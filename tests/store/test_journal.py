@@ -98,13 +98,46 @@ def test_one_session_at_a_time(tmp_path):
         pass
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "again"),
+    [
+        (10.0, 10.0, False),
+        (10.0, 9.0, False),
+        (10.0, 11.0, True),
+        (0.0, 8.0, True),
+        (8.0, 0.0, True),
+        (0.0, 0.0, False),
+    ],
+)
+def test_what_ended_by_a_limit_is_tried_again_where_that_is_larger(tmp_path, then, now, again):
+    ended = record(1, Status.TIMEOUT, limit={"limits.load_s": then})
+    with Journal(tmp_path / "records.jsonl") as book:
+        book.append(ended)
+        book.append(record(2))
+        others = {"limits.call_s": 1e6}
+        assert book.finished({"limits.load_s": now} | others) == ({"key2"} if again else {"key1", "key2"})
+        book.append(record(1, message="with more time"))
+        assert book.finished({"limits.load_s": now} | others) == {"key1", "key2"}
+
+
+def test_what_a_newer_version_wrote_is_refused_in_one_sentence(tmp_path):
+    newer = records.encode(RECORDS[0]).replace(b'"schema":1', b'"schema":2')
+    (tmp_path / "records.jsonl").write_bytes(newer + b"\n" + LINES)
+    with pytest.raises(UsageError, match=r"line 1 .*a newer version of the harness wrote it \(schema 2"):
+        run_directory.read(tmp_path)
+    (tmp_path / "records.jsonl").write_bytes(LINES)
+    (tmp_path / "run.json").write_text('{"schema": 2}')
+    with pytest.raises(UsageError, match="a newer version of the harness wrote it"):
+        run_directory.read(tmp_path)
+
+
 def test_the_harness_s_own_errors_are_tried_again(tmp_path):
     with Journal(tmp_path / "records.jsonl") as book:
         book.append(record(1))
         book.append(record(2, Status.HARNESS_ERROR))
-        assert book.finished() == {"key1"}
+        assert book.finished({}) == {"key1"}
         book.append(record(2, message="at last"))
-        assert book.finished() == {"key1", "key2"}
+        assert book.finished({}) == {"key1", "key2"}
         assert [one.message for one in journal.latest(book.records)] == ["", "at last"]
         book.clear()
     assert (tmp_path / "records.jsonl").read_bytes() == b""

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from harness import environment, session
+from harness.config import Limits
 from harness.execution.local import LocalExecutor
 from harness.processes.nursery import Nursery, ZygoteLost
 from harness.processes.renewal import RenewedNursery
@@ -155,3 +156,15 @@ def test_a_baseline_that_became_slower_by_itself_is_timed_anew_and_the_candidate
         nursery.close()
     assert seen == ["honest", "honest"]
     assert record.warnings[0] == "evaluated_again: the baseline had become slower, not by this candidate"
+
+
+def test_a_record_says_which_limit_it_ended_by(tmp_path):
+    config = msgspec.structs.replace(corpus_config("hangs_while_loading"), limits=Limits(load_s=3.0))
+    nursery = RenewedNursery(Nursery)
+    supervisor = Supervisor(nursery, environment.choose_devices("cpu")[0], config, tmp_path, 0, lambda *_: None)
+    try:
+        record = supervisor.evaluate(session.plan(config).jobs[0], BuildResult())
+    finally:
+        supervisor.close()
+        nursery.close()
+    assert (record.status, record.reason, record.limit) == (Status.TIMEOUT, "load", {"limits.load_s": 3.0})

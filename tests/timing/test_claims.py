@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from harness.timing.claims import unaccounted
 
-# isolation.md: the judge's time a call, the runner's own events a call, seven honest kernels on the H200.
-HONEST = [(2.01, 1.89), (4.18, 3.79), (19.97, 19.52), (135.9, 133.7), (7.72, 7.25), (179.5, 178.1), (1605.0, 1555.0)]
+# The judge's time a call and the runner's claim: the widest gaps of passed records in results/*-h200, by size of the
+# kernel, and some that are wider yet.
+HONEST = [(5.4, 5.08), (7.7, 7.2), (19.97, 19.5), (135.9, 133.0), (1605.0, 1555.0)]
 
 
 def spread(rng: random.Random, true_us: float, count: int = 20) -> list[float]:

@@ -78,3 +78,71 @@ def test_a_refused_connection_says_what_the_sandbox_leaves():
     outcome = faults.classify("load", "RuntimeError", "Connection refused", "a.py", 3, "")
     assert (outcome.status, outcome.reason) == (Status.LOAD_ERROR, "exception:RuntimeError")
     assert "share_memory_()" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("exception", "text", "reason"),
+    [
+        (
+            "AcceleratorError",
+            "CUDA error: an illegal memory access was encountered\nCUDA kernel errors",
+            "illegal_address",
+        ),
+        ("RuntimeError", "CUDA error: misaligned address\nCUDA kernel errors might", "misaligned_address"),
+        ("RuntimeError", "CUDA error: invalid argument", "invalid_launch"),
+        ("RuntimeError", "Triton Error [CUDA]: invalid argument", "invalid_launch"),
+        ("RuntimeError", "launch of scale: invalid configuration argument", "invalid_launch"),
+        ("AcceleratorError", "CUDA error: device-side assert triggered", "device_assert"),
+        (
+            "AcceleratorError",
+            "CUDA error: no kernel image is available for execution on the device",
+            "wrong_architecture",
+        ),
+        ("CudaCallFailed", "cuStreamSynchronize failed with CUDA_ERROR_LAUNCH_FAILED", "launch_failure"),
+    ],
+)
+def test_what_the_driver_says_is_a_fault_of_the_device(exception, text, reason):
+    outcome = faults.classify("call", exception, text, "c.py", 7, "")
+    assert (outcome.status, outcome.reason) == (Status.RUNTIME_ERROR, reason)
+    assert reason in faults.DEVICE_WORDS
+
+
+@pytest.mark.parametrize(
+    ("exception", "text"),
+    [
+        ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB."),
+        ("MemoryError", ""),
+        ("RuntimeError", "CUDA error: out of memory\nCUDA kernel errors might"),
+        ("RuntimeError", "cudaMalloc failed: out of memory"),
+        ("RuntimeError", "Triton Error [CUDA]: out of memory"),
+        ("RuntimeError", "cuMemCreate failed with CUDA_ERROR_OUT_OF_MEMORY"),
+        (
+            "RuntimeError",
+            "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you",
+        ),
+        ("OSError", "[Errno 12] Cannot allocate memory"),
+    ],
+)
+def test_memory_that_gave_out_has_its_own_status(exception, text):
+    outcome = faults.classify("call", exception, text, "c.py", 7, "")
+    assert (outcome.status, outcome.reason) == (Status.OUT_OF_MEMORY, "out_of_memory")
+
+
+@pytest.mark.parametrize(
+    ("exception", "text"),
+    [
+        ("ValueError", "got an invalid argument: dim=3"),
+        ("ValueError", "CUDA error: an illegal memory access was encountered"),
+        ("RuntimeError", "got an invalid argument: dim=3"),
+        ("RuntimeError", "the CUDA path takes no: invalid argument of this kind"),
+        ("RuntimeError", "out of memory slots"),
+        ("RuntimeError", "the table for CUDA is full: out of memory slots"),
+        ("KeyError", "out of memory"),
+        ("ValueError", "can't start new thread"),
+        ("ValueError", "[Errno 24] Too many open files"),
+        ("RuntimeError", "a misaligned address is no place for a vector"),
+    ],
+)
+def test_what_a_candidate_says_of_its_own_is_an_exception_of_its_own(exception, text):
+    outcome = faults.classify("call", exception, text, "c.py", 7, "")
+    assert (outcome.status, outcome.reason) == (Status.RUNTIME_ERROR, f"exception:{exception}")

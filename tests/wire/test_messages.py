@@ -31,7 +31,7 @@ LONGEST_RECORD_BYTES = 1 << 18
 # Bounded by the frame, and by the number of calls or the form of the reference's output that they are held against.
 BY_THE_FRAME = {("Enqueued", "outputs"), ("Sequence", "items"), ("Mapping", "items")}
 # By BuildFailed, which every outcome of an untrusted process comes in.
-BY_BUILD_FAILED = {("Outcome", "reason"), ("Outcome", "message"), ("Outcome", "evidence")}
+BY_BUILD_FAILED = {("Outcome", field) for field in ("reason", "message", "evidence", "limit")}
 FIELDS = [(name, field) for name, info in sorted(lies.structs().items()) for field in info.fields]
 
 
@@ -182,6 +182,7 @@ def test_true_messages_are_taken(name):
         Outcome(status=Status.COMPILE_ERROR, reason="compiler", message="x" * 10_000),
         Outcome(status=Status.COMPILE_ERROR, reason="x" * 10_000),
         Outcome(status=Status.COMPILE_ERROR, reason="compiler", evidence={"text": "x" * 100_000}),
+        Outcome(status=Status.COMPILE_ERROR, reason="compiler", limit="build.timeout_s"),
     ],
 )
 def test_a_build_may_only_say_that_it_failed_and_not_for_ever(outcome):

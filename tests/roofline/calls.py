@@ -3,6 +3,8 @@
 import torch
 import torch.nn as nn
 
+from harness.roofline.work import Estimate, Observer
+
 
 class Call(nn.Module):
     """A forward as a function of inputs and named parameters."""
@@ -19,3 +21,10 @@ class Call(nn.Module):
 
 def randn(*shape, dtype=torch.float32):
     return torch.randn(*shape).to(dtype)
+
+
+def watched(model, *inputs) -> Estimate:
+    """What an observer says of `model(*inputs)`."""
+    with torch.no_grad(), Observer(inputs) as seen:
+        outputs = model(*inputs)
+    return seen.estimate(outputs)
