@@ -60,10 +60,10 @@ def compare(files: list[Path], scratch: Path, arch: str) -> int:
     if tools is None or not tools.nvcc:
         sys.exit("needs torch, a C++ compiler and nvcc")
     os.environ["CPLUS_INCLUDE_PATH"] = os.pathsep.join(tools.stand_ins)
-    headers = precompiled.Precompiled(cache.root() / "headers", tools)
+    headers = precompiled.Precompiled(places.cache() / "headers", tools)
     counts = {"same": 0, "different": 0, "no sketch": 0}
     for path in files:
-        precompiled.prepared(precompiled.wanted(path.read_bytes()), cache.root() / "headers", tools)
+        precompiled.prepared(precompiled.wanted(path.read_bytes()), places.cache() / "headers", tools)
         for number, call in enumerate(calls(path)):
             folder = scratch / f"{path.parent.name}.{path.stem}.{number}"
             outcome, remark = compare_one(call, folder, headers, tools)

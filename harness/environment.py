@@ -14,7 +14,11 @@ from pathlib import Path
 
 import msgspec
 
+from harness import places
 from harness.errors import UsageError
+from harness.version import VERSION
+
+INSTALL_TORCH = "`pip install torch` does, in a checkout `make setup` into .venv"
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +59,7 @@ def torch_build() -> Torch:
     try:
         version = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
-        raise UsageError("torch is not installed here; `make setup` installs it into .venv") from None
+        raise UsageError(f"torch is not installed here; {INSTALL_TORCH}") from None
     spec = importlib.util.find_spec("torch")
     text = ""
     if spec and spec.submodule_search_locations:
@@ -166,10 +170,11 @@ def available_memory_bytes() -> int:
     return int(found.group(1)) << 10 if found else os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def describe(devices: list[Device], repository: Path) -> dict[str, object]:
+def describe(devices: list[Device]) -> dict[str, object]:
     """The environment as `run.json` keeps it."""
     torch = torch_build()
     return {
+        "assay": VERSION,
         "device": devices[0].name,
         "device_kind": devices[0].kind,
         "devices": [msgspec.to_builtins(device) for device in devices],
@@ -181,7 +186,7 @@ def describe(devices: list[Device], repository: Path) -> dict[str, object]:
         "python": platform.python_version(),
         "kernel": platform.release(),
         "cpu": cpu_name(),
-        "commit": _commit(repository),
+        "commit": commit(),
     }
 
 
@@ -199,16 +204,24 @@ def _named() -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def _commit(repository: Path) -> str:
-    commit = _first_line(["git", "-C", str(repository), "rev-parse", "--short=12", "HEAD"])
-    dirty = _first_line(["git", "-C", str(repository), "status", "--porcelain", "--untracked-files=no"])
-    return f"{commit}+changes" if commit and dirty else commit
+def commit() -> str:
+    """The commit that this package is of, where it lies in a checkout of its own; never that of what lies around it."""
+    if places.CHECKOUT is None:
+        return ""
+    git = ["git", "-C", str(places.CHECKOUT)]
+    if _first_line([*git, "rev-parse", "--show-toplevel"]) != str(places.CHECKOUT):
+        return ""
+    head = _first_line([*git, "rev-parse", "--short=12", "HEAD"])
+    dirty = _first_line([*git, "status", "--porcelain", "--untracked-files=no"])
+    return f"{head}+changes" if head and dirty else head
 
 
 def _first_line(command: list[str]) -> str:
     if shutil.which(command[0]) is None:
         return ""
-    result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    # In a hook of git's these name the repository that it is of, whatever folder is asked about.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment)
     return result.stdout.partition("\n")[0].strip() if result.returncode == 0 else ""
 
 

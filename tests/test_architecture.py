@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Top to bottom; a room may import from its own folder and from any lower step.
 STEPS = [
+    {"__main__"},
     {"cli"},
     {"options"},
     {"session", "audit", "check", "doctor"},
@@ -27,7 +28,8 @@ STEPS = [
     {"catalog", "store", "metrics", "environment"},
     {"config"},
     {"records"},
-    {"errors", "wording"},
+    {"places"},
+    {"errors", "wording", "version"},
 ]
 STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
 
