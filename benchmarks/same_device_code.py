@@ -25,8 +25,9 @@ from unittest.mock import MagicMock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from harness import places
 from harness.catalog import modules
-from harness.compile import cache, conditionals, extensions, lean, nvcc, precompiled, toolkit
+from harness.compile import conditionals, extensions, lean, nvcc, precompiled, toolkit
 
 HEAD = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n"
 FUNCTION = re.compile(

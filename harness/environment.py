@@ -18,7 +18,7 @@ from harness import places
 from harness.errors import UsageError
 from harness.version import VERSION
 
-INSTALL_TORCH = "`pip install torch` does, in a checkout `make setup` into .venv"
+INSTALL_TORCH = "`make setup` installs it into .venv of a checkout, `pip install torch` anywhere"
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):

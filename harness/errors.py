@@ -15,6 +15,10 @@ class UsageError(AssayError):
     """
 
 
+class BadValue(AssayError, ValueError):
+    """A number that a function of ours cannot take; the caller's mistake, not a user's."""
+
+
 def nearest(wrong: str, valid: Iterable[str]) -> str:
     """A clause that names the closest valid word, or all of them where none is close."""
     words = sorted(valid)

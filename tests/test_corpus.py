@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from harness.places import CHECKOUT
 from harness.processes import families
 from harness.records import Record, Status
 from harness.sandbox.syscalls import PR_SET_CHILD_SUBREAPER, prctl
-from harness.places import CHECKOUT
 from harness.store import journal
 from tests import specimens
 from tests.specimens import CORPUS

@@ -62,6 +62,10 @@ FromReader = Listening | CandidateFacts | ProblemFacts | Found
 Answer = TypeVar("Answer", CandidateFacts, ProblemFacts, Found)
 
 
+class ReaderFailed(AssayError):
+    """The process that reads files does not start."""
+
+
 class ReaderLost(AssayError):
     """The process died of what it read, or went on for too long; `reason` is the record's word."""
 
@@ -132,7 +136,7 @@ class Reader:
         raise ReaderLost(*why)
 
     def _begin(self) -> Channel:
-        """Start the process. Raises RuntimeError where not even that works, which is no file's doing."""
+        """Start the process. Raises ReaderFailed where not even that works, which is no file's doing."""
         ours, theirs = pair()
         # It says nothing: what it would say is made of the files' words.
         silent = subprocess.DEVNULL
@@ -151,7 +155,7 @@ class Reader:
             self._channel.receive(START_S)
         except (DeadlineExceeded, PeerGone, ProtocolError) as error:
             self._end()
-            raise RuntimeError(f"the process that reads files does not start ({sys.executable}): {error}") from error
+            raise ReaderFailed(f"the process that reads files does not start ({sys.executable}): {error}") from error
         return self._channel
 
     def _end(self) -> None:
