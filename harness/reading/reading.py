@@ -62,7 +62,7 @@ FromReader = Listening | CandidateFacts | ProblemFacts | Found
 Answer = TypeVar("Answer", CandidateFacts, ProblemFacts, Found)
 
 
-class ReaderFailed(AssayError):
+class ReaderFailed(AssayError, RuntimeError):
     """The process that reads files does not start."""
 
 
