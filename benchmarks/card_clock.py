@@ -76,7 +76,8 @@ class Connected:
         source = folder / "candidate.py"
         source.write_text(CANDIDATE)
         ours, its = pair()
-        words = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from harness.runner import runner; runner.main(%d)"
+        words = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from harness.runner import runner; "
+        words += "fd = %d; runner.greet(fd); runner.main(fd)"
         self.process = subprocess.Popen(
             [sys.executable, "-c", words % its.fileno()], cwd=folder, pass_fds=(its.fileno(),), start_new_session=True
         )

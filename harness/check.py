@@ -16,7 +16,7 @@ from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
 from harness.compile import architectures, precompiled, toolkit
 from harness.processes import memory_watch
-from harness.processes.nursery import Nursery, ZygoteLost
+from harness.processes.nursery import NoProcess, Nursery, ZygoteLost
 from harness.reading.reading import Reader
 from harness.records import Outcome, Status
 from harness.reports.check_table import CheckRow
@@ -77,6 +77,9 @@ def run(
         except ZygoteLost as error:
             lost = Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error))
             return _row(candidate, problem, None, log, lost)
+        except NoProcess as error:
+            full = Outcome(status=Status.HARNESS_ERROR, reason="no_process", message=str(error))
+            return _row(candidate, problem, None, log, full)
         return _row(candidate, problem, result, log)
 
     pool = ThreadPoolExecutor(at_once)

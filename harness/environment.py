@@ -9,6 +9,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from harness.errors import UsageError
 from harness.version import VERSION
 
 INSTALL_TORCH = "`make setup` installs it into .venv of a checkout, `pip install torch` anywhere"
+
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_GROUPS = Path("/proc/self/cgroup")
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +45,32 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
         call it by one number (opened on a second card, CUDA IPC memory says that it lies on the first)."""
         if self.kind == "cpu":
             return {}
-        index = int(self.spec.partition(":")[2])
+        if self._card is not None:
+            # Not by its number: CUDA counts those that it can open, which are fewer for a confined process.
+            return {"CUDA_VISIBLE_DEVICES": self._card.uuid}
         named = _named()
-        return {"CUDA_VISIBLE_DEVICES": str(index) if named is None else named[index]}
+        return {"CUDA_VISIBLE_DEVICES": str(self._index) if named is None else named[self._index]}
+
+    @property
+    def minor(self) -> int:
+        """The number in the name of its device file; -1 where the driver does not say."""
+        return -1 if self._card is None else self._card.minor
+
+    @property
+    def _index(self) -> int:
+        return int(self.spec.partition(":")[2])
+
+    @property
+    def _card(self) -> Card | None:
+        return _cards()[self._index] if self.kind == "cuda" and self._index < len(_cards()) else None
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """A card by the names that the driver has for it: its place in NVML's order, its UUID, its device file's number."""
+
+    index: int
+    uuid: str
+    minor: int = -1
 
 
 class Torch(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +108,8 @@ def gpus() -> tuple[tuple[Device, ...], str, str]:
         return (), "", "no NVIDIA driver was found"
     driver = str(pynvml.nvmlSystemGetDriverVersion())
     devices: list[Device] = []
-    for index in _visible(pynvml.nvmlDeviceGetCount()):
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    for card in _cards():
+        handle = pynvml.nvmlDeviceGetHandleByIndex(card.index)
         major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
         devices.append(
             Device(
@@ -170,6 +197,29 @@ def available_memory_bytes() -> int:
     return int(found.group(1)) << 10 if found else os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+def room_for_processes() -> int | None:
+    """How many more processes and threads this process's control groups take; None where none of them has a limit."""
+    rooms = []
+    for line in _read(OWN_GROUPS).splitlines():
+        number, controllers, place = line.split(":", 2)
+        if number != "0" and "pids" not in controllers.split(","):
+            continue
+        # In a container the path may be the host's; its own group is mounted at the root then.
+        folder = CGROUPS / ("" if number == "0" else "pids") / place.lstrip("/")
+        for group in (folder, *folder.parents):
+            if group.is_relative_to(CGROUPS):
+                limit, present = (_read(group / f"pids.{name}").strip() for name in ("max", "current"))
+                rooms += [int(limit) - int(present)] if limit.isdigit() and present.isdigit() else []
+    return max(0, min(rooms)) if rooms else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
 def describe(devices: list[Device]) -> dict[str, object]:
     """The environment as `run.json` keeps it."""
     torch = torch_build()
@@ -190,12 +240,38 @@ def describe(devices: list[Device]) -> dict[str, object]:
     }
 
 
-def _visible(count: int) -> list[int]:
-    """Indices in NVML's order that CUDA_VISIBLE_DEVICES leaves; torch numbers what it sees from 0."""
-    named = _named()
+@cache
+def _cards() -> tuple[Card, ...]:
+    """Those that CUDA_VISIBLE_DEVICES leaves, in the order in which torch numbers them; none without a driver."""
+    try:
+        import pynvml
+    except ImportError:
+        return ()
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    cards = []
+    for index in range(pynvml.nvmlDeviceGetCount()):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        try:
+            minor = int(pynvml.nvmlDeviceGetMinorNumber(handle))
+        except pynvml.NVMLError:
+            minor = -1
+        cards.append(Card(index=index, uuid=str(pynvml.nvmlDeviceGetUUID(handle)), minor=minor))
+    return tuple(visible(cards, _named()))
+
+
+def visible(cards: Sequence[Card], named: Sequence[str] | None) -> list[Card]:
+    """The cards that CUDA_VISIBLE_DEVICES leaves: by number, or by UUID as far as that is written out."""
     if named is None:
-        return list(range(count))
-    return [int(name) for name in named if name.isdigit() and int(name) < count]
+        return list(cards)
+    found = []
+    for name in named:
+        by_name = name.startswith("GPU-")
+        of_it = [card for card in cards if (card.uuid.startswith(name) if by_name else str(card.index) == name)]
+        found += of_it[:1]
+    return found
 
 
 def _named() -> list[str] | None:

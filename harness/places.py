@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import re
 from pathlib import Path
@@ -30,7 +31,9 @@ def found(name: str | Path) -> Path:
 
 
 def _is_there(path: Path) -> bool:
-    return os.path.lexists(path) or next(glob.iglob(str(path), recursive=True), None) is not None
+    """Of a pattern, whether the folders before its first wildcard are there."""
+    named = itertools.takewhile(lambda part: not glob.has_magic(part), path.parts)
+    return os.path.lexists(path) or (glob.has_magic(str(path)) and Path(*named).is_dir())
 
 
 def python_path() -> str:

@@ -163,7 +163,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_draft(tmp_path, monkeypatch, 
         UsageError, match=rf"cannot write .*{victim}: No space left on device; what is finished is kept"
     ):
         run(tmp_path, FakeExecutor(), *HONEST)
-    assert {path.name for path in tmp_path.iterdir()} == {"run.json", "records.jsonl", "results.csv", "leaderboard.md"}
+    kept = {"run.json", "records.jsonl", "results.csv", "leaderboard.md", "logs"}
+    assert {path.name for path in tmp_path.iterdir()} == kept
     monkeypatch.undo()
     assert len(run(tmp_path, FakeExecutor(), *HONEST)) == 3
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
-import glob
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from harness import places, wording
-from harness.catalog import sources
+from harness.catalog import search, sources
 from harness.catalog.facts import ProblemFacts, Reads, Signature
 from harness.errors import UsageError, nearest
 
@@ -128,33 +127,19 @@ def python_files(pattern: str, note: Callable[[str], None]) -> tuple[bool, list[
     except RuntimeError as error:
         raise UsageError(f"'{pattern}': nobody here has that name, and so no home folder") from error
     if path.is_dir():
-        found = [file for file in sorted(_named_python(path)) if not _hidden(file.relative_to(path))]
-        return False, _files(found, note)
-    matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]
-    files = _files([match for match in matches if match.suffix == ".py" and not match.is_dir()], note)
-    for folder in (match for match in matches if match.is_dir()):
-        files += python_files(str(folder), note)[1]
+        return False, _files(_named_python([path]), note)
+    found = [path] if os.path.lexists(path) else search.matches(path)
+    files = _files([match for match in found if match.suffix == ".py" and not match.is_dir()], note)
+    files += _files(_named_python(match for match in found if match.is_dir()), note)
     if not files:
         raise UsageError(f"'{pattern}' matches no Python file or folder")
     return path.is_file(), files
 
 
-def _named_python(folder: Path) -> Iterator[Path]:
-    """Whatever is called `*.py` below `folder`, however deep; what cannot be opened is passed over.
-
-    Path.rglob recurses, and raises for a path that is too long.
-    """
-    waiting = [str(folder)]
-    while waiting:
-        try:
-            entries = list(os.scandir(waiting.pop()))
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.name.endswith(".py"):
-                yield Path(entry.path)
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(entry.path)
+def _named_python(folders: Iterable[Path]) -> list[Path]:
+    """Whatever is called `*.py` below `folders`, however deep, and is not hidden (`.x`, `_x`)."""
+    listings = search.folders(map(str, folders), (".", "_"))
+    return sorted(Path(entry.path) for _, entries in listings for entry in entries if entry.name.endswith(".py"))
 
 
 def _files(found: Iterable[Path], note: Callable[[str], None]) -> list[Path]:
@@ -165,7 +150,3 @@ def _files(found: Iterable[Path], note: Callable[[str], None]) -> list[Path]:
         else:
             kept.append(path)
     return kept
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)

@@ -57,7 +57,8 @@ def discover(patterns: Iterable[str], note: Callable[[str], None] = lambda text:
             place = Place(problem=problem, name=wording.name(path.stem), path=path)
             key = (place.problem, place.name)
             if key in found and found[key].path.resolve() != path.resolve():
-                raise UsageError(f"two candidates are called {'/'.join(key)}: {found[key].path} and {path}")
+                what = f"two candidates are called {'/'.join(key)}: {found[key].path} and {path}"
+                raise UsageError(f"{what}; rename one, or name only one of them")
             found[key] = place
     return [found[key] for key in sorted(found)]
 

@@ -16,10 +16,10 @@ import msgspec
 
 from harness.catalog.jobs import Job, sources
 from harness.config import Config
-from harness.environment import Device, available_memory_bytes, cores, make_device_nodes
+from harness.environment import Device, available_memory_bytes, cores, make_device_nodes, room_for_processes
 from harness.execution.executor import ReportPhase
 from harness.processes import folders, memory_watch
-from harness.processes.nursery import Nursery, ZygoteLost
+from harness.processes.nursery import NoProcess, Nursery, ZygoteLost
 from harness.processes.renewal import RenewedNursery, Starter
 from harness.records import Outcome, Record, Status
 from harness.sandbox import probe
@@ -37,6 +37,8 @@ SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR
 WORTH_SHARING = 4
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
 BUILD_MEMORY_BYTES = 4 << 30
+# Two compilers, their parts and what starts them, beside a pool of threads.
+BUILD_PROCESSES = 64
 
 
 class LocalExecutor:
@@ -97,12 +99,20 @@ class LocalExecutor:
         private = {self._logs.parent, *(source.parent for source in sources(jobs))}
         limit = self._config.limits.host_memory_gb * 1e9 or memory_watch.share()
         found = probe.chosen(self._config.sandbox, sources(jobs), on_a_card)
-        return Nursery(found.layers, private, int(limit))
+        return Nursery(found.layers, private, int(limit), self._share_of_processes())
+
+    def _share_of_processes(self) -> int:
+        """What each untrusted process may have, so that all of them together leave room for ours; 0 for no bound."""
+        room = room_for_processes()
+        # A runner and a baseline's beside the builds; one share is ours.
+        return 0 if room is None else max(1, room // (self._build_slots() + 2 * len(self._devices) + 1))
 
     def _build_slots(self) -> int:
         if self._config.build.slots:
             return self._config.build.slots
-        return max(1, min(cores() // 2, available_memory_bytes() // BUILD_MEMORY_BYTES))
+        room = room_for_processes()
+        by_processes = cores() if room is None else room // 2 // (BUILD_PROCESSES + cores())
+        return max(1, min(cores() // 2, available_memory_bytes() // BUILD_MEMORY_BYTES, by_processes))
 
     def _start_builds(
         self,
@@ -126,6 +136,8 @@ class LocalExecutor:
                 return built_again(lambda: workshop.build(job, nursery, folder, log))
             except ZygoteLost as error:
                 return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error)))
+            except (NoProcess, BlockingIOError) as error:
+                return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="no_process", message=str(error)))
             finally:
                 report_phase(slot, job.title, "")
 

@@ -75,6 +75,8 @@ class Before:
     fixed: FixedCost
     # Of a single call without the gate; only on a card.
     ungated_us: float = 0.0
+    # Why bursts of several calls cannot be relied on; only on the CPU.
+    no_company: Suspicion | None = None
     alone: Alone = field(default_factory=Alone)
 
 
@@ -107,6 +109,8 @@ class Bench:
         # Of the way from the shortest burst to the longest; both bursts of a pair are as long, so that what a burst
         # costs beside its calls is in both alike.
         self._share = 1.0
+        # Whether bursts of several calls have been given up.
+        self._single_calls = False
         self._reference = reference
         self._examiners = examiners
         self._links = links
@@ -139,6 +143,9 @@ class Bench:
         self._watch.look()
         for side in self._links:
             self._single_us[side] = min(self.singles(side, WARM_UP_BURSTS))
+        if self._before.no_company:
+            self.one_call_a_burst()
+            return
         # A call alone may take longer than one in company, so lengths are planned again by the first ones' time.
         a_call_us = dict(self._single_us)
         for _ in range(2):
@@ -175,8 +182,11 @@ class Bench:
 
     def one_call_a_burst(self) -> None:
         """Give up bursts of several calls, on both sides."""
+        taken_off_us = self.fixed_cost.us
+        self._single_calls = True
+        taken_off_us -= self.fixed_cost.us
         self.bursts = {side: bursts.BurstPlan(1, 1) for side in self._links}
-        self._burst_us = dict(self._single_us)
+        self._burst_us = {side: us + taken_off_us for side, us in self._single_us.items()}
 
     def sample(self, rule: StoppingRule) -> Samples:
         """Pairs until `rule` is content; raises WrongAnswer."""
@@ -225,6 +235,8 @@ class Bench:
             baseline_single_us=samples.baseline_single_us,
             baseline_burst_us=samples.baseline_us,
             cache_us=self._first_touch_us(),
+            # What a process takes to go on from its standstill is no measure of what a quick candidate gains.
+            at_most=bursts.UNREMARKABLE_GAIN if self._reference.device.type == "cpu" else math.inf,
         )
 
     def _more_singles(self, samples: Samples, count: int) -> Samples:
@@ -299,8 +311,11 @@ class Bench:
     def fixed_cost(self) -> FixedCost:
         """What a burst costs that runs nothing, where that is taken off.
 
-        Without a card's gate it is not: who sees to messages more quickly than the baseline's runner would gain.
+        Without a card's gate it is not, nor from single calls on the CPU: who sees to messages more quickly than the
+        baseline's runner would gain.
         """
+        if self._single_calls and self._reference.device.type == "cpu":
+            return FixedCost(0.0, 0.0, HOST_NULL_ERROR_US)
         ungated = self._reference.device.type == "cuda" and not self._gated
         return fixed_cost.NONE if ungated else self._before.fixed
 

@@ -97,8 +97,13 @@ class CudaLink(Link):
         deadline = time.monotonic() + (deadline_s or self.limits.call_s)
         enqueued, was_gated, finished = self._timed(request, gated, deadline)
         self._grant_repeat(enqueued)
+        judge_us = self._start.elapsed_time(self._end) * 1e3
+        if was_gated:
+            # Copies by the card's copy engines need no turn of the card: all that tells of them is that the judge's own
+            # take longer beside them.
+            judge_us += self._watch.beyond_us(len(draws), self._way_us)
         return Reading(
-            judge_us=self._start.elapsed_time(self._end) * 1e3,
+            judge_us=judge_us,
             claimed_us=finished.claimed_us,
             gated=was_gated,
             slow_start=was_gated and self._watch.slow(len(draws), self._way_us),

@@ -7,7 +7,7 @@ import itertools
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -26,6 +26,8 @@ from harness.wire import values
 from harness.wire.nodes import Opaque, TensorRef
 
 POISON_READS = float("nan")
+# By what share of its error a wrong answer differs from another one.
+OTHERWISE = 1e-3
 # Expectations are kept for the next candidate if all of a problem's take up less than this.
 KEPT_BYTES = 1 << 30
 # Bytes of an expectation over those of a call's inputs and outputs: the exact output and the yardsticks beside them.
@@ -86,9 +88,10 @@ class Examiner:
         it, since every later call is checked.
         """
         finding = self._one_call(link, deadline_s)
-        if not finding.passed and link.device.type == "cpu":
-            finding = self._one_call(link, deadline_s)
-        return finding
+        if finding.passed or link.device.type != "cpu":
+            return finding
+        again = self._one_call(link, deadline_s)
+        return again if again.passed or not self._keep else _as_it_was_before(finding, again)
 
     def _one_call(self, link: Link, deadline_s: float) -> Finding:
         if self._keep:
@@ -122,7 +125,7 @@ class Examiner:
                 finding = self._hard_finding(link, call, hard)
             else:
                 glance = self._oracle.glance(list(draw.inputs), draw.seed)
-                finding = self._finding(link, call, draw, glance)
+                finding = _after_a_right_one(self._finding(link, call, draw, glance))
             if not finding.passed:
                 return finding
         return None
@@ -174,6 +177,22 @@ class Examiner:
                     message = f"input {index} was written to, which the reference does not do"
                     return Finding(Status.INCORRECT, "input_changed", message)
         return finding
+
+
+def _as_it_was_before(first: Finding, again: Finding) -> Finding:
+    """The second of two wrong calls on the same inputs, which says so where it is wrong in another way."""
+    if first.error is None or again.error is None or abs(first.error - again.error) <= OTHERWISE * first.error:
+        return again
+    message = f"{again.message}; called twice on the same inputs it gave two answers: does it depend on earlier calls?"
+    return replace(again, message=message)
+
+
+def _after_a_right_one(finding: Finding) -> Finding:
+    """What is said of a call on drawn inputs after a first one that was right."""
+    if finding.passed or finding.error is None:
+        return finding
+    message = f"{finding.message}; its first call, on inputs drawn alike, was right: does it depend on earlier calls?"
+    return replace(finding, message=message)
 
 
 @dataclass(frozen=True)

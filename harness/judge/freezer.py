@@ -27,6 +27,8 @@ class Freezer:
     def __init__(self, leader: int) -> None:
         self.leader = leader
         self._tasks = Path(f"/proc/{leader}/task")
+        self._known = {leader}
+        self._used_ns: dict[int, int] = {}
 
     def freeze(self) -> None:
         """Have every member stop. Each is on its way to a standstill when this returns. Raises PeerGone."""
@@ -36,13 +38,25 @@ class Freezer:
         """Let every member go on. Raises PeerGone."""
         self._signal(signal.SIGCONT)
 
-    def settle(self) -> bool:
-        """Wait until every member stands still; whether all did at the first look. Raises DeadlineExceeded.
+    def mark(self) -> None:
+        """From here on `worked_us` counts."""
+        self._used_ns = {pid: _used_ns(pid) for pid in self._known}
 
-        A thread in the middle of a system call goes on with that.
+    def worked_us(self) -> float:
+        """What the members computed since `mark`, on all cores together, in microseconds.
+
+        One that is stopped in the middle of a system call goes on with that, before anybody looks at it.
         """
+        return sum(max(0, _used_ns(pid) - before) for pid, before in self._used_ns.items()) / 1e3
+
+    def settle(self) -> bool:
+        """Wait until every member stands still. Raises DeadlineExceeded.
+
+        Whether all did at the first look, and none is a stranger to `worked_us`.
+        """
+        known = self._used_ns
         if self._still():
-            return True
+            return all(pid in known for pid in self._known)
         deadline = time.monotonic() + SETTLE_S
         while not self._still():
             if time.monotonic() > deadline:
@@ -57,18 +71,43 @@ class Freezer:
 
     def _still(self) -> bool:
         """A thread may start others until it has stopped, so only a list in which all have can be relied on."""
-        return all(_is_still(Path(f"/proc/{pid}/task")) for pid in self._members())
+        seen = set()
+        for pid in self.members():
+            if not _is_still(Path(f"/proc/{pid}/task")):
+                return False
+            seen.add(pid)
+        self._known = seen
+        return True
 
-    def _members(self) -> Iterator[int]:
-        """The leader first, and what it started; orphans among that are its parent's children, who adopts them."""
-        yield self.leader
+    def members(self) -> Iterator[int]:
+        """The leader first, and what it started; orphans among that are its parent's children, who adopts them.
+
+        These come last, until there are no more: a parent that ends meanwhile leaves its children there.
+        """
+        seen: set[int] = set()
+        waiting = [self.leader]
+        while waiting:
+            while waiting:
+                pid = waiting.pop()
+                if pid not in seen:
+                    seen.add(pid)
+                    yield pid
+                    waiting += _children(Path(f"/proc/{pid}/task"))
+            waiting = [pid for pid in self._adopted() if pid not in seen]
+
+    def _adopted(self) -> list[int]:
         parent = _fields(Path(f"/proc/{self.leader}/stat"))[1:2]
         adopted = [pid for pid in _children(Path(f"/proc/{parent[0]}/task")) if pid != self.leader] if parent else []
-        waiting = [pid for pid in adopted if _fields(Path(f"/proc/{pid}/stat"))[2:3] == [str(self.leader)]]
-        waiting += _children(self._tasks)
-        while waiting:
-            yield (pid := waiting.pop())
-            waiting += _children(Path(f"/proc/{pid}/task"))
+        return [pid for pid in adopted if _fields(Path(f"/proc/{pid}/stat"))[2:3] == [str(self.leader)]]
+
+
+def _used_ns(pid: int) -> int:
+    """The time that all threads of a process were on a core; 0 of one that is gone."""
+    try:
+        # As clock_getcpuclockid has it, which Python lacks.
+        return time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        return 0
 
 
 def _is_still(tasks: Path) -> bool:

@@ -42,11 +42,12 @@ class HostLink(Link):
         limits: Limits,
         watch: StartWatch,
         *,
-        trusted: bool,
+        random: bool,
     ) -> None:
         super().__init__(channel, freezer, device, limits)
         self._watch = watch
-        self._trusted = trusted
+        self._learns = False
+        self._random = random
         self._memory: ForeignMemory | None = None
         self._nodes: list[Node] = []
         self._returned: list[Any] = []
@@ -58,16 +59,19 @@ class HostLink(Link):
         self._number_burst()
         turn_us = self._announce(draws, profiled, deadline)
         self._write_inputs(draws)
-        judge_us, enqueued = self._timed([draw.seed for draw in draws], deadline)
-        if self._trusted:
+        judge_us, enqueued = self._timed([draw.seed for draw in draws] if self._random else [], deadline)
+        if self._learns:
             self._watch.learn(len(draws), turn_us)
         else:
-            # What a runner does in its turn before the clock, beyond what the trusted one needs, is on the clock.
+            # What a runner does in its turn before the clock, beyond what the trusted one needed, is on the clock. Also
+            # of the trusted one, so that what turns differ by from one to the next is in both sides' times.
             judge_us += self._watch.beyond_us(len(draws), turn_us)
         self._grant_repeat(enqueued)
         self._nodes = enqueued.outputs
         with self._inputs_hidden(len(draws)):
             self._returned = self._outputs(enqueued, len(draws))
+        # Whatever was done since the clock stopped and before the outputs had been read was done for them.
+        judge_us += self.freezer.worked_us()
         finished = enqueued.finished
         if finished is None:
             raise ProtocolError("an answer without a time")
@@ -78,6 +82,14 @@ class HostLink(Link):
             aliased=tuple(enqueued.aliased),
             profile=finished.profile,
         )
+
+    @contextlib.contextmanager
+    def learning(self) -> Iterator[None]:
+        self._learns = True
+        try:
+            yield
+        finally:
+            self._learns = False
 
     def output(self, call: int) -> Any:
         return self._returned[call]
@@ -126,6 +138,7 @@ class HostLink(Link):
         self.freezer.thaw()
         frame, fds = self.channel.receive_frame(timeout_s)
         self.freezer.freeze()
+        self.freezer.mark()
         ended = time.perf_counter()
         if not self.freezer.settle():
             ended = time.perf_counter()

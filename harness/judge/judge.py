@@ -105,7 +105,7 @@ class Judge:
             request = self._request
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
             self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
-            self._plan = planning.plan(self._reference, self._timing)
+            self._plan = planning.plan(self._reference, self._timing, self._limits.total_s)
             call_s = deadlines.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
             self._limits = msgspec.structs.replace(self._limits, call_s=call_s)
             self._phase("expectation")
@@ -175,7 +175,7 @@ class Judge:
         self._phase("load")
         begun = time.monotonic()
         channel = Channel(socket.socket(fileno=fd), FromRunner)
-        runner = self._link(channel, Freezer(pid), trusted=source is self._request.baseline)
+        runner = self._link(channel, Freezer(pid))
 
         def load() -> Verdict | None:
             ready = runner.prepare(
@@ -222,13 +222,13 @@ class Judge:
             best = None
         return Surroundings(card, best)
 
-    def _link(self, channel: Channel, freezer: Freezer, *, trusted: bool) -> Link:
+    def _link(self, channel: Channel, freezer: Freezer) -> Link:
+        arguments = (channel, freezer, self._device, self._limits, self._start_watch)
         if self._device.type == "cpu":
-            return HostLink(channel, freezer, self._device, self._limits, self._start_watch, trusted=trusted)
+            return HostLink(*arguments, random=self._plan.random)
         # Imported where a card is, because cuda-bindings loads the driver.
         from harness.judge.cuda_link import CudaLink
 
-        arguments = (channel, freezer, self._device, self._limits, self._start_watch)
         return CudaLink(*arguments, warm=self._timing.cache == "warm")
 
     def _measure(self, candidate: Link, request: Evaluate) -> Verdict:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -177,6 +178,11 @@ class Link:
 
     def learn_start(self, example: Draw) -> None:
         """Find out how long inputs are on their way, while no candidate is there. Raises what `null_us` raises."""
+
+    @contextlib.contextmanager
+    def learning(self) -> Iterator[None]:
+        """On the CPU: what turns take before the clock is learnt from those within, while no candidate is there."""
+        yield
 
     def close(self) -> None:
         """Hang up, and let the runner end by itself: what it printed last is still to be written."""

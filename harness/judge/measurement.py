@@ -15,7 +15,7 @@ from harness.judge.link import Link
 from harness.judge.planning import Plan
 from harness.judge.reference import Reference
 from harness.records import Status
-from harness.timing import statistics
+from harness.timing import bursts, statistics
 from harness.timing.company import Alone, Usual
 from harness.timing.sampling import Side
 from harness.timing.stopping import StoppingRule
@@ -23,6 +23,8 @@ from harness.wire.messages import Verdict
 
 # Bursts of the baseline, of each kind, before any candidate is there.
 ALONE_BURSTS = 9
+# Of calls so long that these take longer than this, there are fewer.
+ALONE_S = 2.0
 
 
 def before(
@@ -34,15 +36,15 @@ def before(
     timing: TimingConfig,
 ) -> Before:
     """What the baseline shows while no candidate is there. Raises WrongAnswer, and what Link raises."""
-    fixed = calibrated(baseline)
+    found = Before(calibrated(baseline))
     if reference.device.type == "cpu":
-        # Where a candidate stands still in others' turns, it cannot slow them. But a second call has to be right, too.
-        found = Before(fixed)
-        Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, found).singles(
-            "baseline", 1
-        )
-        return found
-    found = Before(fixed, ungated_us(baseline))
+        # Where a candidate stands still in others' turns, it cannot slow them.
+        bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, found)
+        bench.warm_up()
+        with baseline.learning():
+            usual = bench.usual("baseline", max(1, min(ALONE_BURSTS, int(ALONE_S / plan.call_s))))
+        return dataclasses.replace(found, no_company=bursts.no_company(usual.single_us, usual.burst_us))
+    found = dataclasses.replace(found, ungated_us=ungated_us(baseline))
     return dataclasses.replace(
         found, alone=time_alone(reference, examiner, baseline, plan, surroundings, timing, found)
     )
@@ -104,6 +106,7 @@ def measure(
         slowed = bench.slow_baseline(samples)
     except WrongAnswer as error:
         return Verdict(outcome=error.outcome, baseline_ok=error.outcome.status is not Status.INVALID_REFERENCE)
+    batched = batched or found.no_company
     waits = bench.own_wait(samples)
     factor = min((finding.evidence["factor"] for finding in (slowed, waits) if finding), default=1.0)
     samples = dataclasses.replace(samples, baseline_us=[value * factor for value in samples.baseline_us])

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import torch
 
+from harness.catalog import modules
 from harness.config import TimingConfig
 from harness.judge.link import Draw
 from harness.judge.reference import Reference
@@ -28,6 +29,8 @@ COPIES = 4
 HOST_MEMORY_BYTES = 2 << 30
 # Of a burst: a card's queue holds about a thousand operations.
 MOST_OUTPUTS = 512
+# Bursts of an evaluation beside those of its pairs, at the least: warm-up, hard inputs; on a card latencies, too.
+OTHER_BURSTS = {"cpu": 20, "cuda": 50}
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,9 +47,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     random: bool = False
 
 
-def plan(reference: Reference, timing: TimingConfig) -> Plan:
-    """Try the reference: how large its values are, and how long it takes. Raises what the problem's code raises."""
+def plan(reference: Reference, timing: TimingConfig, total_s: float) -> Plan:
+    """Try the reference: how large its values are, and how long it takes. Raises what the problem's code raises, and
+    LoadFault where no candidate could be timed within `total_s`, however fast."""
     trial = reference.try_out()
+    bursts_of_one = OTHER_BURSTS[reference.device.type] + 2 * timing.min_pairs
+    if bursts_of_one * (trial.draw_s + trial.seconds) > total_s:
+        seen = f"get_inputs takes {trial.draw_s:.3g} s and a call of the reference {trial.seconds:.3g} s"
+        needed = f"and an evaluation needs some {bursts_of_one} of both: more than limits.total_s = {total_s:g} s"
+        raise modules.LoadFault("too_slow", f"{seen}, {needed}")
     tensors = values.tensors((trial.draw.inputs, trial.output))
     call_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
     memory_bytes = int(_free_bytes(reference.device) * MEMORY_SHARE) // COPIES
@@ -54,12 +63,15 @@ def plan(reference: Reference, timing: TimingConfig) -> Plan:
         memory_bytes = min(memory_bytes, int(cache_bytes(reference.device) * WARM_SHARE))
     # What is done to each output, behind a stop that so much fits behind.
     most_calls = MOST_OUTPUTS // max(1, len(values.tensors(trial.output)))
+    # Inputs that are slow to make: the fewest pairs' ones take no longer than the sampling's budget.
+    drawn_in_time = int(timing.budget_s / (2 * timing.min_pairs * trial.draw_s))
+    most_calls = min(timing.max_calls_per_burst, most_calls, drawn_in_time)
     longest = bursts.plan(
         trial.seconds * 1e6 / HEADROOM,
         target_us=timing.burst_ms * 1e3,
         call_bytes=call_bytes,
         memory_bytes=memory_bytes,
-        max_calls=max(1, min(timing.max_calls_per_burst, most_calls, _calls_to_tell(trial.draw.inputs, trial.output))),
+        max_calls=max(1, min(most_calls, _calls_to_tell(trial.draw.inputs, trial.output))),
     )
     return Plan(
         example=trial.draw,

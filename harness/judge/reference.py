@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import torch
@@ -18,10 +19,13 @@ from harness.wire import generators, values
 from harness.wire.messages import CandidateSource
 from harness.wire.nodes import TensorRef
 
+Result = TypeVar("Result")
+
 
 @dataclass(frozen=True)
 class Trial:
-    """A draw and the output for it, how long a warm call takes in seconds, and what the call has to do at least.
+    """A draw and the output for it, how long a warm call and a draw take in seconds, and what the call has to do at
+    least.
 
     `random`: it draws numbers from the device's generator.
     """
@@ -29,6 +33,7 @@ class Trial:
     draw: Draw
     output: Any
     seconds: float
+    draw_s: float
     work: work.Estimate
     random: bool
 
@@ -69,36 +74,40 @@ class Reference:
         return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator {self._draws}"))
 
     def try_out(self) -> Trial:
-        """Call it twice, watching the first call and timing the second; the model's state stays as it is.
+        """Draw and call twice, watching the first call and timing the second; the model's state stays as it is.
 
         Raises what the problem's code raises.
         """
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
-        first = self.draw()
+        first, first_s = self._timed(self.draw)
         with work.Observer(first.inputs) as seen:
-            output, _ = self._timed(first)
+            output, _ = self._timed(lambda: self._call(first))
         estimate = seen.estimate(output)
         forms = _form(first.inputs), _form(output)
-        draw = self.draw()
+        draw, second_s = self._timed(self.draw)
         if _form(draw.inputs) != forms[0]:
             raise modules.LoadFault("contract", f"{self._file}: get_inputs returns other shapes from call to call")
-        output, seconds = self._timed(draw)
+        output, seconds = self._timed(lambda: self._call(draw))
         if _form(output) != forms[1]:
             text = "the output's shapes depend on the inputs' values, so that nothing can be compared call by call"
             raise modules.LoadFault("contract", f"{self._file}: {text}")
         random = generators.drawn_from(self.device, draw.seed)
         for name, buffer in self.model.named_buffers():
             buffer.copy_(before[name])
-        return Trial(draw=draw, output=output, seconds=seconds, work=estimate, random=random)
+        draw_s = min(first_s, second_s)
+        return Trial(draw=draw, output=output, seconds=seconds, draw_s=draw_s, work=estimate, random=random)
 
-    def _timed(self, draw: Draw) -> tuple[Any, float]:
-        _synchronize(self.device)
-        started = time.perf_counter()
+    def _call(self, draw: Draw) -> Any:
         generators.seed(self.device, draw.seed)
         with torch.no_grad():
-            output = self.model(*draw.inputs)
+            return self.model(*draw.inputs)
+
+    def _timed(self, act: Callable[[], Result]) -> tuple[Result, float]:
         _synchronize(self.device)
-        return output, time.perf_counter() - started
+        started = time.perf_counter()
+        result = act()
+        _synchronize(self.device)
+        return result, time.perf_counter() - started
 
     def _derive(self, purpose: str) -> int:
         """A seed for one purpose, from which the others cannot be told: the runner gets to know some of them."""

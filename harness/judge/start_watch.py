@@ -39,17 +39,26 @@ class StartWatch:
 
     def slow(self, calls: int, way_us: float) -> bool:
         """Whether a way is clearly longer than without a candidate; never, where nothing was learnt."""
-        return self.beyond_us(calls, way_us) > 0
-
-    def beyond_us(self, calls: int, way_us: float) -> float:
-        """By how much a way is longer than the ways of a trusted runner explain; 0 where nothing was learnt."""
         if not self._seen_us:
-            return 0.0
-        usual_us = {known: statistics.median(seen) for known, seen in self._seen_us.items()}
+            return False
+        usual_us = self._usual_us
         beyond_us = sorted(us - usual_us[known] for known, seen in self._seen_us.items() for us in seen)
         spread_us = beyond_us[int(QUANTILE * len(beyond_us))]
-        expected_us = _between(self._points(usual_us), calls)
-        return max(0.0, way_us - (expected_us * (1 + SLACK_SHARE) + 2 * spread_us + SLACK_US))
+        return self.beyond_us(calls, way_us) > self._expected_us(calls) * SLACK_SHARE + 2 * spread_us + SLACK_US
+
+    def beyond_us(self, calls: int, way_us: float) -> float:
+        """By how much a way is longer than a trusted runner's median; 0 where nothing was learnt.
+
+        Without any slack, which would be time for nothing: whoever goes by this does so for both sides alike.
+        """
+        return max(0.0, way_us - self._expected_us(calls)) if self._seen_us else 0.0
+
+    @property
+    def _usual_us(self) -> dict[int, float]:
+        return {known: statistics.median(seen) for known, seen in self._seen_us.items()}
+
+    def _expected_us(self, calls: int) -> float:
+        return _between(self._points(self._usual_us), calls)
 
 
 def _between(points: dict[int, float], at: int) -> float:

@@ -67,8 +67,9 @@ class Yardstick:
     own: of the reference at the problem's precision. floor: of rounding the exact output to its dtype. base: the
     largest of these and of what one rounding of the inputs does to the output, which any sound algorithm may show.
     lowered: of the reference on inputs rounded to the format below `level`, the format it computes in (None: unknown,
-    or of no account). limits: what a candidate may show; `loose` the same for each allowed format. finite: whether
-    the reference's output is.
+    or of no account). drift: what a plain running sum may lose, where rounding goes one way. heaped: the terms of the
+    longest sum, where that is not of products; else 0. limits: what a candidate may show; `loose` the same for each
+    allowed format. finite: whether the reference's output is.
     """
 
     numel: int
@@ -79,6 +80,7 @@ class Yardstick:
     lowered: float | None
     level: Format
     drift: float
+    heaped: int
     limits: Limits
     loose: dict[str, Limits]
     expected: Expected
@@ -181,6 +183,8 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         lowered=downgraded,
         level=level,
         drift=rule.drift(longest.any, unit),
+        # To products, what tensor cores cut off is allowed on any inputs.
+        heaped=longest.any if longest.any > longest.product else 0,
         limits=_limits(rule.limit(facts), base, known, runs.exact.numel()),
         loose=loose,
         expected=expected,

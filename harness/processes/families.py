@@ -75,9 +75,10 @@ class Family:
 
 
 class Families:
-    """Those that a forking parent, which is a subreaper, has at present."""
+    """Those that a forking parent, which is a subreaper, has at present. `ours` is a child that is none of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, ours: int = 0) -> None:
+        self._ours = ours
         self._present: dict[int, Family] = {}
 
     def add(self, family: Family) -> None:
@@ -123,7 +124,7 @@ class Families:
         strays = False
         for pid in children():
             with contextlib.suppress(ProcessLookupError):
-                if pid not in self._present and os.getpgid(pid) not in self._present:
+                if pid not in (self._ours, *self._present) and os.getpgid(pid) not in self._present:
                     strays = True
                     end(pid)
         return strays

@@ -2,38 +2,80 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Callable, Mapping
+import select
+import signal
+import socket
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import msgspec
+
 from harness.environment import available_memory_bytes
+from harness.judge.freezer import Freezer
+from harness.machine import procfs
+from harness.sandbox.syscalls import PR_SET_PDEATHSIG, prctl
 
 CAUSE = "host_memory"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # With less than this left on the machine, the largest untrusted family goes, whatever its own limit.
 FLOOR_SHARE = 0.03
+WATCH_S = 0.25
+# The longest look at a family whose processes share what they have, and how much longer than a look the rest after it.
+LOOK_S, REST = 1.0, 9
+MAX_BYTES = 1 << 16
 
 
-def too_large(watched: Mapping[int, int]) -> list[int]:
-    """Of these processes (pid -> limit in bytes) those over their limit, and the largest where the machine runs out."""
-    if not watched:
-        return []
-    sizes = {pid: family_bytes(pid) for pid in watched}
-    # The first figure is quickly had, and counts what forked processes share once for each of them.
-    found = [pid for pid, limit in watched.items() if sizes[pid] > limit and family_bytes(pid, own_share_bytes) > limit]
-    if not found and nearly_out():
-        found = [max(sizes, key=lambda pid: sizes[pid])]
-    return found
+class Watch:
+    """Looks at families again and again; for what takes long in a look it has a tenth of the time."""
+
+    def __init__(self) -> None:
+        self._rests_until_s: dict[int, float] = {}
+
+    def too_large(self, watched: Mapping[int, int]) -> list[int]:
+        """Of these leaders (pid -> limit in bytes) those whose family is over its limit, and the largest where the
+        machine runs out."""
+        if not watched:
+            return []
+        sizes = {pid: family_bytes(pid) for pid in watched}
+        # The first figure is quickly had, and counts what forked processes share once for each of them.
+        found = [pid for pid, limit in watched.items() if sizes[pid] > limit and self._is_over(pid, limit)]
+        if not found and nearly_out():
+            found = [max(sizes, key=lambda pid: sizes[pid])]
+        self._rests_until_s = {pid: until_s for pid, until_s in self._rests_until_s.items() if pid in watched}
+        return found
+
+    def _is_over(self, pid: int, limit: int) -> bool:
+        began_s = time.monotonic()
+        if began_s < self._rests_until_s.get(pid, 0.0):
+            return False
+        over = is_over(pid, limit)
+        ended_s = time.monotonic()
+        self._rests_until_s[pid] = ended_s + REST * (ended_s - began_s)
+        return over
+
+
+def is_over(pid: int, limit: int) -> bool:
+    """Whether a family has more than so many bytes, as far as that can be said in LOOK_S: the largest come first."""
+    total, began_s = 0, time.monotonic()
+    for member in sorted(Freezer(pid).members(), key=private_bytes, reverse=True):
+        total += own_share_bytes(member)
+        if total > limit or time.monotonic() - began_s > LOOK_S:
+            break
+    return total > limit
 
 
 def private_bytes(pid: int) -> int:
     """Resident memory that is the process's own; what it maps of the judge's is not counted. 0 where it is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/statm").read_text().split()
-    except OSError:
-        return 0
-    return (int(fields[1]) - int(fields[2])) * PAGE_BYTES
+    for thread in _threads(pid):
+        fields = procfs.read(Path(f"/proc/{thread}/statm")).split()
+        # A thread that has ended while others go on, the first one even, has none.
+        if fields and fields[1] != "0":
+            return (int(fields[1]) - int(fields[2])) * PAGE_BYTES
+    return 0
 
 
 def own_share_bytes(pid: int) -> int:
@@ -41,25 +83,91 @@ def own_share_bytes(pid: int) -> int:
 
     The kernel walks the whole address space for it. `private_bytes` where it may not be read.
     """
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return private_bytes(pid)
-    found = re.search(r"^Pss_Anon:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else private_bytes(pid)
+    for thread in _threads(pid):
+        found = re.search(r"^Pss_Anon:\s+(\d+) kB", procfs.read(Path(f"/proc/{thread}/smaps_rollup")), re.MULTILINE)
+        if found:
+            return int(found.group(1)) * 1024
+    return private_bytes(pid)
 
 
-def family_bytes(pid: int, size: Callable[[int], int] = private_bytes) -> int:
-    """Memory, by `size` (private_bytes), of a process and of the children that its main thread and theirs started."""
-    total, waiting = 0, [pid]
-    while waiting:
-        member = waiting.pop()
-        total += size(member)
+def family_bytes(pid: int) -> int:
+    """The private bytes of a process and of all that it started, as far as they are its group's."""
+    return sum(map(private_bytes, Freezer(pid).members()))
+
+
+def _threads(pid: int) -> Iterator[int]:
+    """The first, whose number is the process's, and the others, which are listed only where somebody asks for them."""
+    yield pid
+    with contextlib.suppress(OSError):
+        yield from (int(thread) for thread in os.listdir(f"/proc/{pid}/task") if thread != str(pid))
+
+
+class Watcher:
+    """A watch in a process of its own, because a look may take as long as the watched make it. Raises OSError.
+
+    Families are told by any number, and by their leader's pid.
+    """
+
+    def __init__(self) -> None:
+        self._socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._told: dict[int, tuple[int, int]] = {}
+        self.behind = False
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                _stand_watch(its)
+            finally:
+                os._exit(1)
+        its.close()
+        self._socket.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def mind(self, families: dict[int, tuple[int, int]]) -> None:
+        """From now on watch these: number -> (leader, limit in bytes). Where it is `behind`, to be said again."""
+        if families == self._told:
+            return
         try:
-            waiting += map(int, Path(f"/proc/{member}/task/{member}/children").read_text().split())
+            self._socket.send(msgspec.json.encode(families))
+            self._told, self.behind = dict(families), False
+        except BlockingIOError:
+            self.behind = True
         except OSError:
+            # It is gone, as `found` tells.
+            self.behind = False
+
+    def found(self) -> list[int]:
+        """Numbers of families that are too large, once there is something to read. Raises EOFError."""
+        try:
+            data = self._socket.recv(MAX_BYTES)
+        except ConnectionError:
+            data = b""
+        if not data:
+            raise EOFError("the memory watch is gone")
+        return msgspec.json.decode(data, type=list[int])
+
+
+def _stand_watch(channel: socket.socket) -> None:
+    """Until the other side is gone."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.chdir("/")
+    os.closerange(3, channel.fileno())
+    os.closerange(channel.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
+    watch, due_s = Watch(), 0.0
+    families: dict[int, tuple[int, int]] = {}
+    while True:
+        rest_s = max(0.0, due_s - time.monotonic()) if families else None
+        if select.select([channel], [], [], rest_s)[0]:
+            data = channel.recv(MAX_BYTES)
+            if not data:
+                os._exit(0)
+            families = msgspec.json.decode(data, type=dict[int, tuple[int, int]])
             continue
-    return total
+        found = watch.too_large(dict(families.values()))
+        if found:
+            channel.send(msgspec.json.encode([number for number, (pid, _) in families.items() if pid in found]))
+        due_s = time.monotonic() + WATCH_S
 
 
 def memory() -> tuple[int, int]:

@@ -16,9 +16,11 @@ from typing import Any
 import msgspec
 
 from harness import places
+from harness.environment import Device
 from harness.errors import AssayError
+from harness.processes import zygote
 from harness.processes.zygote import Exited, Kill, Spawn, Spawned
-from harness.sandbox import visible
+from harness.sandbox import enforcement, visible
 from harness.sandbox.enforcement import Confinement
 from harness.wire.channel import Channel, pair
 
@@ -43,6 +45,10 @@ UNTRUSTED_ENVIRONMENT = {"USER": "candidate", "LOGNAME": "candidate"}
 
 class ZygoteLost(AssayError):
     """The forking parent died; whatever it had forked died with it."""
+
+
+class NoProcess(AssayError):
+    """The machine has no room for another process."""
 
 
 class Child:
@@ -98,14 +104,19 @@ class Nursery:
     """Owns the zygote process and its keeper. Usable from several threads.
 
     Builders and runners are held to the sandbox's `layers`; `private` folders, and the checkout, are closed to them.
+    Each may have so much memory, and so many `processes`; 0 for no such bound.
     """
 
-    def __init__(self, layers: Sequence[str] = (), private: Iterable[Path] = (), memory_bytes: int = 0) -> None:
+    def __init__(
+        self, layers: Sequence[str] = (), private: Iterable[Path] = (), memory_bytes: int = 0, processes: int = 0
+    ) -> None:
+        self._processes = processes
         self._layers = tuple(layers)
         self._readable = tuple(visible.common(private)) if layers else ()
         self._essential = tuple(visible.essential()) if layers else ()
         self._memory_bytes = memory_bytes
         self._trusted_environment = _kept(TRUSTED_VARIABLES) | {"ASSAY_CACHE": str(places.cache())}
+        enforcement.have_more_descriptors()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
             # -P: the folder that the user happens to be in is no place for modules.
@@ -134,12 +145,12 @@ class Nursery:
         folder: Path | None = None,
         *,
         readable: Iterable[str] = (),
-        gpu: bool = False,
+        card: Device | None = None,
     ) -> Child:
-        """Fork a child in `role`; raises ZygoteLost.
+        """Fork a child in `role`; raises ZygoteLost or NoProcess.
 
         An untrusted one may write to `folder` only, read the `readable` files and folders beside the system, and use
-        the cards where `gpu` says so.
+        its `card`, if it is to have one.
         """
         mine, its = pair()
         read_end, write_end = os.pipe()
@@ -153,31 +164,43 @@ class Nursery:
             role=role,
             environment=(UNTRUSTED_ENVIRONMENT if untrusted else self._trusted_environment) | (environment or {}),
             folder=str(folder or ""),
-            confinement=self._confinement(folder, readable, gpu) if untrusted and self._layers else None,
+            confinement=self._confinement(folder, readable, card) if untrusted and self._layers else None,
             memory_bytes=self._memory_bytes if untrusted else 0,
         )
+        try:
+            threading.Thread(target=_pump, args=(read_end, log, child._drained), daemon=True).start()
+        except RuntimeError as error:
+            with self._lock:
+                self._children.pop(child._identity, None)
+            child.channel.close()
+            its.close()
+            os.close(read_end)
+            os.close(write_end)
+            raise NoProcess(str(error)) from error
         try:
             socket.send_fds(self._control, [msgspec.json.encode(request)], [its.fileno(), write_end])
         except OSError as error:
             child.channel.close()
-            os.close(read_end)
             raise ZygoteLost(str(error)) from error
         finally:
             its.close()
             os.close(write_end)
-        threading.Thread(target=_pump, args=(read_end, log, child._drained), daemon=True).start()
         if not child._started.wait(START_TIMEOUT_S) or self._lost:
             child.channel.close()
             raise ZygoteLost("the forking parent did not answer")
+        if child.cause == zygote.NO_PROCESS:
+            child.channel.close()
+            raise NoProcess("the machine has no room for another process (pids.max of its control group, or ulimit -u)")
         return child
 
-    def _confinement(self, folder: Path | None, readable: Iterable[str], gpu: bool) -> Confinement:
+    def _confinement(self, folder: Path | None, readable: Iterable[str], card: Device | None) -> Confinement:
         return Confinement(
             layers=self._layers,
             folder=str(folder.resolve() if folder else ""),
             readable=self._readable,
             essential=(*self._essential, *readable),
-            gpu=gpu,
+            nodes=tuple(visible.nodes(self._layers, card.minor)) if card else (),
+            processes=self._processes,
         )
 
     def kill(self, identity: int) -> None:
@@ -218,6 +241,8 @@ class Nursery:
                 child._started.set()
             else:
                 child._exit_code, child.cause = message.code, message.cause
+                # Also where it never did.
+                child._started.set()
                 child._ended.set()
                 with self._lock:
                     self._children.pop(message.id, None)

@@ -13,7 +13,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -30,8 +30,9 @@ from harness.sandbox.syscalls import (
     prctl,
 )
 
-WATCH_S = 0.25
 MAX_REQUEST_BYTES = 1 << 18
+# Why a process ended that never began.
+NO_PROCESS = "no_process"
 
 
 class Spawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -67,13 +68,20 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cause: str = ""
 
 
-def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> None:
-    """Serve the session until it closes the control socket (each request is one packet), then end every child."""
+Role = Callable[[int], None]
+
+
+def serve(control: socket.socket, roles: Mapping[str, Role], greetings: Mapping[str, Role] = {}) -> None:
+    """Serve the session until it closes the control socket (each request is one packet), then end every child.
+
+    A role may have a greeting, which a child says before it is confined, and before any foreign code is in it.
+    """
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     # Nobody of the same user looks into this process, or into a judge, which inherits it.
     prctl(PR_SET_DUMPABLE, 0)
     # The rules of every child name them.
     landlock.pin(visible.PROC)
+    watcher = memory_watch.Watcher()
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
@@ -82,21 +90,23 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
     hear_of_ends_only()
     # By which the keeper's death is told.
     signal.signal(signal.SIGTERM, lambda *_: _hang_up(control))
-    present = Families()
-    limits: dict[int, int] = {}  # pid -> bytes
+    present = Families(ours=watcher.pid)
+    limits: dict[int, tuple[int, int]] = {}  # identity -> pid, bytes
     decoder = msgspec.json.Decoder(Spawn | Kill)
     while True:
-        timeout_s = PAUSE_S if present.ending() else WATCH_S if limits else None
-        ready, _, _ = select.select([control.fileno(), wake_read], [], [], timeout_s)
+        timeout_s = PAUSE_S if present.ending() else memory_watch.WATCH_S if watcher.behind else None
+        ready, _, _ = select.select([control.fileno(), wake_read, watcher.fileno()], [], [], timeout_s)
         if wake_read in ready:
             os.read(wake_read, 4096)
         for family in present.ended():
             with contextlib.suppress(OSError):
                 control.send(msgspec.json.encode(Exited(id=family.identity, code=family.code or 0, cause=family.cause)))
-        limits = {pid: limit for pid, limit in limits.items() if pid in present.led()}
-        for pid in memory_watch.too_large(limits):
-            present.by_pid(pid).cause = memory_watch.CAUSE
-            present.by_pid(pid).kill()
+        led = present.led()
+        limits = {number: family for number, family in limits.items() if family[0] in led}
+        for number in limits.keys() & set(_found(watcher, present) if watcher.fileno() in ready else ()):
+            present.by_pid(limits[number][0]).cause = memory_watch.CAUSE
+            present.kill(number)
+        watcher.mind(limits)
         if control.fileno() not in ready:
             continue
         data, fds, _, _ = socket.recv_fds(control, MAX_REQUEST_BYTES, 2)
@@ -111,18 +121,35 @@ def serve(control: socket.socket, roles: dict[str, Callable[[int], None]]) -> No
             # Listed here once, and known to every child.
             visible.open_parts(path)
         report, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            for fd in (report, told, *fds):
+                os.close(fd)
+            with contextlib.suppress(OSError):
+                control.send(msgspec.json.encode(Exited(id=request.id, code=1, cause=NO_PROCESS)))
+            continue
         if pid == 0:
-            _become(request, fds, told, roles)
+            _become(request, fds, told, greetings, roles)
         os.close(told)
         present.add(Family(request.id, pid, _to_be_killed_by_user(request.confinement, pid), report))
         if request.memory_bytes:
-            limits[pid] = request.memory_bytes
+            limits[request.id] = (pid, request.memory_bytes)
+            watcher.mind(limits)
         for fd in fds:
             os.close(fd)
         # A session that has ended reads no more; then there is nothing to serve either.
         with contextlib.suppress(OSError):
             control.send(msgspec.json.encode(Spawned(id=request.id, pid=pid)))
+
+
+def _found(watcher: memory_watch.Watcher, present: Families) -> list[int]:
+    """Whose family is too large. Unwatched nothing goes on: where the watcher is gone, everything ends."""
+    try:
+        return watcher.found()
+    except EOFError:
+        present.end()
+        os._exit(1)
 
 
 def _hang_up(control: socket.socket) -> None:
@@ -139,7 +166,9 @@ def _to_be_killed_by_user(confinement: Confinement | None, pid: int) -> int:
     return 0
 
 
-def _become(request: Spawn, fds: list[int], told: int, roles: dict[str, Callable[[int], None]]) -> None:
+def _become(
+    request: Spawn, fds: list[int], told: int, greetings: Mapping[str, Role], roles: Mapping[str, Role]
+) -> None:
     """Turn the forked child into its role; never returns. `told` takes a word where the sandbox fails."""
     code = 70
     try:
@@ -159,6 +188,8 @@ def _become(request: Spawn, fds: list[int], told: int, roles: dict[str, Callable
         os.environ.update(request.environment)
         if request.folder:
             os.chdir(request.folder)
+        if request.role in greetings:
+            greetings[request.role](channel)
         if request.confinement is not None:
             _enter(request.confinement, told)
         os.close(told)
@@ -209,7 +240,7 @@ def main() -> None:
         from harness.judge import auditor, judge
         from harness.runner import builder, checker, runner
     roles = {"auditor": auditor, "builder": builder, "checker": checker, "judge": judge, "runner": runner}
-    serve(control, {name: role.main for name, role in roles.items()})
+    serve(control, {name: role.main for name, role in roles.items()}, {"runner": runner.greet})
 
 
 if __name__ == "__main__":

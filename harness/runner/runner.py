@@ -6,6 +6,7 @@ gets inputs in shared memory, calls `forward`, and says where the outputs lie.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
@@ -20,6 +21,7 @@ from harness.compile import extensions
 from harness.runner.baselines import dressed
 from harness.runner.devices import RunnerDevice, runner_device
 from harness.runner.profiling import Profiler
+from harness.sandbox.syscalls import PR_SET_DUMPABLE, prctl
 from harness.wire import faults, generators, values
 from harness.wire.channel import Channel, PeerGone
 from harness.wire.layout import view
@@ -39,21 +41,26 @@ from harness.wire.messages import (
 from harness.wire.nodes import LONGEST_WORD, TensorRef
 
 
-def main(channel_fd: int) -> None:
-    """Serve the judge until it hangs up."""
-    channel = Channel.from_fd(channel_fd, ToRunner)
-    try:
-        _open_memory(channel)
-        _serve(channel)
-    except PeerGone:
-        pass
+def greet(channel_fd: int) -> None:
+    """Give the judge this process's memory to read, which no permission of its own would be sure to let it.
 
-
-def _open_memory(channel: Channel) -> None:
-    """Give the judge this process's memory to read, which no permission of its own would be sure to let it."""
+    Before any limit: once a process may have no more descriptors than a candidate, one that has as many under way, in
+    sockets, keeps every other of its user from passing one on.
+    """
+    prctl(PR_SET_DUMPABLE, 1)
     memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
-    channel.send(Hello(), (memory,))
+    channel = Channel.from_fd(os.dup(channel_fd), ToRunner)
+    # A judge that is gone is noticed soon enough.
+    with contextlib.suppress(PeerGone):
+        channel.send(Hello(), (memory,))
+    channel.close()
     os.close(memory)
+
+
+def main(channel_fd: int) -> None:
+    """Serve the judge, which was greeted, until it hangs up."""
+    with contextlib.suppress(PeerGone):
+        _serve(Channel.from_fd(channel_fd, ToRunner))
 
 
 def _serve(channel: Channel) -> None:
@@ -115,13 +122,14 @@ class Runner:
         inputs = [values.decode(call.inputs, self._shared) for call in message.calls]
         # Before the gate, because it waits for the device.
         profiler = Profiler(self.device.device) if message.profiled else None
-        nonce, seeds = message.nonce, [call.seed for call in message.calls]
-        if self.device.synchronous:
-            channel.send(Armed(number=message.number))
-            go = channel.receive(None)[0]
-            nonce, seeds = go.nonce, go.seeds
-        self.device.begin(message.number, self._own)
+        nonce = message.nonce
+        seeds: list[int] | list[None] = [call.seed for call in message.calls]
         with torch.no_grad():
+            if self.device.synchronous:
+                channel.send(Armed(number=message.number))
+                go = channel.receive(None)[0]
+                nonce, seeds = go.nonce, go.seeds or [None] * len(inputs)
+            self.device.begin(message.number, self._own)
             for seed, given in zip(seeds, inputs, strict=True):
                 self._call(seed, given, profiler)
         self.device.end(message.number, whole_device=not message.gated)
@@ -148,8 +156,9 @@ class Runner:
         """Where parameters and buffers lie: handed over in place, they would be poisoned as other outputs are."""
         return frozenset(tensor.untyped_storage().data_ptr() for tensor in self.model.state_dict().values())
 
-    def _call(self, seed: int, inputs: Any, profiler: Profiler | None) -> None:
-        generators.seed(self.device.device, seed)
+    def _call(self, seed: int | None, inputs: Any, profiler: Profiler | None) -> None:
+        if seed is not None:
+            generators.seed(self.device.device, seed)
         output = profiler.forward(self.forward, inputs) if profiler else self.forward(*inputs)
         if self._aliased is None:
             # The first call may have made some.

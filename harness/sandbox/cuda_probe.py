@@ -25,14 +25,19 @@ NBYTES = 1 << 21
 FILL = 0x5A
 HANDLE_BYTES = 64
 # Tried in this order: what CUDA is least likely to need comes last.
-SUSPECTS = ("namespaces", "seccomp", "landlock", "user", "limits", "signals")
+SUSPECTS = ("namespaces", "seccomp", "card", "landlock", "user", "limits", "signals")
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a confined process of a run would be held to."""
+    """What a confined process of a run would be held to, on a card whose device file has the number `minor`.
+
+    `environment` keeps both processes to that card.
+    """
 
     layers: tuple[str, ...]
     sources: tuple[str, ...]
+    environment: dict[str, str] = {}
+    minor: int = -1
 
 
 def kept_working(layers: tuple[str, ...], rehearse: Callable[[tuple[str, ...]], str]) -> dict[str, str]:
@@ -157,6 +162,7 @@ class Driver:
 def main(folder: str, rehearsal: Rehearsal) -> str:
     """What went wrong, or nothing. The child is forked before either process touches CUDA."""
     environment.make_device_nodes()
+    os.environ.update(rehearsal.environment)
     ours, its = socket.socketpair()
     words = os.pipe()
     child = os.fork()
@@ -187,7 +193,7 @@ def _confined(folder: str, rehearsal: Rehearsal, handed: socket.socket, words: i
             folder=folder,
             readable=tuple(visible.common([])),
             essential=(*visible.essential(), *rehearsal.sources),
-            gpu=True,
+            nodes=tuple(visible.nodes(rehearsal.layers, rehearsal.minor)),
         )
         enforcement.enter(confinement)
         _, descriptors, _, _ = socket.recv_fds(handed, 1, 1)

@@ -24,6 +24,7 @@ LAYERS = {
     "signals": "no other process can be signalled",
     "namespaces": "no network, private shared memory",
     "landlock": "sees the system and its own files only, writes its own folder only",
+    "card": "opens no card but its own",
     "seccomp": "no tracing, no sockets but local ones, no mounts, one process group, no rare kernel interfaces",
     "limits": "bounded processes, descriptors and file sizes, no core dumps, first to die of low memory",
 }
@@ -37,14 +38,16 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     """One process's share. `layers` are put in force; paths are absolute, and only `folder` can be written to.
 
     `readable` is what may be read where it is there, `essential` what the process cannot do without. A path with a link
-    in it opens nothing.
+    in it opens nothing. `nodes` are device files. `processes`: how many it may have, threads among them; 0 for as many
+    as any.
     """
 
     layers: tuple[str, ...]
     folder: str = ""
     readable: tuple[str, ...] = ()
     essential: tuple[str, ...] = ()
-    gpu: bool = False
+    nodes: tuple[str, ...] = ()
+    processes: int = 0
 
 
 class SandboxFailed(AssayError, RuntimeError):
@@ -101,19 +104,22 @@ def attempt(confinement: Confinement) -> dict[str, str]:
     if on("user"):
         with layer("user"):
             if root:
-                devices = visible.gpu_nodes() if confinement.gpu else []
-                identity.become_unused_user(confinement.folder, devices)
+                identity.become_unused_user(confinement.folder, confinement.nodes)
             else:
                 identity.drop_capabilities()
     # A change of user clears it.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if on("limits"):
         with layer("limits"):
-            _limit(own_user=on("user"))
+            _limit(confinement.processes if on("user") else None)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     if on("landlock"):
         with layer("landlock"):
             landlock.restrict(ruleset)
+    if on("card"):
+        with layer("card"):
+            if not on("landlock"):
+                raise OSError("only landlock keeps device files closed")
     if on("seccomp"):
         with layer("seccomp"):
             seccomp.restrict(shares_user=not (root and on("user")))
@@ -149,9 +155,10 @@ def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str
         # Imports list the folders that they look into.
         yield path, landlock.READ_DIR if parts else landlock.READ
         yield from ((part, landlock.READ) for part in parts)
-    # The process's own entry; its children cannot read theirs, which compilers do not mind.
-    yield f"/proc/{os.getpid()}", landlock.READ_WRITE
-    for node in (*visible.DEVICES, *(visible.gpu_nodes() if confinement.gpu else ())):
+    # The process's own entry; its children cannot read theirs, which compilers do not mind. CUDA names its threads
+    # there; who may write can also take back that it is the first to die of low memory, unless root had set that.
+    yield f"/proc/{os.getpid()}", landlock.READ_WRITE if confinement.nodes else landlock.READ
+    for node in (*visible.DEVICES, *confinement.nodes):
         yield node, landlock.DEVICE
     if private_shm:
         yield os.path.realpath("/dev/shm"), landlock.EVERYTHING
@@ -159,15 +166,33 @@ def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str
         yield confinement.folder, landlock.EVERYTHING
 
 
-def _limit(*, own_user: bool) -> None:
-    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_NOFILE: OPEN_FILES}
-    if own_user:
+def _limit(processes: int | None) -> None:
+    """`processes`: as Confinement has it; None for a user who is not the process's own."""
+    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_NOFILE: open_files()}
+    if processes is not None:
         # Counted by user, so that it would be shared with the whole machine otherwise. Threads count.
-        limits[resource.RLIMIT_NPROC] = most_processes()
+        limits[resource.RLIMIT_NPROC] = min(most_processes(), processes or most_processes())
     for name, value in limits.items():
         hard = resource.getrlimit(name)[1]
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(name, (bound, bound))
+
+
+def open_files() -> int:
+    """Descriptors that an untrusted process may have."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard // 2)
+
+
+def have_more_descriptors() -> None:
+    """Have twice as many as an untrusted process may.
+
+    Nobody passes one on while more are under way, in sockets of the same user's, than the sender itself may have; an
+    untrusted process can have as many under way as it may have itself.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft not in (resource.RLIM_INFINITY, hard):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * open_files()), hard))
 
 
 def most_processes() -> int:

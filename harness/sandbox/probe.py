@@ -12,10 +12,11 @@ import tempfile
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from harness import places
+from harness import environment, places
 from harness.errors import UsageError
 from harness.sandbox import cuda_probe, enforcement, visible
 from harness.sandbox.enforcement import LAYERS, Confinement
@@ -27,6 +28,7 @@ MENDS = {
     "signals": "run as root, or boot Linux 6.12 or newer with landlock among its lsm= modules",
     "namespaces": "run as root with CAP_SYS_ADMIN (docker: --cap-add SYS_ADMIN), or allow unprivileged user namespaces",
     "landlock": "boot Linux 5.13 or newer with landlock among its lsm= modules",
+    "card": "boot a kernel with landlock, and use a driver that says which device file is whose",
     "seccomp": "allow the seccomp system call; x86_64 and aarch64 are supported",
     "limits": "allow setrlimit and writing to /proc/self",
 }
@@ -58,11 +60,13 @@ def probe(sources: tuple[str, ...] = ()) -> Found:
 @cache
 def harmful_on_a_card(layers: tuple[str, ...], sources: tuple[str, ...]) -> dict[str, str]:
     """Which of `layers` CUDA does not work under on this machine, and what goes wrong: layer -> why."""
+    card = next(iter(environment.gpus()[0]), None)
+    kept_to: dict[str, Any] = {"environment": card.environment, "minor": card.minor} if card else {}
 
     def rehearse(some: tuple[str, ...]) -> str:
         with tempfile.TemporaryDirectory(prefix="assay-probe-") as place:
-            rehearsal = msgspec.json.encode(cuda_probe.Rehearsal(layers=some, sources=sources))
-            result = _in_a_process("harness.sandbox.cuda_probe", place, rehearsal)
+            rehearsal = cuda_probe.Rehearsal(layers=some, sources=sources, **kept_to)
+            result = _in_a_process("harness.sandbox.cuda_probe", place, msgspec.json.encode(rehearsal))
         last = result.stderr.strip().rpartition("\n")[2]
         return result.stdout or (f"the rehearsal ended with {result.returncode}: {last}" if result.returncode else "")
 
@@ -79,6 +83,7 @@ def chosen(mode: str, sources: Iterable[Path] = (), gpu: bool = False) -> Found:
     files = tuple(sorted({str(path.resolve()) for path in sources}))
     found = probe(files)
     if gpu:
+        found = _with_known_cards(found)
         harmful = {layer: f"CUDA: {why}" for layer, why in harmful_on_a_card(found.layers, files).items()}
         left = tuple(layer for layer in found.layers if layer not in harmful)
         found = Found(layers=left, missing=found.missing | harmful)
@@ -88,6 +93,15 @@ def chosen(mode: str, sources: Iterable[Path] = (), gpu: bool = False) -> Found:
     return found
 
 
+def _with_known_cards(found: Found) -> Found:
+    """Without the layer that keeps a process to its own card, where it is not known which device file that is."""
+    devices = environment.gpus()[0]
+    if "card" not in found.layers or all(visible.nodes_of_card(device.minor) for device in devices):
+        return found
+    left = tuple(layer for layer in found.layers if layer != "card")
+    return Found(layers=left, missing=found.missing | {"card": "the driver does not say which device file is whose"})
+
+
 def main(place: Path, sources: tuple[str, ...]) -> None:
     """Entry of the probe: `python -m harness.sandbox.probe FOLDER`; prints layer -> why it is missing."""
     folder = place / "own"
@@ -95,8 +109,10 @@ def main(place: Path, sources: tuple[str, ...]) -> None:
     confinement = Confinement(
         layers=tuple(LAYERS), folder=str(folder), readable=readable, essential=(*visible.essential(), *sources)
     )
+    # What there is to be opened, listed before.
+    attempts = escapes(place / "other")
     failures = enforcement.attempt(confinement)
-    for layer, succeeds in escapes(place / "other").items():
+    for layer, succeeds in attempts.items():
         if layer not in failures and succeeds():
             failures[layer] = "the kernel accepts the rules but does not enforce them"
     sys.stdout.buffer.write(msgspec.json.encode(failures))
@@ -118,11 +134,13 @@ def _in_a_process(module: str, place: str, given: bytes) -> subprocess.Completed
 def escapes(other: Path) -> dict[str, Callable[[], bool]]:
     """For each layer, whether something is still possible that it rules out."""
     grown = other.parent / "own" / "grown"
+    cards = [Path(node) for node in visible.gpu_nodes()]
     return {
         "user": lambda: os.geteuid() == 0,
         "signals": lambda: _succeeds(lambda: os.kill(os.getppid(), 0)),
         "namespaces": lambda: len(Path("/proc/self/net/dev").read_text().splitlines()) > 3,
         "landlock": lambda: _succeeds(other.read_text),
+        "card": lambda: any(_succeeds(card.open) for card in cards),
         "seccomp": lambda: (
             _succeeds(lambda: unshare(CLONE_NEWUSER, "user"))
             or _leaves_its_group()

@@ -1,9 +1,9 @@
 """Seccomp: a filter over system calls, assembled here. Refused ones fail as if the kernel did not permit them.
 
-It takes away what namespaces and Landlock leave: looking into other processes, kernel interfaces with a history of
-holes, new namespaces, and sockets other than the local ones that CUDA opens for itself. It keeps a process and all its
-descendants in one process group, which can be stopped and killed in one step, and from changing other processes of its
-user.
+It takes away what namespaces and Landlock leave: looking into other processes, watching files that may not be opened,
+kernel interfaces with a history of holes, new namespaces, and sockets other than the local ones that CUDA opens for
+itself. It keeps a process and all its descendants in one process group, which can be stopped and killed in one step,
+and from changing other processes of its user.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ COMMON = {
     "mount_setattr": 442,
     "quotactl_fd": 443,
     "process_mrelease": 448,
+    "open_tree_attr": 467,
 }
 X86_64 = {
     "shmget": 29,
@@ -100,6 +101,7 @@ X86_64 = {
     "delete_module": 176,
     "quotactl": 179,
     "sched_setaffinity": 203,
+    "io_setup": 206,
     "semtimedop": 220,
     "timer_create": 222,
     "clock_settime": 227,
@@ -110,6 +112,7 @@ X86_64 = {
     "request_key": 249,
     "keyctl": 250,
     "ioprio_set": 251,
+    "inotify_add_watch": 254,
     "migrate_pages": 256,
     "unshare": 272,
     "move_pages": 279,
@@ -129,7 +132,9 @@ X86_64 = {
     "userfaultfd": 323,
 }
 AARCH64 = {
+    "io_setup": 0,
     "fcntl": 25,
+    "inotify_add_watch": 27,
     "ioprio_set": 30,
     "umount2": 39,
     "mount": 40,

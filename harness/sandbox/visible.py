@@ -6,7 +6,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +26,9 @@ SYSTEM = (
 MACHINE = ("cpuinfo", "meminfo", "stat", "version", "devices", "driver", "filesystems", "loadavg", "uptime", "modules")
 PROC = (*(f"/proc/{name}" for name in MACHINE), "/proc/sys", "/proc/bus", "/proc/vmstat", "/proc/zoneinfo")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+DEV = "/dev"
+# Beside a card's own: the driver, unified memory, and what a part of a card is opened by.
+OF_ALL_CARDS = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps")
 TOOLS = ("c++", "g++", "cc", "gcc", "ld", "nvcc", "ninja")
 
 
@@ -90,6 +93,18 @@ def without(path: Path, hidden: set[Path]) -> Iterator[Path]:
 
 
 def gpu_nodes() -> list[str]:
-    """The device files that CUDA opens."""
-    # os.listdir: this is between fork and work, where pathlib's globbing would take a millisecond.
-    return [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(("nvidia", "dxg"))]
+    """The device files that CUDA opens, for all cards."""
+    return [f"{DEV}/{name}" for name in os.listdir(DEV) if name.startswith(("nvidia", "dxg"))]
+
+
+def nodes(layers: Container[str], minor: int) -> list[str]:
+    """The device files for a process on the card with this number, under these layers."""
+    return nodes_of_card(minor) if "card" in layers else gpu_nodes()
+
+
+def nodes_of_card(minor: int) -> list[str]:
+    """The device files that CUDA opens for one card, whose own one has this number; none where that is not there."""
+    if not os.path.exists(f"{DEV}/nvidia{minor}"):
+        return []
+    names = (*OF_ALL_CARDS, f"nvidia{minor}")
+    return [f"{DEV}/{name}" for name in names if os.path.exists(f"{DEV}/{name}")]

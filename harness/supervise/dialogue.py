@@ -51,6 +51,11 @@ class Dialogue:
             else:
                 raise ProtocolError(f"expected {kind.__name__}, got {type(message).__name__}")
 
+    @property
+    def phase(self) -> str:
+        """The last phase that the judge told of."""
+        return self._reached[-1][0]
+
     def spent_s(self) -> dict[str, float]:
         """Seconds from each phase of the last answer to the next, and from the last one to now."""
         ends = [*(begun for _, begun in self._reached[1:]), time.monotonic()]

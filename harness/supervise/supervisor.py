@@ -25,7 +25,7 @@ from harness.config import Config
 from harness.environment import Device, why_no_cuda
 from harness.errors import AssayError
 from harness.processes import folders
-from harness.processes.nursery import Child
+from harness.processes.nursery import Child, NoProcess
 from harness.processes.renewal import Starter
 from harness.records import Outcome, Record, Status
 from harness.supervise import recording
@@ -58,12 +58,21 @@ ENTRIES = ("ModelNew", "Model")
 
 
 class ProcessLost(AssayError):
-    """A process of ours died: `reason` says which. `opening`: before any candidate was there."""
+    """A process of ours died: `reason` says which. `opening`: before any candidate was there; `problems` is the outcome
+    where that is the problem's own doing, should it come to that again."""
 
-    def __init__(self, reason: str, message: str, *, opening: bool = False, evidence: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        opening: bool = False,
+        evidence: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.opening = opening
+        self.problems: Outcome | None = None
         self.evidence = evidence or {}
 
 
@@ -110,6 +119,8 @@ class Supervisor:
         self._seed = seed
         self._report_phase = report_phase
         self._group: Group | None = None
+        # Of groups whose judge the problem's own code ends: nobody waits for that once more.
+        self._unopened: dict[tuple[str, str, str], Outcome] = {}
         # What this job's parts took, the opening of its group included.
         self._phases_s: dict[str, float] = {}
         self._scratch = Path(tempfile.mkdtemp(prefix="assay-run-")).resolve()
@@ -154,7 +165,11 @@ class Supervisor:
             return ""
         self._end_group()
         log = self._logs / f"{self._device.spec.replace(':', '')}.probe.log"
-        fresh = self._nursery.start("judge", FromJudge, log, self._device.environment)
+        try:
+            fresh = self._nursery.start("judge", FromJudge, log, self._device.environment)
+        except NoProcess:
+            # Nothing is known against it.
+            return ""
         try:
             return self._fault_seen_by(Dialogue(fresh, time.monotonic()))
         finally:
@@ -187,13 +202,25 @@ class Supervisor:
                     again = [f"evaluated_again: {why}" for why in (*losses, *slower)]
                     return msgspec.structs.replace(verdict, warnings=[*again, *verdict.warnings])
                 losses.append(ProcessLost("runner_killed", "the candidate's process was killed"))
+            except NoProcess as error:
+                self._end_group()
+                return Verdict(outcome=Outcome(status=Status.HARNESS_ERROR, reason="no_process", message=str(error)))
             except ProcessLost as error:
                 self._end_group()
-                if any(loss.opening == error.opening for loss in losses):
-                    return Verdict(outcome=_of_second_loss(job, losses[0], error))
+                first = next((loss for loss in losses if loss.opening == error.opening), None)
+                if first is not None:
+                    return Verdict(outcome=self._of_second_loss(job, first, error))
                 losses.append(error)
 
+    def _of_second_loss(self, job: Job, first: ProcessLost, second: ProcessLost) -> Outcome:
+        if first.problems and second.problems and not self.device_fault():
+            self._unopened[job.group] = second.problems
+            return second.problems
+        return _of_second_loss(job, first, second)
+
     def _judged(self, job: Job, build: BuildResult) -> Verdict:
+        if job.group in self._unopened:
+            return Verdict(outcome=self._unopened[job.group])
         group = self._group_for(job)
         if group.fault is not None:
             return Verdict(outcome=group.fault)
@@ -292,17 +319,21 @@ class Supervisor:
         )
         self._group = Group(job.group, judge, baseline)
         limits = self._config.limits
+        limit_s = limits.load_s + limits.first_call_s + limits.total_s
         try:
             opened = judge.ask(
                 request,
                 Opened,
-                limits.load_s + limits.first_call_s + limits.total_s,
+                limit_s,
                 handed=its_end,
                 report_phase=functools.partial(self._report_phase, job),
             )
         except (PeerGone, ProtocolError, DeadlineExceeded) as error:
-            what = f"the judge could not open {job.problem.id}: {error}"
-            raise self._judge_lost(job, what, child, opening=True) from error
+            lost = self._judge_lost(job, f"the judge could not open {job.problem.id}: {error}", child, opening=True)
+            if lost.reason == "judge_lost":
+                exit_code = lost.evidence["judge_exit_code"]
+                lost.problems = faults.unopened(exit_code, judge.phase, limit_s, self._judge_log(job).name)
+            raise lost from error
         finally:
             its_end.close()
         self._phases_s = {f"open: {name}": seconds for name, seconds in judge.spent_s().items()}
@@ -322,8 +353,8 @@ class Supervisor:
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
         environment |= self._device.environment
         readable = [*sources.own_files(source.resolve()), *build.libraries.values()]
-        gpu = self._device.kind == "cuda"
-        child = self._nursery.start("runner", FromRunner, log, environment, folder, readable=readable, gpu=gpu)
+        card = self._device if self._device.kind == "cuda" else None
+        child = self._nursery.start("runner", FromRunner, log, environment, folder, readable=readable, card=card)
         return child, child.take_channel()
 
     def _judge_lost(self, job: Job, what: str, judge: Child, *, opening: bool = False) -> ProcessLost:

@@ -54,6 +54,27 @@ def plan(single_us: float, *, target_us: float, call_bytes: int, memory_bytes: i
     return BurstPlan(calls, math.ceil(calls * SHORTEST_SHARE))
 
 
+def no_company(single_us: Sequence[float], burst_us: Sequence[float]) -> Suspicion | None:
+    """Why bursts of several calls cannot be relied on, whoever is timed; by the trusted baseline's times alone.
+
+    Where a call of its takes far longer alone, a candidate whose calls of a burst are computed together cannot be told
+    from one that gains as much by company: on the CPU that is a short call, beside which a process takes long to go on
+    from its standstill. None where it does not, or where there are no bursts of several.
+    """
+    if not burst_us:
+        return None
+    # On a busy machine the doubt is the bursts'.
+    single, burst = statistics.median(single_us), statistics.lower_quartile(burst_us)
+    if single <= UNREMARKABLE_GAIN * burst + FIRST_CALL_US:
+        return None
+    return Suspicion(
+        "one_call_bursts",
+        f"a call of the baseline takes {single:.0f} us alone and {burst:.0f} us among others, so both sides are timed "
+        "by single calls; what waking a process takes is in both times, and the speedup nearer to 1 than without it",
+        {"single_us": single, "burst_us": burst},
+    )
+
+
 def batching(
     single_us: Sequence[float],
     burst_us: Sequence[float],
@@ -61,12 +82,14 @@ def batching(
     baseline_single_us: Sequence[float],
     baseline_burst_us: Sequence[float],
     cache_us: float = 0.0,
+    at_most: float = math.inf,
 ) -> Suspicion | None:
     """Evidence that a call gains by company: that calls of a burst may have been computed together.
 
     All times are microseconds a call by the judge's clock, fixed cost removed. `cache_us` is how long the card takes to
-    fill its last-level cache: what a call alone may wait for, because the calls before left weights there. None where
-    fewer than ten single calls or two bursts of a side are known.
+    fill its last-level cache: what a call alone may wait for, because the calls before left weights there. A call
+    alone that takes more than `at_most` times what one in company does is not relied on, whatever the baseline's do.
+    None where fewer than ten single calls or two bursts of a side are known.
 
     Two grades, by what a call alone takes beyond a call in company:
     `one_call_bursts`: more than the baseline's calls do, as a ratio or as a difference, and 5 % and 2 us.
@@ -84,11 +107,12 @@ def batching(
     single, burst = statistics.lower_quartile(single_us), statistics.median(burst_us)
     usual_single, usual_burst = statistics.lower_quartile(baseline_single_us), statistics.median(baseline_burst_us)
     ratio = max(1.0, usual_single / usual_burst)
-    reliable = max(burst * ratio, burst + usual_single - usual_burst) * RELIABLE_GAIN
-    reliable += FIRST_CALL_BEYOND_BASELINE_US + cache_us
+    explained = max(burst * ratio, burst + usual_single - usual_burst) * RELIABLE_GAIN
+    explained += FIRST_CALL_BEYOND_BASELINE_US + cache_us
+    reliable = min(explained, burst * at_most + FIRST_CALL_BEYOND_BASELINE_US + cache_us)
     if single <= reliable:
         return None
-    honest = max(reliable, burst * ratio * UNREMARKABLE_GAIN + FIRST_CALL_US + cache_us)
+    honest = max(explained, burst * ratio * UNREMARKABLE_GAIN + FIRST_CALL_US + cache_us)
     gain = single / burst
     seen = f"a call alone takes {single:.1f} us, in a burst {burst:.1f} us: {gain:.1f} times less"
     return Suspicion(

@@ -67,7 +67,9 @@ class Channel:
         frame = struct.pack("<I", len(frame)) + frame
         try:
             sent = socket.send_fds(self._socket, [frame], list(fds)) if fds else 0
-            self._socket.sendall(frame[sent:])
+            # Nothing more to send is not asked for: a peer that has answered and gone by now would be an error.
+            if sent < len(frame):
+                self._socket.sendall(frame[sent:])
         except TimeoutError:
             raise DeadlineExceeded(f"{type(message).__name__} was not taken in {timeout_s:g} s") from None
         except OSError as error:

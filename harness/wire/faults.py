@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,8 @@ DEVICE_FAULTS = (
     ("illegal instruction", "illegal_instruction"),
 )
 DEVICE_WORDS = frozenset(word for _, word in DEVICE_FAULTS)
+# Phases of a judge that come before it reads a problem's file.
+BEFORE_THE_PROBLEM = ("judge", "ceilings")
 
 # Characters of an exception that are kept at either end.
 PRINTED = 50_000
@@ -134,10 +137,26 @@ def of_problem(error: BaseException, path: Path, why_no_cuda: str) -> Outcome:
     return Outcome(status=Status.INVALID_REFERENCE, reason=found.reason, message=found.message, evidence=found.evidence)
 
 
+def unopened(exit_code: int | None, phase: str, limit_s: float, log: str) -> Outcome | None:
+    """The outcome where a judge died in `phase` of opening a problem, or hung (no exit code) until `limit_s`.
+
+    None where that may be somebody else's doing: the problem's code runs in later phases only, and SIGKILL comes from
+    outside, as from the kernel when memory runs out.
+    """
+    if phase in BEFORE_THE_PROBLEM or exit_code == -signal.SIGKILL:
+        return None
+    where = f"its phase '{phase}'"
+    if exit_code is None:
+        seen = f"had not opened the problem after limits.load_s + first_call_s + total_s = {limit_s:g} s, in {where}"
+    else:
+        seen = death(exit_code, where).message.removeprefix("the process ")
+    message = f"the judge, which runs the problem's code, {seen}, in both of two tries; see {log}"
+    evidence = {"phase": phase, "judge_exit_code": exit_code, "limit_s": limit_s}
+    return Outcome(status=Status.INVALID_REFERENCE, reason="judge_lost", message=message, evidence=evidence)
+
+
 def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
     """The outcome of a runner that went away by itself, or was killed for a `cause` of the zygote's."""
-    import signal
-
     if cause == enforcement.CAUSE:
         message = "a layer of the sandbox could not be put in force, and so the process did nothing; its log says why"
         return Outcome(status=Status.HARNESS_ERROR, reason="sandbox", message=message)

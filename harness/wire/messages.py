@@ -103,7 +103,8 @@ class Burst(Message, frozen=True, kw_only=True, tag=True):
 
 class Go(Message, frozen=True, kw_only=True, tag=True):
     """On the CPU: the inputs of the burst announced before are there. `nonce` takes the place of the burst's, `seeds`
-    that of its calls': what is drawn from a seed is work, too, and not to be done before the clock starts."""
+    that of its calls': what is drawn from a seed is work, too, and not to be done before the clock starts. No seeds
+    where the reference draws nothing: seeding would be on the clock for nothing."""
 
     nonce: int
     seeds: list[int]

@@ -102,15 +102,20 @@ def cast_floating(value: Any, dtype: torch.dtype) -> Any:
     return mapped(value, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
 
-def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """`value` with `change` of each tensor in its place, in the order of `tensors`; everything else kept."""
+def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: int = 0) -> Any:
+    """`value` with `change` of each tensor in its place, in the order of `tensors`; everything else kept.
+
+    So is what lies deeper than `encode` goes.
+    """
     if isinstance(value, torch.Tensor):
         return change(value)
+    if depth > MAX_DEPTH:
+        return value
     if isinstance(value, list | tuple):
-        items = [mapped(item, change) for item in value]
+        items = [mapped(item, change, depth + 1) for item in value]
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, dict):
-        return {key: mapped(item, change) for key, item in value.items()}
+        return {key: mapped(item, change, depth + 1) for key, item in value.items()}
     return value
 
 

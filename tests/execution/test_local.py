@@ -132,3 +132,14 @@ def test_a_run_shows_what_it_waits_for_and_yields_failures_first(tmp_path, monke
         failed.append(record.candidate)
     assert failed == ["does_not_compile", "honest_cpp"]
     assert ("cpu", local.BESIDE, "waiting for 1 build") in phases
+
+
+@pytest.mark.parametrize(
+    ("room", "slots", "share"), [(None, 4, 0), (100_000, 4, 100_000 // 7), (400, 2, 400 // 5), (3, 1, 1)]
+)
+def test_processes_are_shared_out_by_what_a_control_group_leaves(room, slots, share, tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "room_for_processes", lambda: room)
+    monkeypatch.setattr(local, "cores", lambda: 8)
+    monkeypatch.setattr(local, "available_memory_bytes", lambda: 1 << 40)
+    executor = LocalExecutor(session.environment.choose_devices("cpu"), corpus_config("honest"), tmp_path, 0)
+    assert (executor._build_slots(), executor._share_of_processes()) == (slots, share)

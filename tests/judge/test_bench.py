@@ -1,5 +1,6 @@
 """Both sides of a comparison on made-up cards: what is batched, and what is slow in company."""
 
+import contextlib
 import dataclasses
 import random
 from types import SimpleNamespace
@@ -270,3 +271,69 @@ def test_nothing_is_told_of_a_candidate_that_always_begins_early():
     with pytest.raises(WrongAnswer) as raised:
         sampled(Card(20.0, 18.0), Early(20.0, 18.0))
     assert (raised.value.outcome.status, raised.value.outcome.reason) == (Status.REJECTED, "slow_start")
+
+
+class Host(Card):
+    """A runner on the CPU, which takes a while to wake. `at_once`: all calls of a burst in the first one's time."""
+
+    device = SimpleNamespace(type="cpu")
+    wake_us = 200.0
+
+    def __init__(self, call_us, *, at_once=False):
+        super().__init__(call_us, 0.1 if at_once else call_us)
+
+    def burst(self, draws, **options):
+        us = self._fixed(False) + self.wake_us + self.first_us + (len(draws) - 1) * self.later_us
+        return Reading(judge_us=us, claimed_us=us, gated=False)
+
+    def _fixed(self, gated):
+        return 80.0 + self.rng.uniform(0, 0.5)
+
+    @contextlib.contextmanager
+    def learning(self):
+        yield
+
+
+def on_the_cpu(baseline, candidate):
+    def made_of(**links):
+        reference, *rest = given(**links)
+        reference.device = SimpleNamespace(type="cpu")
+        return reference, *rest
+
+    reference, examiners, links, *rest = made_of(baseline=baseline)
+    before = measurement.before(reference, examiners["baseline"], links["baseline"], *rest)
+    bench = Bench(*made_of(baseline=baseline, candidate=candidate), before)
+    bench.warm_up()
+    return before, bench, bench.sample(RULE)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_short_calls_on_the_cpu_are_timed_alone_from_the_start(at_once):
+    before, bench, samples = on_the_cpu(Host(60.0), Host(60.0, at_once=at_once))
+    assert before.no_company.word == "one_call_bursts"
+    assert {plan.calls for plan in bench.bursts.values()} == {1}
+    interval = samples.speedup(systematic=bench.systematic)
+    assert interval.value == pytest.approx(1, rel=0.01)
+    assert interval.half_width < 0.06
+    # Nothing is taken off: who answers more quickly than the baseline's runner would gain.
+    assert min(samples.candidate_us) > 80 + Host.wake_us
+    assert bench.batching(samples)[0] is None
+
+
+@pytest.mark.parametrize(("at_once", "word"), [(False, ""), (True, "batched_calls")])
+def test_where_waking_is_soon_done_calls_on_the_cpu_are_timed_in_company(at_once, word):
+    with mock.patch.object(Host, "wake_us", 4.0):
+        before, bench, samples = on_the_cpu(Host(60.0), Host(50.0, at_once=at_once))
+        assert before.no_company is None
+        assert bench.bursts["baseline"].calls > 8
+        found, samples = bench.batching(samples)
+    assert (found.word if found else "") == word
+    assert at_once or samples.speedup().value == pytest.approx(60 / 50, rel=0.02)
+
+
+def test_who_is_timed_by_single_calls_on_the_cpu_has_nothing_taken_off():
+    with mock.patch.object(Host, "wake_us", 4.0):
+        _, bench, _ = on_the_cpu(Host(60.0), Host(50.0, at_once=True))
+        assert bench.fixed_cost.us > 0
+        bench.one_call_a_burst()
+        assert bench.fixed_cost.us == 0

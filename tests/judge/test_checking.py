@@ -121,3 +121,29 @@ def test_only_memory_in_common_counts():
     assert shared_inputs([block[35:45]], inputs) == [0, 1]
     assert shared_inputs([inputs[1].view(5, 8).t()], inputs) == [1]
     assert shared_inputs([torch.empty(0), block[:4].to_sparse(), block.to("meta")], inputs) == []
+
+
+COUNTS = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    calls = {before}
+
+    def forward(self, x):
+        self.calls += 1
+        return x + self.calls
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "words"), [(0, "its first call, on inputs drawn alike, was right"), (5, "two answers")]
+)
+def test_an_answer_that_depends_on_earlier_calls_is_called_so(before, words, judged):
+    record = judged("x + 1", COUNTS.format(before=before))
+    assert (record.status, record.reason) == (Status.INCORRECT, "mismatch:offset")
+    assert words in record.message
+    assert "does it depend on earlier calls?" in record.message
+
+
+def test_an_answer_that_is_wrong_in_one_way_is_not(judged):
+    assert "earlier calls" not in judged("x + 1", "x + 2").message

@@ -334,6 +334,28 @@ def test_a_running_sum_passes_however_tall_the_matrix(rows):
     assert passes_everywhere(Oracle(Of(lambda x: x.sum(0))), running_sum, [torch.randn(rows, 128)])
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", [(8, 32, 64, 64), (64, 32, 32, 32), (2, 2, 320, 320)])
+def test_batch_norm_of_channels_last_data_is_right_as_pytorch_adds_it_up(shape, threads):
+    torch.manual_seed(0)
+    norm = nn.BatchNorm2d(shape[1], track_running_stats=False)
+    usual = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        assert passes_everywhere(
+            Oracle(norm),
+            lambda x: norm(x.contiguous(memory_format=torch.channels_last)).detach(),
+            [torch.randn(shape)],
+        )
+    finally:
+        torch.set_num_threads(usual)
+
+
+def test_lower_precision_shows_where_a_running_sum_may_lose_much():
+    norm = nn.BatchNorm2d(32, track_running_stats=False)
+    assert not passes_everywhere(Oracle(norm), lambda x: norm(tf32(x)).detach(), [torch.randn(64, 32, 32, 32)])
+
+
 def test_numbers_far_from_zero_are_tried_where_a_running_sum_can_tell_columns_apart():
     oracle = Oracle(Of(lambda x: x.sum(0)))
     tried = [{stress.name for stress, _ in oracle.stress([torch.randn(rows, 128)])} for rows in (1000, 65536)]

@@ -1,8 +1,10 @@
 import dataclasses
 
+import numpy
 import pytest
 
 from harness.oracle import rule
+from harness.oracle.formats import FLOAT32
 from harness.oracle.rule import Facts, limit, limit_allowed, serial_error, tensor_core_error
 
 # The product of seeds.md on an H200: float32's own error and TF32's, which is 175 times that.
@@ -55,3 +57,12 @@ def test_split_products_on_tensor_cores_pass_up_to_a_length():
     roundoff = 2.0**-24
     assert 425 * roundoff < tensor_core_error(8192, 1.0) < GEMM.lowered / 4
     assert tensor_core_error(65536, 1.0) < GEMM.lowered / 4
+
+
+def test_a_running_sum_of_squares_is_allowed_what_it_drops():
+    terms = 1 << 18
+    squares = numpy.random.default_rng(0).standard_normal((20, terms), dtype=numpy.float32) ** 2
+    # NumPy adds up a cumulative sum one by one.
+    exact = squares.sum(1, dtype=numpy.float64)
+    lost = numpy.sqrt(numpy.mean((squares.cumsum(1, dtype=numpy.float32)[:, -1] / exact - 1) ** 2))
+    assert rule.SERIAL * terms**0.5 * FLOAT32.roundoff < lost < serial_error(terms, FLOAT32.roundoff)

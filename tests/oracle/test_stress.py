@@ -48,9 +48,18 @@ def test_the_sets_are_what_they_say():
     assert (sets["subnormal"].abs() < torch.finfo(x.dtype).smallest_normal).all()
     assert torch.isinf(sets["minus_infinity"]).sum() == 6
     assert torch.isnan(sets["nan"]).sum() == 6
+    assert ((sets["one_row_far_up"] != x).any(1)).sum() == 1
+    assert ((sets["one_row_far_below"] < -127).all(1)).sum() == ((sets["one_row_far_below"] != x).any(1)).sum() == 1
     largest, second = sets["dominant_last"].abs().topk(2).values.unbind(1)
     assert (largest > 30 * second).all()
     assert (sets["dominant_last"].abs().argmax(1) == 39).all()
+
+
+@pytest.mark.parametrize("shape", [(7,), (6, 1), (2, 3, 4, 5)])
+def test_one_row_of_all_is_another_each_time(shape):
+    x = torch.randn(shape) + 1
+    changed = [(BY_NAME["one_row_far_up"].inputs([x], seed)[0] != x).nonzero()[0].tolist() for seed in range(40)]
+    assert len({tuple(place[:-1]) for place in changed}) > x.numel() // shape[-1] / 2
 
 
 def test_only_the_first_input_goes_far_up():

@@ -4,10 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from harness.judge.freezer import Freezer
 from harness.processes import memory_watch
 
 MIB = 1 << 20
@@ -35,9 +38,9 @@ def test_its_own_memory_counts_and_shared_memory_does_not():
     with process("kept = b'x' * (200 << 20)") as large, process(shared) as small:
         assert memory_watch.private_bytes(large) > 200 * MIB
         assert memory_watch.private_bytes(small) < 100 * MIB
-        assert memory_watch.too_large({large: 100 * MIB, small: 100 * MIB}) == [large]
-        assert memory_watch.too_large({large: 10**15, small: 10**15}) == []
-        assert memory_watch.too_large({}) == []
+        assert memory_watch.Watch().too_large({large: 100 * MIB, small: 100 * MIB}) == [large]
+        assert memory_watch.Watch().too_large({large: 10**15, small: 10**15}) == []
+        assert memory_watch.Watch().too_large({}) == []
 
 
 def test_what_forked_processes_share_counts_once():
@@ -45,9 +48,54 @@ def test_what_forked_processes_share_counts_once():
     family += "for _ in range(6):\n    if os.fork() == 0:\n        time.sleep(60)\n        os._exit(0)"
     with process(family) as parent:
         assert memory_watch.family_bytes(parent) > 1000 * MIB
-        assert 200 * MIB < memory_watch.family_bytes(parent, memory_watch.own_share_bytes) < 400 * MIB
-        assert memory_watch.too_large({parent: 600 * MIB}) == []
-        assert memory_watch.too_large({parent: 150 * MIB}) == [parent]
+        assert 200 * MIB < sum(map(memory_watch.own_share_bytes, Freezer(parent).members())) < 400 * MIB
+        assert memory_watch.Watch().too_large({parent: 600 * MIB}) == []
+        assert memory_watch.Watch().too_large({parent: 150 * MIB}) == [parent]
+
+
+def test_a_long_look_ends_and_the_next_one_waits(monkeypatch):
+    looks = []
+    monkeypatch.setattr(memory_watch, "own_share_bytes", lambda pid: looks.append(pid) or time.sleep(0.01) or 0)
+    monkeypatch.setattr(memory_watch, "LOOK_S", 0.0)
+    family = "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        time.sleep(60)\n        os._exit(0)"
+    monkeypatch.setattr(memory_watch, "REST", 1e9)
+    with process(family) as parent:
+        watch = memory_watch.Watch()
+        assert [watch.too_large({parent: 1}) for _ in range(3)] == [[], [], []]
+        # One member, in one look.
+        assert len(looks) == 1
+        # Another family need not wait for that.
+        assert watch.too_large({parent: 1, os.getpid(): 1}) == []
+        assert len(looks) == 2
+
+
+def test_memory_counts_whose_first_thread_has_ended():
+    leaves = "import ctypes, os, threading, time\nkept = b'x' * (200 << 20)\n"
+    leaves += "threading.Thread(target=lambda: (print('go', flush=True), time.sleep(60))).start()\n"
+    leaves += "ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[os.uname().machine], 0)"
+    with process(leaves) as leader:
+        deadline = time.monotonic() + 10
+        while Path(f"/proc/{leader}/statm").read_text().split()[1] != "0" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert memory_watch.private_bytes(leader) > 200 * MIB
+        assert memory_watch.Watch().too_large({leader: 150 * MIB}) == [leader]
+
+
+def test_memory_counts_of_what_a_thread_has_started():
+    family = """
+import subprocess, sys, threading
+code = "kept = b'x' * (200 << 20); print(1, flush=True); import time; time.sleep(60)"
+def work():
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    child.stdout.readline()
+    ready.set()
+    child.wait()
+ready = threading.Event()
+threading.Thread(target=work).start()
+ready.wait()
+"""
+    with process(family) as parent:
+        assert memory_watch.family_bytes(parent) > 200 * MIB
 
 
 def test_when_the_machine_runs_out_the_largest_family_goes(monkeypatch):
@@ -56,17 +104,17 @@ def test_when_the_machine_runs_out_the_largest_family_goes(monkeypatch):
     family += "import time; time.sleep(60)'], stdout=subprocess.PIPE); child.stdout.readline()"
     with process("kept = b'x' * (100 << 20)") as alone, process(family) as parent:
         assert memory_watch.private_bytes(parent) < 100 * MIB < 300 * MIB < memory_watch.family_bytes(parent)
-        assert memory_watch.too_large({alone: 200 * MIB, parent: 200 * MIB}) == [parent]
-        assert memory_watch.too_large({alone: 10**15, parent: 10**15}) == []
+        assert memory_watch.Watch().too_large({alone: 200 * MIB, parent: 200 * MIB}) == [parent]
+        assert memory_watch.Watch().too_large({alone: 10**15, parent: 10**15}) == []
         monkeypatch.setattr(memory_watch, "memory", lambda: (10**12, 10**9))
-        assert memory_watch.too_large({alone: 10**15, parent: 10**15}) == [parent]
+        assert memory_watch.Watch().too_large({alone: 10**15, parent: 10**15}) == [parent]
 
 
 def test_a_process_that_is_gone_has_none():
     with process("pass") as pid:
         pass
     assert memory_watch.private_bytes(pid) == 0
-    assert memory_watch.too_large({pid: 0}) == []
+    assert memory_watch.Watch().too_large({pid: 0}) == []
 
 
 def test_the_machine_s_memory_is_read_in_bytes():

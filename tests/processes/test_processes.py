@@ -6,14 +6,15 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from harness.processes import zygote
-from harness.processes.nursery import Nursery, ZygoteLost
+from harness.processes import memory_watch, zygote
+from harness.processes.nursery import NoProcess, Nursery, ZygoteLost
 from harness.records import Status
 from harness.sandbox import enforcement
 from harness.sandbox.syscalls import PR_SET_DUMPABLE, prctl
@@ -215,6 +216,85 @@ def test_a_child_that_takes_too_much_memory_is_ended_and_the_cause_told(tmp_path
         assert child.cause == "host_memory"
         judge = nursery.start("judge", FromBuilder, tmp_path / "judge")
         assert judge.wait(1.0) is None
+    finally:
+        nursery.close()
+
+
+def test_nobody_waits_for_a_look_at_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory_watch.Watch, "too_large", lambda self, watched: time.sleep(60))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(20.0)
+    parent = os.fork()
+    if parent == 0:
+        ours.close()
+        zygote.serve(theirs, {"runner": lambda channel: time.sleep(60)})
+    theirs.close()
+    try:
+        for number in (1, 2):
+            with open(tmp_path / "log", "w") as log, open(os.devnull) as channel:
+                request = msgspec.json.encode(zygote.Spawn(id=number, role="runner", memory_bytes=1 << 40))
+                socket.send_fds(ours, [request], [channel.fileno(), log.fileno()])
+            assert msgspec.json.decode(ours.recv(4096), type=zygote.Spawned).id == number
+            # The watch has begun.
+            time.sleep(0.05)
+    finally:
+        ours.close()
+        os.waitpid(parent, 0)
+
+
+def test_a_child_that_cannot_be_forked_is_told_of_and_the_next_one_starts(tmp_path, monkeypatch):
+    fork, calls = os.fork, []
+
+    def some_forks():
+        calls.append(1)
+        # After the watch's.
+        if len(calls) == 2:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return fork()
+
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(20.0)
+    parent = fork()
+    if parent == 0:
+        ours.close()
+        os.fork = some_forks
+        zygote.serve(theirs, {"runner": lambda channel: time.sleep(60)})
+    theirs.close()
+    answers = []
+    for number in (1, 2):
+        with open(tmp_path / "log", "w") as log, open(os.devnull) as channel:
+            request = msgspec.json.encode(zygote.Spawn(id=number, role="runner"))
+            socket.send_fds(ours, [request], [channel.fileno(), log.fileno()])
+        answers.append(msgspec.json.decode(ours.recv(4096), type=zygote.Spawned | zygote.Exited))
+    ours.close()
+    os.waitpid(parent, 0)
+    assert answers[0] == zygote.Exited(id=1, code=1, cause=zygote.NO_PROCESS)
+    assert isinstance(answers[1], zygote.Spawned)
+
+
+def test_no_room_for_a_thread_or_a_process_is_no_end_of_the_session(nursery, tmp_path, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(NoProcess):
+            nursery.start("runner", FromBuilder, tmp_path / "log")
+    # As the forking parent says it.
+    child = nursery.start("runner", FromBuilder, tmp_path / "log")
+    assert child.wait(0.0) is None
+
+
+def test_without_the_watch_nothing_goes_on(tmp_path):
+    nursery = TidyNursery(memory_bytes=1 << 40)
+    try:
+        child = nursery.start("runner", FromBuilder, tmp_path / "log")
+        (watcher,) = {*kills.children(zygote_of(nursery))} - {child.pid}
+        os.kill(watcher, signal.SIGKILL)
+        assert child.wait(5.0) == -signal.SIGKILL
+        assert gone_soon(child.pid)
+        with pytest.raises(ZygoteLost):
+            nursery.start("runner", FromBuilder, tmp_path / "other")
     finally:
         nursery.close()
 

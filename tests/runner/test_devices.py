@@ -8,6 +8,7 @@ import torch
 from harness.runner.devices import HostRunner
 from harness.wire import host_memory
 from harness.wire.messages import SharedBlock
+from harness.wire.nodes import OWN_MEMORY
 
 KEPT: list[torch.Tensor] = []
 
@@ -69,8 +70,8 @@ def turned(_: HostRunner) -> torch.Tensor:
         (fresh, False),
         (fresh_views, False),
         (its_input, False),
-        # Copied anyway, because what lies in its memory is not what it is worth.
-        (turned, False),
+        # What lies in its memory is not what it is worth, but the next call may change that, too.
+        (turned, True),
     ],
 )
 @pytest.mark.parametrize("calls", [1, 3])
@@ -79,7 +80,31 @@ def test_what_a_candidate_keeps_is_copied_from_then_on(runner, forward, repeats,
         runner.begin(1, frozenset())
         for _ in range(calls):
             runner.publish(forward(runner))
+        runner.end(1, whole_device=True)
         return runner.must_repeat()
 
     assert burst() is repeats
+    runner.open([], [])
     assert burst() is False
+
+
+def test_what_is_in_a_list_that_is_used_again_is_what_it_was_after_each_call(runner):
+    used_again: list[torch.Tensor] = []
+    runner.begin(1, frozenset())
+    for _ in range(3):
+        used_again[:] = [torch.ones(3)]
+        runner.publish(used_again)
+    used_again.clear()
+    runner.end(1, whole_device=True)
+    assert not runner.must_repeat()
+    assert len({node.items[0].offset for node in runner.outputs()}) == 3
+
+
+@pytest.mark.parametrize("output", [torch.ones(4).expand(3, 4), torch.ones(64)[::8], torch.ones(3) + 2j])
+def test_what_cannot_be_read_where_it_lies_is_copied_after_the_last_call(runner, output):
+    runner.begin(1, frozenset())
+    runner.publish(output.conj())
+    runner.end(1, whole_device=True)
+    (node,) = runner.outputs()
+    assert (node.shape, node.kind, node.block) == (tuple(output.shape), "Tensor", OWN_MEMORY)
+    assert node.offset != output.data_ptr()

@@ -3,6 +3,7 @@
 Where this machine lacks a layer, its tests check that the probe says so.
 """
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -24,6 +25,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness import environment
 from harness.catalog import sources
 from harness.errors import UsageError
 from harness.sandbox import enforcement, identity, probe, seccomp, visible
@@ -79,13 +81,13 @@ def place(tmp_path):
     return tmp_path
 
 
-def confined(place, *layers, gpu=False):
+def confined(place, *layers, nodes=()):
     return Confinement(
         layers=layers or probe.probe().layers,
         folder=str(place / "own"),
         readable=tuple(visible.common([place])),
         essential=(*visible.essential(), *sources.own_files(place / "candidate.py")),
-        gpu=gpu,
+        nodes=nodes,
     )
 
 
@@ -122,7 +124,8 @@ def test_the_probe_accounts_for_every_layer(found):
 def test_each_layer_can_be_put_in_force_by_itself(layer, found, place):
     if needs(layer, found):
         # Locked folders, as a test's are, need private mounts before another user gets through them.
-        layers = {"user": ("user", "namespaces"), "signals": ("landlock", "signals")}.get(layer, (layer,))
+        layers = {"user": ("user", "namespaces"), "signals": ("landlock", "signals")}
+        layers = (layers | {"card": ("landlock", "card")}).get(layer, (layer,))
         assert in_child(lambda: 1, confined(place, *with_user(*layers))) == 1
 
 
@@ -197,7 +200,6 @@ def test_everything_needed_is_there_in_all_layers(place):
             ROOT / "harness/wire/values.py",
         ):
             Path(path).read_bytes()
-        Path(f"/proc/self/task/{os.getpid()}/comm").write_text("renamed")
         Path("/dev/null").write_text("x")
         source = place / "own/main.cpp"
         source.write_text("#include <vector>\nint main() { return std::vector<int>(3).size() - 3; }")
@@ -216,6 +218,28 @@ def test_everything_needed_is_there_in_all_layers(place):
         return right.recv(1).decode()
 
     assert in_child(work, confined(place)) == "x"
+
+
+def test_threads_are_named_on_a_card(place):
+    name = lambda: Path(f"/proc/self/task/{os.getpid()}/comm").write_text("renamed")  # noqa: E731
+    assert in_child(name, confined(place, nodes=("/dev/null",))) == len("renamed")
+
+
+def test_who_is_first_to_die_remains_so(found, place):
+    user = None if os.geteuid() else ORDINARY_USER
+    for folder in (place, *place.parents[:2]):
+        folder.chmod(0o755)
+    os.chown(place / "own", user or os.geteuid(), -1)
+
+    def attempt():
+        for path in ("/proc/self/oom_score_adj", f"/proc/self/task/{os.getpid()}/oom_score_adj"):
+            with contextlib.suppress(OSError):
+                Path(path).write_text("0")
+        return int(Path("/proc/self/oom_score_adj").read_text())
+
+    if needs("limits", found) and needs("landlock", found):
+        assert in_child(attempt, confined(place, "limits"), user=user) == 0
+        assert in_child(attempt, confined(place, "limits", "landlock"), user=user) == 1000
 
 
 @pytest.mark.parametrize("layer", ["namespaces", "seccomp"])
@@ -283,10 +307,22 @@ def test_the_parent_cannot_be_traced_or_read(layers, found, place):
         ("syscall", 425, 1, 0),
         ("syscall", 250, 0, 0, 0, 0, 0),
         ("syscall", 298, 0, 0, 0, 0, 0),
+        ("syscall", 467, 0, 0, 0, 0, 0),
+        ("syscall", 206, 1, 0),
         ("shmget", 0, 4096, 0o1600),
         ("prctl", 1, 0, 0, 0, 0),
     ],
-    ids=["unshare", "bpf", "io_uring_setup", "keyctl", "perf_event_open", "shmget", "prctl"],
+    ids=[
+        "unshare",
+        "bpf",
+        "io_uring_setup",
+        "keyctl",
+        "perf_event_open",
+        "open_tree_attr",
+        "io_setup",
+        "shmget",
+        "prctl",
+    ],
 )
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are x86-64's")
 def test_seccomp_refuses(call, found, place):
@@ -296,6 +332,18 @@ def test_seccomp_refuses(call, found, place):
 
     if needs("seccomp", found):
         assert in_child(attempt, confined(place, "seccomp")) == 1
+
+
+def test_nobody_is_told_of_others_files(found, place):
+    """A watch needs no more than the right to read, by modes, a file that Landlock would not open."""
+
+    def attempt():
+        watch = libc.inotify_add_watch(libc.inotify_init1(0), os.fsencode(place / "other.py"), 0xFFF)
+        return watch >= 0
+
+    assert in_child(attempt) is True
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) is False
 
 
 def test_nobody_leaves_the_process_group(found, place):
@@ -485,10 +533,13 @@ def test_seccomp_numbers_are_the_kernel_s():
     header = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
     if not header.exists():
         pytest.skip("the kernel's headers are not installed")
+    newest = max(map(int, re.findall(r"#define __NR_\w+ (\d+)\n", header.read_text())))
     for name, number in seccomp.MACHINES["x86_64"].numbers.items():
-        assert f"#define __NR_{name} {number}\n" in header.read_text()
+        assert number > newest or f"#define __NR_{name} {number}\n" in header.read_text()
     generic = Path("/usr/include/asm-generic/unistd.h").read_text()
     for name, number in seccomp.MACHINES["aarch64"].numbers.items():
+        if number > newest:
+            continue
         # Some are named after both of their widths.
         assert re.search(rf"#define __NR(?:3264)?_{name}\s+{number}\n", generic), name
 
@@ -505,6 +556,8 @@ def test_limits_bound_files_descriptors_and_processes(found, place):
         assert in_child(descriptors, confined(place, "limits")) == "OSError"
         assert in_child(lambda: resource.getrlimit(resource.RLIMIT_CORE), confined(place, "limits")) == [0, 0]
     if needs("user", found) and needs("limits", found):
+        share = msgspec.structs.replace(confined(place), processes=77)
+        assert in_child(lambda: resource.getrlimit(resource.RLIMIT_NPROC)[1], share) == 77
 
         def bounded():
             resource.setrlimit(resource.RLIMIT_NPROC, (64, 64))
@@ -599,6 +652,60 @@ def test_a_source_that_another_user_cannot_read_costs_the_user_layer_and_not_the
     found = probe.probe((str(place / "candidate.py"),))
     assert "user" not in found.layers
     assert "candidate.py" in found.missing["user"] or "user" in probe.probe().missing
+
+
+def made_up_cards(folder, monkeypatch):
+    monkeypatch.setattr(visible, "DEV", str(folder))
+    (folder / "nvidia-caps").mkdir()
+    (folder / "nvidia-caps/nvidia-cap1").write_text("")
+    for name in ("nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-nvswitch0"):
+        (folder / name).write_text("")
+
+
+def test_a_process_has_the_device_files_of_its_own_card(tmp_path, monkeypatch):
+    made_up_cards(tmp_path, monkeypatch)
+    shared = {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps"}
+    assert {Path(node).name for node in visible.nodes(LAYERS, 1)} == shared | {"nvidia1"}
+    every = {path.name for path in tmp_path.iterdir()}
+    assert {Path(node).name for node in visible.nodes(("landlock",), 1)} == every
+    # A card whose file is not known, or is not there.
+    assert visible.nodes(LAYERS, -1) == visible.nodes(LAYERS, 2) == []
+
+
+def test_another_card_is_not_opened(tmp_path, monkeypatch, found, place):
+    dev = tmp_path / "dev"
+    dev.mkdir()
+    made_up_cards(dev, monkeypatch)
+    paths = sorted(path for path in dev.rglob("*") if path.is_file())
+
+    def openable():
+        opened = []
+        for path in paths:
+            try:
+                path.open().close()
+                opened.append(path.name)
+            except OSError:
+                pass
+        return opened
+
+    if needs("card", found):
+        inside = confined(place, "landlock", "card", nodes=tuple(visible.nodes(LAYERS, 1)))
+        assert in_child(openable, inside) == ["nvidia-cap1", "nvidia-uvm", "nvidia-uvm-tools", "nvidia1", "nvidiactl"]
+
+
+def test_a_card_that_cannot_be_told_costs_the_layer(tmp_path, monkeypatch):
+    made_up_cards(tmp_path, monkeypatch)
+    devices = [environment.Device(kind="cuda", spec=f"cuda:{index}", name="made up") for index in (0, 1)]
+    monkeypatch.setattr(environment, "gpus", lambda: (tuple(devices), "", ""))
+    monkeypatch.setattr(probe, "probe", lambda sources=(): probe.Found(layers=("landlock", "card")))
+    monkeypatch.setattr(probe, "harmful_on_a_card", lambda layers, sources: {})
+    cards = [environment.Card(index=index, uuid=f"GPU-{index}", minor=1 - index) for index in (0, 1)]
+    monkeypatch.setattr(environment, "_cards", lambda: tuple(cards))
+    assert probe.chosen("require", gpu=True).layers == ("landlock", "card")
+    cards[0] = environment.Card(index=0, uuid="GPU-0")
+    found = probe.chosen("auto", gpu=True)
+    assert found.layers == ("landlock",)
+    assert "which device file" in found.missing["card"]
 
 
 def test_what_is_private_is_cut_out_of_what_is_readable(tmp_path):

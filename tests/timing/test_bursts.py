@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.timing.bursts import BurstPlan, batching, plan
+from harness.timing.bursts import BurstPlan, batching, no_company, plan
 
 MIB = 1 << 20
 
@@ -149,3 +149,30 @@ def test_a_candidate_that_dawdles_alone_is_no_less_suspect(waits_us: list[float]
     rng = random.Random(seed)
     baseline = {"baseline_single_us": around(rng, 110), "baseline_burst_us": around(rng, 107)}
     assert batching([500.0 + wait_us for wait_us in waits_us], [20.0] * 20, **baseline) is not None
+
+
+@pytest.mark.parametrize(
+    ("single_us", "burst_us", "relied_on"),
+    [(300.0, 65.0, False), (1250.0, 1000.0, True), (1300.0, 1000.0, False), (8.0, 2.0, True)],
+)
+def test_company_is_relied_on_where_the_baseline_gains_little_by_it(
+    single_us: float, burst_us: float, relied_on: bool
+) -> None:
+    rng = random.Random(6)
+    found = no_company(around(rng, single_us, 9, 0.1), around(rng, burst_us, 9, 0.1))
+    assert (found is None) is relied_on
+
+
+def test_without_bursts_of_several_there_is_no_company() -> None:
+    assert no_company([300.0] * 9, []) is None
+
+
+def test_what_wakes_a_slow_baseline_excuses_no_quick_candidate_beyond_a_bound() -> None:
+    # On the CPU: 250 us to wake. A candidate whose call takes 340 us alone, and in company 100, may have batched.
+    alone, together = [340.0] * 10, [100.0] * 20
+    baseline = {"baseline_single_us": [1250.0] * 10, "baseline_burst_us": [1000.0] * 20}
+    assert batching(alone, together, **baseline) is None
+    found = batching(alone, together, **baseline, at_most=1.25)
+    assert found is not None
+    assert found.word == "one_call_bursts"
+    assert batching([126.0] * 10, together, **baseline, at_most=1.25) is None

@@ -1,6 +1,7 @@
 """The channel against peers that talk nonsense, die, stay silent or send too much."""
 
 import os
+import socket
 import struct
 import threading
 
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.wire.channel import MAX_FRAME_BYTES, Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
-from harness.wire.messages import Finished, FromRunner, ToRunner
+from harness.wire.messages import Finished, FromRunner, Hello, ToRunner
 
 
 @pytest.fixture
@@ -92,3 +93,20 @@ def test_too_many_descriptors_are_refused_and_closed(ends):
     with pytest.raises(ProtocolError):
         channel.receive(1.0)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_peer_that_answers_at_once_and_goes_is_heard(monkeypatch):
+    ours, theirs = (Channel(end, Hello) for end in pair())
+    send_fds = socket.send_fds
+
+    def and_the_peer_is_quicker(*arguments):
+        sent = send_fds(*arguments)
+        theirs.message(1.0)
+        theirs.send(Hello())
+        theirs.close()
+        return sent
+
+    monkeypatch.setattr(socket, "send_fds", and_the_peer_is_quicker)
+    ours.send(Hello(), (0,))
+    assert ours.receive(1.0) == (Hello(), [])
+    ours.close()

@@ -1,0 +1,44 @@
+"""How long bursts may be, by what a reference and its inputs take."""
+
+import pytest
+import torch
+
+from harness.catalog.modules import LoadFault
+from harness.config import TimingConfig
+from harness.judge import planning
+from harness.judge.link import Draw
+from harness.judge.reference import Trial
+from harness.roofline.work import Observer
+
+TIMING = TimingConfig(budget_s=2.0, min_pairs=10, max_calls_per_burst=32)
+
+
+class Made:
+    """A reference that takes as long as it is told."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, draw_s, call_s):
+        self.draw_s, self.call_s = draw_s, call_s
+
+    def try_out(self):
+        x = torch.ones(4)
+        with Observer([x]) as seen:
+            output = x + 1
+        draw = Draw(inputs=(x,), seed=0)
+        return Trial(
+            draw=draw, output=output, seconds=self.call_s, draw_s=self.draw_s, work=seen.estimate(output), random=False
+        )
+
+
+@pytest.mark.parametrize(("draw_s", "calls"), [(1e-5, 32), (0.01, 10), (0.09, 1), (1.0, 1)])
+def test_a_burst_has_no_more_calls_than_inputs_are_made_for_in_time(draw_s, calls):
+    assert planning.plan(Made(draw_s, 1e-6), TIMING, 600.0).most_calls == calls
+
+
+@pytest.mark.parametrize(("draw_s", "call_s"), [(2.0, 1e-6), (1e-5, 2.0)])
+def test_what_no_candidate_could_be_timed_on_within_the_limit_is_the_problem_s_fault(draw_s, call_s):
+    with pytest.raises(LoadFault, match=r"get_inputs takes .* limits.total_s = 60 s") as caught:
+        planning.plan(Made(draw_s, call_s), TIMING, 60.0)
+    assert caught.value.reason == "too_slow"
+    assert planning.plan(Made(draw_s, call_s), TIMING, 600.0).most_calls
