@@ -25,8 +25,9 @@ from unittest.mock import MagicMock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from harness import places
 from harness.catalog import modules
-from harness.compile import cache, conditionals, extensions, lean, nvcc, precompiled, toolkit
+from harness.compile import conditionals, extensions, lean, nvcc, precompiled, toolkit
 
 HEAD = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n"
 FUNCTION = re.compile(
@@ -60,10 +61,10 @@ def compare(files: list[Path], scratch: Path, arch: str) -> int:
     if tools is None or not tools.nvcc:
         sys.exit("needs torch, a C++ compiler and nvcc")
     os.environ["CPLUS_INCLUDE_PATH"] = os.pathsep.join(tools.stand_ins)
-    headers = precompiled.Precompiled(cache.root() / "headers", tools)
+    headers = precompiled.Precompiled(places.cache() / "headers", tools)
     counts = {"same": 0, "different": 0, "no sketch": 0}
     for path in files:
-        precompiled.prepared(precompiled.wanted(path.read_bytes()), cache.root() / "headers", tools)
+        precompiled.prepared(precompiled.wanted(path.read_bytes()), places.cache() / "headers", tools)
         for number, call in enumerate(calls(path)):
             folder = scratch / f"{path.parent.name}.{path.stem}.{number}"
             outcome, remark = compare_one(call, folder, headers, tools)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from harness import environment, wording
+from harness import environment, places, wording
 from harness.catalog import contract, solutions
 from harness.catalog import problems as catalog
 from harness.catalog.facts import Diagnostic
 from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
-from harness.compile import architectures, cache, precompiled, toolkit
+from harness.compile import architectures, precompiled, toolkit
 from harness.processes import memory_watch
 from harness.processes.nursery import NoProcess, Nursery, ZygoteLost
 from harness.reading.reading import Reader
@@ -93,7 +93,7 @@ def run(
 def _prepared(candidate: Candidate, tools: precompiled.Tools | None) -> str:
     """The folder of precompiled headers for a candidate; empty where none could be made, which only costs time."""
     try:
-        folder = precompiled.prepared(candidate.facts.headers, cache.root() / "headers", tools) if tools else ""
+        folder = precompiled.prepared(candidate.facts.headers, places.cache() / "headers", tools) if tools else ""
     except (RuntimeError, OSError):
         return ""
     return str(folder)

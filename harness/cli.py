@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = options.parser().parse_args(words or ["run", QUICKSTART])
         if arguments.verb is None:
-            raise UsageError(f"name a verb: {', '.join(VERBS)}; see run_eval.py --help")
+            raise UsageError(f"name a verb: {', '.join(VERBS)}; see {options.program()} --help")
         return VERBS[arguments.verb](arguments, words)
     except UsageError as error:
         print(f"error: {_said(error)}", file=sys.stderr)
@@ -63,7 +63,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     from rich.console import Console
 
     from harness import config as configs
-    from harness import session
+    from harness import places, session
     from harness.records import Status
     from harness.reports import terminal
     from harness.store import run_directory
@@ -71,6 +71,8 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     if arguments.require and arguments.require not in list(Status):
         raise UsageError(f"--require {arguments.require}: {nearest(arguments.require, list(Status))}")
     config = configs.load(arguments.config, arguments.set)
+    if (place := places.found(arguments.config)) != arguments.config:
+        print(f"note: {_said(arguments.config)} is not in this folder; it is {_said(place)}", file=sys.stderr)
     replaced = {
         "problems": arguments.problems,
         "solutions": arguments.solutions,
@@ -84,7 +86,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
         return _list_jobs(config)
     out = arguments.out or Path(config.out or configs.default_out(arguments.config))
     console = Console()
-    records = session.run(config, out, console, command=["run_eval.py", *words], fresh=arguments.fresh)
+    records = session.run(config, out, console, command=[options.program(), *words], fresh=arguments.fresh)
     console.print()
     manifest, _ = run_directory.read(out)
     terminal.leaderboard(records, console, manifest)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 import yaml
 
+from harness import places
 from harness.errors import UsageError, nearest
 
 ALLOWABLE = ("tf32", "bf16", "fp16")
@@ -56,7 +57,7 @@ class Compile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     arch: str = ""
     # At most this much on disk, least lately used first out; 0 keeps nothing.
     cache_gb: Size = 10.0
-    # Empty: ASSAY_CACHE of the environment, or ~/.cache/assay.
+    # Of the builds of this config; empty: the cache folder of all (places.cache).
     cache_dir: str = ""
 
 
@@ -151,10 +152,11 @@ def limits(config: Config) -> dict[str, float]:
 
 
 def load(path: Path, overrides: list[str] | None = None) -> Config:
-    """The config in `path`, with `a.b=value` overrides (value in YAML) applied on top.
+    """The config in `path` (places.found), with `a.b=value` overrides (value in YAML) applied on top.
 
     Raises UsageError naming file, line, path and the nearest valid key.
     """
+    path = places.found(path)
     node, data = _read(_text(path), str(path))
     _check_keys(data, Config, node, str(path), "")
     _converted(data, lambda keys: f"{path}:{_line(node, keys)}")

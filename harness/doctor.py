@@ -1,4 +1,4 @@
-"""`run_eval.py doctor`: what this machine can do, what is missing, and how to mend it. Imports no torch."""
+"""The verb `doctor`: what this machine can do, what is missing, and how to mend it. Imports no torch."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _torch() -> Finding:
     try:
         build = environment.torch_build()
     except UsageError as error:
-        return Finding("torch", False, str(error).partition(";")[0], "`make setup` installs it into .venv", vital=True)
+        return Finding("torch", False, str(error).partition(";")[0], environment.INSTALL_TORCH, vital=True)
     return Finding("torch", True, f"{build.version}, {f'for CUDA {build.cuda}' if build.cuda else 'for the CPU only'}")
 
 

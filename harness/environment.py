@@ -15,7 +15,11 @@ from pathlib import Path
 
 import msgspec
 
+from harness import places
 from harness.errors import UsageError
+from harness.version import VERSION
+
+INSTALL_TORCH = "`make setup` installs it into .venv of a checkout, `pip install torch` anywhere"
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_GROUPS = Path("/proc/self/cgroup")
@@ -82,7 +86,7 @@ def torch_build() -> Torch:
     try:
         version = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
-        raise UsageError("torch is not installed here; `make setup` installs it into .venv") from None
+        raise UsageError(f"torch is not installed here; {INSTALL_TORCH}") from None
     spec = importlib.util.find_spec("torch")
     text = ""
     if spec and spec.submodule_search_locations:
@@ -216,10 +220,11 @@ def _read(path: Path) -> str:
         return ""
 
 
-def describe(devices: list[Device], repository: Path) -> dict[str, object]:
+def describe(devices: list[Device]) -> dict[str, object]:
     """The environment as `run.json` keeps it."""
     torch = torch_build()
     return {
+        "assay": VERSION,
         "device": devices[0].name,
         "device_kind": devices[0].kind,
         "devices": [msgspec.to_builtins(device) for device in devices],
@@ -231,7 +236,7 @@ def describe(devices: list[Device], repository: Path) -> dict[str, object]:
         "python": platform.python_version(),
         "kernel": platform.release(),
         "cpu": cpu_name(),
-        "commit": _commit(repository),
+        "commit": commit(),
     }
 
 
@@ -275,16 +280,24 @@ def _named() -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def _commit(repository: Path) -> str:
-    commit = _first_line(["git", "-C", str(repository), "rev-parse", "--short=12", "HEAD"])
-    dirty = _first_line(["git", "-C", str(repository), "status", "--porcelain", "--untracked-files=no"])
-    return f"{commit}+changes" if commit and dirty else commit
+def commit() -> str:
+    """The commit that this package is of, where it lies in a checkout of its own; never that of what lies around it."""
+    if places.CHECKOUT is None:
+        return ""
+    git = ["git", "-C", str(places.CHECKOUT)]
+    if _first_line([*git, "rev-parse", "--show-toplevel"]) != str(places.CHECKOUT):
+        return ""
+    head = _first_line([*git, "rev-parse", "--short=12", "HEAD"])
+    dirty = _first_line([*git, "status", "--porcelain", "--untracked-files=no"])
+    return f"{head}+changes" if head and dirty else head
 
 
 def _first_line(command: list[str]) -> str:
     if shutil.which(command[0]) is None:
         return ""
-    result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    # In a hook of git's these name the repository that it is of, whatever folder is asked about.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment)
     return result.stdout.partition("\n")[0].strip() if result.returncode == 0 else ""
 
 

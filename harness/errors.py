@@ -1,11 +1,22 @@
-"""The one exception for mistakes a user can mend; the command line prints it as a sentence and exits with 2."""
+"""The root of all exceptions that this package raises of its own, and the one for mistakes that a user can mend."""
 
 import difflib
 from collections.abc import Iterable
 
 
-class UsageError(Exception):
-    """A wrong argument, config, problem or path; `str()` is one sentence with the place and the mend."""
+class AssayError(Exception):
+    """Whatever else a class of ours is, too (ValueError, RuntimeError), it is this."""
+
+
+class UsageError(AssayError):
+    """A wrong argument, config, problem or path; `str()` is one sentence with the place and the mend.
+
+    The command line prints it and exits with 2.
+    """
+
+
+class BadValue(AssayError, ValueError):
+    """A number that a function of ours cannot take; the caller's mistake, not a user's."""
 
 
 def nearest(wrong: str, valid: Iterable[str]) -> str:

@@ -9,11 +9,13 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from harness.errors import BadValue
+
 
 def geomean(values: Sequence[float]) -> float:
     """Geometric mean: the only mean under which a speedup of 2 and one of 1/2 cancel out."""
     if not values:
-        raise ValueError("the geometric mean of nothing is undefined")
+        raise BadValue("the geometric mean of nothing is undefined")
     for value in values:
         _require_positive("value", value)
     return statistics.geometric_mean(values)
@@ -26,9 +28,9 @@ def fast_p(best: Sequence[float | None], p: float = 1.0) -> float:
     score counts wrong and slow alike as failures (Ouyang et al., KernelBench, 2025, arXiv:2502.10517).
     """
     if not best:
-        raise ValueError("fast_p needs at least one problem")
+        raise BadValue("fast_p needs at least one problem")
     if not (math.isfinite(p) and p >= 0):
-        raise ValueError(f"p must be finite and not negative, not {p}")
+        raise BadValue(f"p must be finite and not negative, not {p}")
     for value in best:
         if value is not None:
             _require_positive("speedup", value)
@@ -50,7 +52,7 @@ def ranks(intervals: Sequence[tuple[float, float, float]]) -> list[int]:
         for name, value in (("speedup", speedup), ("lo", lo), ("hi", hi)):
             _require_positive(name, value)
         if lo > hi:
-            raise ValueError(f"an interval's lower end must not be above its upper end: [{lo}, {hi}]")
+            raise BadValue(f"an interval's lower end must not be above its upper end: [{lo}, {hi}]")
     # Equal speedups are ordered by their intervals, so that the result does not depend on the order given.
     order = sorted(range(len(intervals)), key=lambda index: intervals[index], reverse=True)
     result = [0] * len(intervals)
@@ -65,4 +67,4 @@ def ranks(intervals: Sequence[tuple[float, float, float]]) -> list[int]:
 
 def _require_positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"a {name} must be finite and above 0, not {value}")
+        raise BadValue(f"a {name} must be finite and above 0, not {value}")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
+from harness.version import VERSION
+
+SCRIPT = "run_eval.py"
 
 EXAMPLES = """\
 examples:
@@ -42,7 +46,7 @@ examples:
 
 AUDIT_EXAMPLES = """\
 examples:
-  python run_eval.py audit                                    every problem of the repository
+  python run_eval.py audit                                    every problem that comes with it
   python run_eval.py audit problems/attention/sdpa.py --variant small --compile
   python run_eval.py audit ../KernelBench/KernelBench/level1 --device cuda:0 --format markdown
 """
@@ -65,6 +69,19 @@ exit code: 0 every candidate is ok, or this machine cannot tell (unsure); 3 one 
 RAW = argparse.RawDescriptionHelpFormatter
 
 
+def program() -> str:
+    """What the user calls us by."""
+    called = Path(sys.argv[0]).parts[-2:]
+    if called == ("harness", "__main__.py"):
+        return "python -m harness"
+    return "assay" if called[-1:] == ("assay",) else SCRIPT
+
+
+def _said(examples: str) -> str:
+    """The examples as they are typed here."""
+    return examples if program() == SCRIPT else examples.replace(f"python {SCRIPT}", program())
+
+
 class Parser(argparse.ArgumentParser):
     """Says a mistake in one line and exits with 2, as the contract has it."""
 
@@ -79,11 +96,12 @@ Verbs = Any
 def parser() -> Parser:
     """All verbs and options."""
     top = Parser(
-        prog="run_eval.py",
+        prog=program(),
         description="Evaluate kernel candidates: compile each, check its numbers, time it against PyTorch, rank them.",
-        epilog=EXAMPLES,
+        epilog=_said(EXAMPLES),
         formatter_class=RAW,
     )
+    top.add_argument("--version", action="version", version=f"assay {VERSION}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     _run(verbs)
     _check(verbs)
@@ -96,7 +114,11 @@ def parser() -> Parser:
 
 def _run(verbs: Verbs) -> None:
     run = verbs.add_parser(
-        "run", help="evaluate what a config selects", epilog=RUN_EXAMPLES, formatter_class=RAW, allow_abbrev=False
+        "run",
+        help="evaluate what a config selects",
+        epilog=_said(RUN_EXAMPLES),
+        formatter_class=RAW,
+        allow_abbrev=False,
     )
     run.add_argument("config", type=Path, metavar="CONFIG.yaml")
     run.add_argument("--problems", action="append", metavar="PATH", help="file, folder or glob; replaces the config's")
@@ -121,7 +143,7 @@ def _check(verbs: Verbs) -> None:
         "check",
         help="contract, source screen and compile only; needs no GPU",
         description=CHECK_ABOUT,
-        epilog=CHECK_EXAMPLES,
+        epilog=_said(CHECK_EXAMPLES),
         formatter_class=RAW,
         allow_abbrev=False,
     )
@@ -142,7 +164,7 @@ def _audit(verbs: Verbs) -> None:
     audit = verbs.add_parser(
         "audit",
         help="try known wrong and known right answers on problems",
-        epilog=AUDIT_EXAMPLES,
+        epilog=_said(AUDIT_EXAMPLES),
         formatter_class=RAW,
         allow_abbrev=False,
     )
@@ -175,7 +197,7 @@ def _compare(verbs: Verbs) -> None:
         "compare",
         help="which candidates got faster, slower, or can't be told apart",
         description=COMPARE_ABOUT,
-        epilog=COMPARE_EXAMPLES,
+        epilog=_said(COMPARE_EXAMPLES),
         formatter_class=RAW,
         allow_abbrev=False,
     )

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from harness import environment
+from harness import environment, places
 from harness.catalog import jobs
 from harness.config import Config, limits
 from harness.environment import Device
@@ -25,8 +25,6 @@ from harness.sandbox import probe
 from harness.sandbox.probe import Found
 from harness.store import journal, run_directory
 from harness.store.journal import Journal
-
-REPOSITORY = Path(__file__).resolve().parents[1]
 
 MakeExecutor = Callable[[list[Device], Config, Path, int], Executor]
 
@@ -102,7 +100,7 @@ def _manifest(config: Config, devices: list[Device], command: list[str], parts: 
         "schema": SCHEMA_VERSION,
         "command": _without_places(" ".join(command)),
         "config": _without_places(msgspec.to_builtins(config)),
-        "environment": environment.describe(devices, REPOSITORY),
+        "environment": environment.describe(devices),
         "started_at": _now(),
         "finished_at": None,
         "parts": parts,
@@ -126,14 +124,14 @@ def _part(manifest: dict[str, Any], found: Found, line: int) -> dict[str, Any]:
 
 
 def _portable(record: Record) -> Record:
-    """The record as it may be published: no path says where this checkout or its user's home is."""
+    """The record as it may be published: no path says where this package or its user's home is."""
     clean = {name: _without_places(getattr(record, name)) for name in ("message", "evidence", "warnings", "notes")}
     return msgspec.structs.replace(record, **clean)
 
 
 def _without_places(value: Any) -> Any:
     if isinstance(value, str):
-        return value.replace(f"{REPOSITORY}/", "").replace(str(Path.home()), "~")
+        return places.portable(value)
     if isinstance(value, list):
         return [_without_places(item) for item in value]
     if isinstance(value, dict):

@@ -1,6 +1,7 @@
 """The direction of imports: a room sees only lower steps, and rooms on one step are strangers."""
 
 import ast
+import builtins
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Top to bottom; a room may import from its own folder and from any lower step.
 STEPS = [
+    {"__main__"},
     {"cli"},
     {"options"},
     {"session", "audit", "check", "doctor"},
@@ -27,7 +29,8 @@ STEPS = [
     {"catalog", "store", "metrics", "environment"},
     {"config"},
     {"records"},
-    {"errors", "wording"},
+    {"places"},
+    {"errors", "wording", "version"},
 ]
 STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
 
@@ -103,6 +106,23 @@ def test_guests_stay_in_their_rooms(path):
     for module in imported_modules(path):
         allowed = GUESTS.get(module.split(".")[0])
         assert allowed is None or relative in allowed or room_of(path) in allowed, f"{relative} imports {module}"
+
+
+# Past what a candidate itself catches; of a program that runs by itself, beside no package.
+WITHOUT_ROOT = {"NeedsCuda", "NotForSketch"}
+
+
+def test_all_our_exceptions_have_one_root():
+    standard = {
+        name for name, one in vars(builtins).items() if isinstance(one, type) and issubclass(one, BaseException)
+    }
+    classes = [
+        node for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+    ]
+    bases = {node.name: {base.id for base in node.bases if isinstance(base, ast.Name)} for node in classes}
+    assert len([name for name in bases if "AssayError" in bases[name]]) > 10
+    rootless = {name for name in bases if bases[name] & standard and "AssayError" not in bases[name]}
+    assert rootless == WITHOUT_ROOT | {"AssayError"}
 
 
 def test_package_init_files_are_empty():

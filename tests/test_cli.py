@@ -81,6 +81,16 @@ def test_a_dry_run_lists_the_jobs(tmp_path):
     assert result.stdout.splitlines() == [f"toy/scale wide float32 honest{tail}" for tail in ("", "_after", "_cpp")]
 
 
+def test_a_dry_run_shapes_no_rows(tmp_path):
+    config = dump_config(corpus_config(*HONEST), tmp_path / "c.yaml")
+    script = "import sys; from harness import cli; cli.main(sys.argv[1:])\n"
+    script += "heavy = {'torch', 'pandas', 'numpy'} & set(sys.modules); assert not heavy, heavy"
+    command = [sys.executable, "-c", script, "run", str(config), "--dry-run"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "honest_cpp" in result.stdout
+
+
 def test_require_fails_a_run_with_3(tmp_path):
     config = dump_config(corpus_config("zeros"), tmp_path / "c.yaml")
     result = run_eval("run", str(config), "--out", str(tmp_path / "run"), "--require", "passed")

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from harness.places import CHECKOUT
 from harness.processes import families
 from harness.records import Record, Status
 from harness.sandbox.syscalls import PR_SET_CHILD_SUBREAPER, prctl
-from harness.session import REPOSITORY
 from harness.store import journal
 from tests import specimens
 from tests.specimens import CORPUS
@@ -48,7 +48,7 @@ class CarriedOut:
         # Whatever outlives the run becomes a child of this process.
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         own = families.children()
-        trees = tree(REPOSITORY)
+        trees = tree(CHECKOUT)
         try:
             with open(folder / "console", "w") as file:
                 console = Console(file=file, width=200)
@@ -58,7 +58,7 @@ class CarriedOut:
         finally:
             tempfile.tempdir = before
         self.left = set(families.children()) - set(own)
-        self.changed = set(trees.items()) ^ set(tree(REPOSITORY).items())
+        self.changed = set(trees.items()) ^ set(tree(CHECKOUT).items())
         self.corpus_changed = set(relative(tree(CORPUS), CORPUS)) ^ set(
             relative(tree(folder / "corpus"), folder / "corpus")
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from harness import wording
+from harness import places, wording
 from harness.catalog import search, sources
 from harness.catalog.facts import ProblemFacts, Reads, Signature
 from harness.errors import UsageError, nearest
@@ -123,7 +123,7 @@ def python_files(pattern: str, note: Callable[[str], None]) -> tuple[bool, list[
     `note` hears of what is called like one and is a folder, a pipe, a device or a link that leads nowhere.
     """
     try:
-        path = Path(pattern or "\0").expanduser()
+        path = places.found(Path(pattern or "\0").expanduser())
     except RuntimeError as error:
         raise UsageError(f"'{pattern}': nobody here has that name, and so no home folder") from error
     if path.is_dir():

@@ -7,6 +7,8 @@ import os
 import stat
 from pathlib import Path
 
+from harness.errors import AssayError
+
 # A kernel's weights or a cubin belong in a file beside it.
 MOST_BYTES = 4 << 20
 KINDS = {
@@ -18,7 +20,7 @@ KINDS = {
 }
 
 
-class LoadFault(Exception):
+class LoadFault(AssayError):
     """A file that is no module with the wanted class; `reason` is the record's word, `line` 0 where none is known."""
 
     def __init__(self, reason: str, message: str, line: int = 0) -> None:

@@ -43,11 +43,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str]
 
 
-def root(cache_dir: str = "") -> Path:
-    """Where builds and precompiled headers are kept: `cache_dir`, else $ASSAY_CACHE, else ~/.cache/assay."""
-    return Path(cache_dir or os.environ.get("ASSAY_CACHE") or "~/.cache/assay").expanduser().resolve()
-
-
 class Cache:
     """Entries below `root`, at most about `limit_bytes` of them."""
 

@@ -20,6 +20,7 @@ import torch
 from torch.utils import cpp_extension
 
 from harness.compile import architectures, calls, conditionals, lean, precompiled
+from harness.errors import AssayError
 
 # Characters of a failed attempt that the build's log keeps.
 LOGGED = 4000
@@ -30,7 +31,7 @@ class NeedsCuda(BaseException):
     """A CUDA source on a machine without CUDA. No `Exception`, so that a candidate's own fallback cannot hide it."""
 
 
-class NotForLean(Exception):
+class NotForLean(AssayError):
     """The sources could come out differently with smaller headers; the text says by what."""
 
 
@@ -198,7 +199,7 @@ class Prebuilt:
         return _opened(Path(self._libraries[key]), arguments)
 
 
-class LateCompile(RuntimeError):
+class LateCompile(AssayError, RuntimeError):
     """A `load_inline` call that the build process never saw."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.config import TimingConfig
+from harness.errors import AssayError
 from harness.integrity import provenance
 from harness.integrity.provenance import Profile
 from harness.judge.examiner import Examiner, HardCall, HardInputs
@@ -79,7 +80,7 @@ class Before:
     alone: Alone = field(default_factory=Alone)
 
 
-class WrongAnswer(Exception):
+class WrongAnswer(AssayError):
     """A timed call whose output is not right."""
 
     def __init__(self, outcome: Outcome) -> None:

@@ -13,6 +13,7 @@ import msgspec
 import torch
 
 from harness.config import Limits
+from harness.errors import AssayError
 from harness.integrity.provenance import Profile
 from harness.judge.freezer import Freezer
 from harness.wire import values
@@ -36,7 +37,7 @@ INPUT_PLACES = 64
 """A burst's inputs lie at one of so many places, drawn anew: few enough for who keeps something for each address."""
 
 
-class RunnerFailed(Exception):
+class RunnerFailed(AssayError):
     """The candidate raised, by its runner's own account."""
 
     def __init__(self, failure: Failed) -> None:
@@ -68,11 +69,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     profile: Profile | None = None
 
 
-class RepeatAsked(Exception):
+class RepeatAsked(AssayError):
     """What a burst returned is the candidate's to change, by its next call at the latest. Again, on other inputs."""
 
 
-class LateOutput(Exception):
+class LateOutput(AssayError):
     """An output is not what lay there when the clock stopped. `share`: how much of a sample of its elements."""
 
     def __init__(self, share: float) -> None:

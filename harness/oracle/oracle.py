@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from harness.errors import AssayError
 from harness.oracle import checks, expectation, formats
 from harness.oracle.error import Part
 from harness.oracle.exact import Reference
@@ -36,7 +37,7 @@ RANDOM_SHARE = 1e-4
 SCALED_ROUNDINGS = 4.0
 
 
-class InvalidReference(Exception):
+class InvalidReference(AssayError):
     """The problem can judge nobody: `reason` is a word, `str()` a sentence."""
 
     def __init__(self, reason: str, message: str) -> None:

@@ -15,7 +15,9 @@ from typing import Any
 
 import msgspec
 
+from harness import places
 from harness.environment import Device
+from harness.errors import AssayError
 from harness.processes import zygote
 from harness.processes.zygote import Exited, Kill, Spawn, Spawned
 from harness.sandbox import enforcement, visible
@@ -32,7 +34,7 @@ KEPT_VARIABLES = (
     *("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "TORCH_CUDA_ARCH_LIST"),
     *("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_PROC_BIND", "OMP_PLACES", "MKL_NUM_THREADS", "MAX_JOBS"),
 )
-# What our own ones also know: where the measured rates of this machine are kept.
+# What our own ones also know, beside where the measured rates of this machine are kept.
 TRUSTED_VARIABLES = ("HOME", "XDG_CACHE_HOME", "TMPDIR")
 START_TIMEOUT_S = 120.0
 LOSS_S = 10.0
@@ -41,11 +43,11 @@ UNTRUSTED = ("builder", "checker", "runner")
 UNTRUSTED_ENVIRONMENT = {"USER": "candidate", "LOGNAME": "candidate"}
 
 
-class ZygoteLost(Exception):
+class ZygoteLost(AssayError):
     """The forking parent died; whatever it had forked died with it."""
 
 
-class NoProcess(Exception):
+class NoProcess(AssayError):
     """The machine has no room for another process."""
 
 
@@ -101,7 +103,7 @@ class Child:
 class Nursery:
     """Owns the zygote process and its keeper. Usable from several threads.
 
-    Builders and runners are held to the sandbox's `layers`; `private` folders, and the repository, are closed to them.
+    Builders and runners are held to the sandbox's `layers`; `private` folders, and the checkout, are closed to them.
     Each may have so much memory, and so many `processes`; 0 for no such bound.
     """
 
@@ -113,16 +115,15 @@ class Nursery:
         self._readable = tuple(visible.common(private)) if layers else ()
         self._essential = tuple(visible.essential()) if layers else ()
         self._memory_bytes = memory_bytes
+        self._trusted_environment = _kept(TRUSTED_VARIABLES) | {"ASSAY_CACHE": str(places.cache())}
         enforcement.have_more_descriptors()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        repository = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(part for part in (repository, os.environ.get("PYTHONPATH")) if part)
         self._process = subprocess.Popen(
             # -P: the folder that the user happens to be in is no place for modules.
             [sys.executable, "-P", "-m", "harness.processes.zygote", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             # Idle OpenMP threads otherwise spin for milliseconds, on the cores that the other side is timed on.
-            env={"OMP_WAIT_POLICY": "PASSIVE"} | _kept(KEPT_VARIABLES) | {"PYTHONPATH": path},
+            env={"OMP_WAIT_POLICY": "PASSIVE"} | _kept(KEPT_VARIABLES) | {"PYTHONPATH": places.python_path()},
             stdin=subprocess.DEVNULL,
             # A signal to the session's group, from a terminal or `timeout`, must not end those that end the others.
             start_new_session=True,
@@ -161,7 +162,7 @@ class Nursery:
         request = Spawn(
             id=child._identity,
             role=role,
-            environment=(UNTRUSTED_ENVIRONMENT if untrusted else _kept(TRUSTED_VARIABLES)) | (environment or {}),
+            environment=(UNTRUSTED_ENVIRONMENT if untrusted else self._trusted_environment) | (environment or {}),
             folder=str(folder or ""),
             confinement=self._confinement(folder, readable, card) if untrusted and self._layers else None,
             memory_bytes=self._memory_bytes if untrusted else 0,

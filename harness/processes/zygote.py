@@ -117,6 +117,9 @@ def serve(control: socket.socket, roles: Mapping[str, Role], greetings: Mapping[
         if isinstance(request, Kill):
             present.kill(request.id)
             continue
+        for path in (*request.confinement.readable, *request.confinement.essential) if request.confinement else ():
+            # Listed here once, and known to every child.
+            visible.open_parts(path)
         report, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             pid = os.fork()

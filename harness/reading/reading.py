@@ -15,10 +15,10 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from harness import wording
+from harness import places, wording
 from harness.catalog.facts import MOST_NAMES, CandidateFacts, ProblemFacts
+from harness.errors import AssayError
 from harness.records import Outcome, Status
-from harness.sandbox.visible import REPOSITORY
 from harness.wire.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
 
 # Of one file; most take two milliseconds.
@@ -62,7 +62,11 @@ FromReader = Listening | CandidateFacts | ProblemFacts | Found
 Answer = TypeVar("Answer", CandidateFacts, ProblemFacts, Found)
 
 
-class ReaderLost(Exception):
+class ReaderFailed(AssayError, RuntimeError):
+    """The process that reads files does not start."""
+
+
+class ReaderLost(AssayError):
     """The process died of what it read, or went on for too long; `reason` is the record's word."""
 
     def __init__(self, reason: str, message: str) -> None:
@@ -132,16 +136,15 @@ class Reader:
         raise ReaderLost(*why)
 
     def _begin(self) -> Channel:
-        """Start the process. Raises RuntimeError where not even that works, which is no file's doing."""
+        """Start the process. Raises ReaderFailed where not even that works, which is no file's doing."""
         ours, theirs = pair()
-        path = os.pathsep.join(part for part in (str(REPOSITORY), os.environ.get("PYTHONPATH")) if part)
         # It says nothing: what it would say is made of the files' words.
         silent = subprocess.DEVNULL
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "harness.reading.reader", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             env={name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-            | {"PYTHONPATH": path},
+            | {"PYTHONPATH": places.python_path()},
             stdin=silent,
             stdout=silent,
             stderr=silent,
@@ -152,7 +155,7 @@ class Reader:
             self._channel.receive(START_S)
         except (DeadlineExceeded, PeerGone, ProtocolError) as error:
             self._end()
-            raise RuntimeError(f"the process that reads files does not start ({sys.executable}): {error}") from error
+            raise ReaderFailed(f"the process that reads files does not start ({sys.executable}): {error}") from error
         return self._channel
 
     def _end(self) -> None:

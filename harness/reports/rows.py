@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from harness import wording
 from harness.records import Record
 from harness.reports.groups import grouped
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TEXT_COLUMNS = ("problem", "variant", "precision", "candidate", "status", "reason", "baseline", "device")
 FORMULA_STARTS = ("=", "+", "-", "@")
@@ -41,6 +43,9 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
 
     Speedups are ratios; `_ms` and `_s` columns are milliseconds and seconds.
     """
+    # Half a second, for those who have rows to shape.
+    import pandas as pd
+
     ordered = [entry.record for group in grouped(records) for entry in group.entries]
     return pd.DataFrame({column: _series(ordered, column) for column in COLUMNS}, columns=list(COLUMNS))
 
@@ -58,6 +63,8 @@ def inert(text: str) -> str:
 
 
 def _series(records: list[Record], column: str) -> pd.Series:
+    import pandas as pd
+
     values = [getattr(record, column) for record in records]
     if column in TEXT_COLUMNS:
         return pd.Series([inert(str(value)) for value in values], dtype="str")

@@ -109,7 +109,7 @@ def sandbox_note(manifest: Mapping[str, Any]) -> str:
         changes = [number for number in range(len(said)) if number == 0 or said[number] != said[number - 1]]
         spans = [f"{said[at] or 'complete'} from record {parts[at].get('after_line', 0) + 1} on" for at in changes]
         note = f"the sandbox was not the same throughout: {'; '.join(spans)}"
-    return note if set(said) <= {"", OFF} else f"{note}; `run_eval.py doctor` says why"
+    return note if set(said) <= {"", OFF} else f"{note}; the verb `doctor` says why"
 
 
 def _of_sandbox(part: Mapping[str, Any]) -> str:

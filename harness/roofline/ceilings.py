@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 import torch
 
-from harness import environment
+from harness import environment, places
 from harness.machine.card import Watch
 from harness.roofline.light import Ceilings
 
@@ -75,7 +75,7 @@ def load_or_measure(device: torch.device, *, path: Path | None = None, watch: Wa
     times impossible. A cache that cannot be read or written costs a measurement each time. Raises RuntimeError where
     not even a copy can be run.
     """
-    path = path or cache_path()
+    path = path or places.cache() / "ceilings.json"
     name = key(device)
     known = _load(path).get(name)
     if known is not None:
@@ -112,12 +112,6 @@ def key(device: torch.device) -> str:
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else environment.cpu_name()
     driver = environment.gpus()[1] if device.type == "cuda" else ""
     return f"{name} | driver {driver} | torch {torch.__version__} | method {METHOD}"
-
-
-def cache_path() -> Path:
-    """`assay/ceilings.json` in XDG_CACHE_HOME, which counts only where it is absolute (XDG), or ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "assay" / "ceilings.json"
 
 
 def cache_bytes(device: torch.device) -> int:

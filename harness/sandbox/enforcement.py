@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness.errors import AssayError
 from harness.sandbox import identity, landlock, namespaces, seccomp, visible
 from harness.sandbox.syscalls import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG, prctl
 
@@ -49,7 +50,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = 0
 
 
-class SandboxFailed(RuntimeError):
+class SandboxFailed(AssayError, RuntimeError):
     """A layer that this machine was found to have could not be put in force; the process must not go on."""
 
 
@@ -150,7 +151,10 @@ def _make_reachable(confinement: Confinement, *, private_mounts: bool) -> None:
 def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str, int]]:
     """Paths and what may be done with them, as Landlock takes them."""
     for path in (*confinement.readable, *confinement.essential):
-        yield path, landlock.READ
+        parts = visible.open_parts(path)
+        # Imports list the folders that they look into.
+        yield path, landlock.READ_DIR if parts else landlock.READ
+        yield from ((part, landlock.READ) for part in parts)
     # The process's own entry; its children cannot read theirs, which compilers do not mind. CUDA names its threads
     # there; who may write can also take back that it is the first to die of low memory, unless root had set that.
     yield f"/proc/{os.getpid()}", landlock.READ_WRITE if confinement.nodes else landlock.READ

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from harness import environment
+from harness import environment, places
 from harness.errors import UsageError
 from harness.sandbox import cuda_probe, enforcement, visible
 from harness.sandbox.enforcement import LAYERS, Confinement
@@ -120,10 +120,9 @@ def main(place: Path, sources: tuple[str, ...]) -> None:
 
 def _in_a_process(module: str, place: str, given: bytes) -> subprocess.CompletedProcess[str]:
     """`python -m MODULE FOLDER` with `given` on its standard input."""
-    path = os.pathsep.join([str(visible.REPOSITORY), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     return subprocess.run(
         [sys.executable, "-P", "-m", module, place],
-        env=os.environ | {"PYTHONPATH": path},
+        env=os.environ | {"PYTHONPATH": places.python_path()},
         capture_output=True,
         text=True,
         input=given.decode(),

@@ -7,12 +7,14 @@ import os
 import shutil
 import sys
 from collections.abc import Container, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[1]
-REPOSITORY = PACKAGE.parent
+from harness.places import CHECKOUT, INSIDE, PACKAGE
+
 # Rooms of the harness in which nothing is an untrusted process's to import; tests hold its imports to that.
 CLOSED = ("judge", "oracle", "supervise", "store", "reports", "execution")
+CLOSED_PLACES = frozenset((INSIDE, *(PACKAGE / room for room in CLOSED)))
 
 SYSTEM = (
     *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store"),
@@ -33,7 +35,9 @@ TOOLS = ("c++", "g++", "cc", "gcc", "ld", "nvcc", "ninja")
 def common(private: Iterable[Path]) -> list[str]:
     """Files and folders for every untrusted process, without what lies in or below a `private` one."""
     home = Path(os.path.expanduser("~"))
-    hidden = {path.resolve() for path in (*private, REPOSITORY, home)} - {Path("/")}
+    hidden = {path.resolve() for path in (*private, *([CHECKOUT] if CHECKOUT else []), home)} - {Path("/")}
+    # What is installed is closed by itself (`open_parts`), its neighbours are not.
+    hidden = {path for path in hidden if not path.is_relative_to(INSIDE)}
     found = {place for path in map(Path, SYSTEM) for place in without(path.resolve(), hidden)}
     for path in {path.resolve() for path in from_surroundings()}:
         # A checkout on PYTHONPATH, say: what is imported from there was imported before.
@@ -47,9 +51,16 @@ def essential() -> list[str]:
     """What no untrusted process can do without: Python, torch, and rooms of the harness, which it imports late."""
     torch = importlib.util.find_spec("torch")
     places = torch.submodule_search_locations if torch else None
-    rooms = without(PACKAGE, {PACKAGE / room for room in CLOSED})
+    rooms = without(PACKAGE, set(CLOSED_PLACES))
     paths = [Path(sys.prefix), Path(sys.base_prefix), *rooms, *map(Path, places or ())]
     return [str(path.resolve()) for path in paths]
+
+
+@cache
+def open_parts(path: str) -> tuple[str, ...]:
+    """Where closed rooms lie below `path`, as they do in a folder of installed packages, everything else there."""
+    place = Path(path)
+    return tuple(map(str, without(place, set(CLOSED_PLACES)))) if PACKAGE.is_relative_to(place) else ()
 
 
 def from_surroundings() -> Iterator[Path]:

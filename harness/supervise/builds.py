@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from harness import places
 from harness.catalog import sources
 from harness.catalog.jobs import Job
 from harness.compile import architectures, cache, precompiled, toolkit
@@ -59,7 +60,7 @@ class Workshop:
         self._arch = config.compile.arch or architectures.of_card(device.capability)
         cuda = toolkit.find() if self._arch and torch_build().cuda else None
         self._tools = precompiled.find_tools(cuda, self._arch)
-        root = cache.root(config.compile.cache_dir)
+        root = places.cache(config.compile.cache_dir)
         self._headers = root / "headers"
         limit_bytes = int(config.compile.cache_gb * 1e9)
         self._cache = cache.Cache(root / "builds", limit_bytes) if limit_bytes and self._tools else None

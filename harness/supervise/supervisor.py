@@ -23,6 +23,7 @@ from harness.catalog.baselines import ALLOWANCES
 from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, why_no_cuda
+from harness.errors import AssayError
 from harness.processes import folders
 from harness.processes.nursery import Child, NoProcess
 from harness.processes.renewal import Starter
@@ -56,7 +57,7 @@ PROBE_S = 60.0
 ENTRIES = ("ModelNew", "Model")
 
 
-class ProcessLost(Exception):
+class ProcessLost(AssayError):
     """A process of ours died: `reason` says which. `opening`: before any candidate was there; `problems` is the outcome
     where that is the problem's own doing, should it come to that again."""
 

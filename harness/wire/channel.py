@@ -17,19 +17,21 @@ from typing import Any
 
 import msgspec
 
+from harness.errors import AssayError
+
 MAX_FRAME_BYTES = 8 << 20
 MAX_FDS = 8
 
 
-class ProtocolError(Exception):
+class ProtocolError(AssayError):
     """The peer sent something that is no message."""
 
 
-class PeerGone(Exception):
+class PeerGone(AssayError):
     """The peer closed its end: its process is dead or dying."""
 
 
-class DeadlineExceeded(Exception):
+class DeadlineExceeded(AssayError):
     """The peer said nothing in time."""
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from harness.errors import AssayError
+
 # What the driver answers to memory of the wrong kind or to a handle that leads nowhere. Every other code (out of
 # memory, a context broken by an illegal address) is no statement about the memory in question and passes through.
 _REFUSALS = frozenset(
@@ -27,7 +29,7 @@ _REFUSALS = frozenset(
 )
 
 
-class CudaCallFailed(RuntimeError):
+class CudaCallFailed(AssayError, RuntimeError):
     """A CUDA driver call failed: `call` is its name, `code` the name of the driver's error."""
 
     def __init__(self, call: str, code: str) -> None:

@@ -27,6 +27,7 @@ from typing import Any, Self
 import msgspec
 import torch
 
+from harness.errors import AssayError
 from harness.wire.cuda_driver import CudaCallFailed, driver_call, on_device, refusals_as
 
 HANDLE_BYTES = 64
@@ -36,11 +37,11 @@ _INT64_MAX = 2**63 - 1
 _IPC_LAZY_ENABLE_PEER_ACCESS = 1  # the only flag cuIpcOpenMemHandle accepts
 
 
-class NotExportable(ValueError):
+class NotExportable(AssayError, ValueError):
     """The tensor's memory cannot be opened by another process as it is; the message says why in one sentence."""
 
 
-class ImportRefused(ValueError):
+class ImportRefused(AssayError, ValueError):
     """The other side's claim does not hold: no such memory, or the view would reach outside of it."""
 
 

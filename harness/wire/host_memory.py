@@ -9,6 +9,8 @@ import os
 
 import torch
 
+from harness.errors import AssayError
+
 # mallopt's names for its parameters.
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 
@@ -54,7 +56,7 @@ class ForeignMemory:
         os.close(self._fd)
 
 
-class BadMemory(ValueError):
+class BadMemory(AssayError, ValueError):
     """A process has nothing where it says it has."""
 
 

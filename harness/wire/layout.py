@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import torch
 
+from harness.errors import AssayError
 from harness.wire.nodes import TensorRef
 from harness.wire.values import dtype_name, dtype_named
 
@@ -21,7 +22,7 @@ MAX_ELEMENTS = 1 << 48
 MOST_SPREAD = 4
 
 
-class BadReference(ValueError):
+class BadReference(AssayError, ValueError):
     """A peer described a tensor that does not lie within its block."""
 
 

@@ -1,6 +1,5 @@
 import json
 import os
-from pathlib import Path
 
 import pytest
 import torch
@@ -90,13 +89,10 @@ def test_what_was_disturbed_is_not_kept(counted, path):
     assert not path.exists()
 
 
-def test_where_the_cache_lies(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert ceilings.cache_path() == tmp_path / "assay" / "ceilings.json"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert ceilings.cache_path() == Path.home() / ".cache" / "assay" / "ceilings.json"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert ceilings.cache_path() == Path.home() / ".cache" / "assay" / "ceilings.json"
+def test_ceilings_are_kept_in_the_cache_folder_of_all(counted, monkeypatch, tmp_path):
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
+    ceilings.load_or_measure(CPU)
+    assert (tmp_path / "ceilings.json").is_file()
 
 
 def test_this_processor_has_ceilings(monkeypatch):
