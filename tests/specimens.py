@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import yaml
+from msgspec import UNSET, UnsetType
 from rich.console import Console
 
 from harness import session
@@ -31,10 +33,28 @@ LIMITS = {
 }
 
 
-class Specimen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One entry of manifest.yaml; its head explains the fields."""
+class OnCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What of a specimen's head is otherwise on a card."""
 
-    kind: str
+    status: Status | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    warning: str | UnsetType = UNSET
+    instead: str | UnsetType = UNSET
+    twin: str | UnsetType = UNSET
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Values of the config that a specimen is run with."""
+
+    timing: dict[str, Any] = {}
+    build: dict[str, Any] = {}
+    provenance: dict[str, Any] = {}
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a specimen's file says of it, in the comment that it begins with; corpus/README.md explains the fields."""
+
+    kind: Literal["cheat", "fault", "honest"]
     row: str
     status: Status
     reason: str = ""
@@ -44,15 +64,23 @@ class Specimen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sandbox: bool = False
     hole: str = ""
     variant: str = "default"
-    cuda: dict[str, str] = {}
-    set: dict[str, dict[str, Any]] = {}
-    problem: str = ""
-    name: str = ""
+    set: Settings = Settings()
+    cuda: OnCard = OnCard()
+
+
+class Specimen(Head, frozen=True, kw_only=True):
+    """A head, and where its file lies."""
+
+    path: Path
+    area: str
+    problem: str
+    name: str
 
     def on(self, device: str) -> Specimen:
         """What is expected on a kind of device, `cpu` or `cuda`."""
         if device == "cuda":
-            return msgspec.convert(msgspec.to_builtins(self) | self.cuda, Specimen)
+            other = {name: value for name, value in msgspec.structs.asdict(self.cuda).items() if value is not UNSET}
+            return msgspec.structs.replace(self, **other)
         if self.needs_card:
             return msgspec.structs.replace(self, status=Status.UNSUPPORTED, reason="needs_cuda", warning="")
         return self
@@ -65,24 +93,43 @@ class Specimen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def compiled(self) -> bool:
         """Whether a compiler is run for it, which takes most of a minute."""
-        text = (CORPUS / "solutions" / self.problem / f"{self.name}.py").read_text()
+        text = self.path.read_text()
         return "load_inline" in text or "cpp_extension import load\n" in text
 
 
-def load() -> dict[str, Specimen]:
-    """Every specimen by its name, which is unique in the corpus."""
-    data = msgspec.convert(
-        yaml.safe_load((CORPUS / "manifest.yaml").read_text()), dict[str, dict[str, Specimen]], strict=False
-    )
+def load(corpus: Path = CORPUS) -> dict[str, Specimen]:
+    """Every specimen by its name, which is unique in the corpus. Raises ValueError where a file says too little, too
+    much, or lies elsewhere than at solutions/<area>/<set>/<problem>/<name>.py."""
     found: dict[str, Specimen] = {}
-    for problem, entries in data.items():
-        first = next((name for name, entry in entries.items() if entry.kind == "honest"), "")
-        for name, entry in entries.items():
-            if name in found:
-                raise ValueError(f"two specimens are called {name}")
-            twin = entry.twin or (first if entry.kind != "honest" else "")
-            found[name] = msgspec.structs.replace(entry, problem=problem, name=name, twin=twin)
+    for path in sorted((corpus / "solutions").rglob("*.py")):
+        area, *folders = path.parent.relative_to(corpus / "solutions").parts
+        if len(folders) != 2:
+            raise ValueError(f"{path} does not lie at <area>/<set>/<problem>/<name>.py")
+        if path.stem in found:
+            raise ValueError(f"two specimens are called {path.stem}")
+        told = msgspec.structs.asdict(read_head(path))
+        found[path.stem] = Specimen(path=path, area=area, problem="/".join(folders), name=path.stem, **told)
+    for one in found.values():
+        _check_twins(one, found)
     return found
+
+
+def read_head(path: Path) -> Head:
+    """The comment that a file begins with. Not parsed as Python: some specimens are none."""
+    comment = takewhile(lambda line: line.startswith("#"), path.read_text().splitlines())
+    try:
+        return msgspec.convert(yaml.safe_load("\n".join(line[1:] for line in comment)), Head)
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        raise ValueError(f"{path} has no proper head: {error}") from error
+
+
+def _check_twins(one: Specimen, known: Mapping[str, Specimen]) -> None:
+    if one.kind == "cheat" and not one.twin:
+        raise ValueError(f"{one.path} names no twin")
+    for name in {one.twin, one.on("cuda").twin} - {""}:
+        twin = known.get(name)
+        if twin is None or twin.kind != "honest" or twin.problem != one.problem:
+            raise ValueError(f"{one.path}: no honest specimen of {one.problem} is called {name}")
 
 
 def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: str = "cpu") -> dict[str, Record]:
@@ -98,9 +145,9 @@ def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: s
             variants=[group[0].variant],
             include=[Pattern(problem=one.problem, candidate=one.name) for one in group],
             device=device,
-            timing=msgspec.structs.replace(TIMING, **group[0].set.get("timing", {})),
-            build=msgspec.structs.replace(Build(), **group[0].set.get("build", {})),
-            provenance=msgspec.convert(group[0].set.get("provenance", {}), ProvenanceConfig),
+            timing=msgspec.structs.replace(TIMING, **group[0].set.timing),
+            build=msgspec.structs.replace(Build(), **group[0].set.build),
+            provenance=msgspec.convert(group[0].set.provenance, ProvenanceConfig),
             limits=LIMITS["cpu" if device == "cpu" else "cuda"],
         )
         out = folder / f"run{number or ''}"
@@ -183,8 +230,8 @@ def gain(record: Record, twin: Record) -> float | None:
 
 
 def _alike(specimens: Iterable[Specimen]) -> Iterator[list[Specimen]]:
-    """Specimens that one config can run."""
-    groups: dict[str, list[Specimen]] = {}
+    """Specimens that one config can run; first those that need nothing of their own."""
+    groups: dict[tuple[str, bytes], list[Specimen]] = {("default", msgspec.json.encode(Settings())): []}
     for specimen in specimens:
-        groups.setdefault(f"{specimen.variant} {json.dumps(specimen.set)}", []).append(specimen)
-    yield from groups.values()
+        groups.setdefault((specimen.variant, msgspec.json.encode(specimen.set)), []).append(specimen)
+    yield from filter(None, groups.values())
