@@ -21,7 +21,7 @@ types: setup
 
 # Every candidate of the repository, and the specimens with CUDA sources: compiled and loaded, no card needed.
 candidates: setup
-	$(BIN)/python run_eval.py check solutions 'tests/corpus/solutions/*/*/cuda_*.py' --jobs 2
+	$(BIN)/python run_eval.py check solutions 'tests/corpus/solutions/*/*/*/cuda_*.py' --jobs 2
 
 # What touches processes, files, signals and limits, by a user who is not root: there candidates share a user with the
 # harness. Under root, as in CI, a user is made up for it.

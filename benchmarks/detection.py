@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def judge(arguments: argparse.Namespace) -> int:
-    """Hold the records that a run left in a folder against the manifest as it is now. Nothing is run."""
+    """Hold the records that a run left in a folder against the corpus as it is now. Nothing is run."""
     runs = sorted(arguments.judge.glob("run*/records.jsonl"))
     if not runs:
         print(f"error: no run*/records.jsonl in {arguments.judge}", file=sys.stderr)

@@ -11,10 +11,11 @@ from harness import check, cli
 from harness.compile import toolkit
 from harness.records import Outcome, Status
 from harness.reports import check_table
+from tests import specimens
 from tests.conftest import CORPUS
 
 ROOT = Path(__file__).resolve().parents[1]
-SPECIMENS = CORPUS / "solutions/toy/scale"
+KNOWN = specimens.load()
 needs_nvcc = pytest.mark.skipif(
     toolkit.find() is None, reason=f"no nvcc in CUDA_HOME, on PATH, in /usr/local/cuda or from PyPI: {toolkit.INSTALL}"
 )
@@ -205,7 +206,7 @@ def test_a_forged_report_costs_nobody_else():
 
 def test_verdicts_of_the_corpus(tmp_path):
     names = ["honest", "missing_entry", "syntax_error", "exits_at_import"]
-    rows = rows_of([str(SPECIMENS / f"{name}.py") for name in names], tmp_path)
+    rows = rows_of([str(KNOWN[name].path) for name in names], tmp_path)
     verdicts = {row.candidate.rpartition("/")[2]: row.verdict for row in rows}
     assert verdicts == {
         "honest": "ok",
@@ -218,7 +219,7 @@ def test_verdicts_of_the_corpus(tmp_path):
 def test_what_cannot_be_read_fails_and_the_others_are_checked(tmp_path, capsys):
     folder = tmp_path / "toy/scale"
     folder.mkdir(parents=True)
-    shutil.copy(SPECIMENS / "honest.py", folder / "[red]honest.py")
+    shutil.copy(KNOWN["honest"].path, folder / "[red]honest.py")
     with open(folder / "large.py", "wb") as file:
         file.truncate(1 << 34)
     (folder / "\x1b[2Jdangling.py").symlink_to("/nowhere")
@@ -232,11 +233,11 @@ def test_what_cannot_be_read_fails_and_the_others_are_checked(tmp_path, capsys):
 
 
 def test_a_problem_is_found_beside_the_solutions_and_is_not_needed(tmp_path):
-    (row,) = rows_of([str(SPECIMENS / "honest.py")], tmp_path, problems=[])
+    (row,) = rows_of([str(KNOWN["honest"].path)], tmp_path, problems=[])
     assert row.problem == "toy/scale"
     far = tmp_path / "no/problem/honest.py"
     far.parent.mkdir(parents=True)
-    shutil.copy(SPECIMENS / "honest.py", far)
+    shutil.copy(KNOWN["honest"].path, far)
     (row,) = rows_of([str(far)], tmp_path, problems=[])
     assert (row.problem, row.verdict) == ("", "ok")
 
@@ -253,7 +254,7 @@ def test_a_problem_is_found_beside_the_solutions_and_is_not_needed(tmp_path):
 def test_exit_codes(before, options, code, tmp_path, capsys):
     path = tmp_path / "toy/scale/candidate.py"
     path.parent.mkdir(parents=True)
-    path.write_text(before + (SPECIMENS / "honest.py").read_text())
+    path.write_text(before + (KNOWN["honest"].path).read_text())
     assert cli.main(["check", str(path), "--out", str(tmp_path), *options]) == code
     assert "1 candidate: 1 " in capsys.readouterr().out
 

@@ -79,18 +79,12 @@ def carried_out(tmp_path_factory):
     return CarriedOut(chosen, tmp_path_factory.mktemp("corpus"))
 
 
-def test_the_manifest_names_every_specimen():
-    files = {(f"toy/{path.parent.name}", path.stem) for path in (CORPUS / "solutions/toy").glob("*/*.py")}
-    assert files == {(one.problem, one.name) for one in KNOWN.values()}
-
-
 def test_every_row_has_a_specimen_and_a_twin_and_there_are_enough_of_both():
     kinds = {row: {one.kind for one in KNOWN.values() if one.row == row} for row in {one.row for one in KNOWN.values()}}
     assert [row for row, found in kinds.items() if not {"honest"} < found] == []
     counts = Counter(one.kind for one in ON_CPU)
     assert counts["cheat"] + counts["fault"] >= 60
     assert counts["honest"] >= 30
-    assert {KNOWN[one.twin].kind for one in KNOWN.values() if one.twin} == {"honest"}
 
 
 def test_each_has_its_own_status_and_no_cheat_is_faster_than_its_twin(carried_out):
@@ -130,7 +124,7 @@ def test_builds_have_their_own_statuses(tmp_path):
     assert done.missed == {}
     assert done.left == set()
     broken = done.records["does_not_compile"]
-    assert broken.message.startswith("does_not_compile.py:9: ")
+    assert broken.message.startswith("does_not_compile.py:10: ")
     assert "undeclared_name" in broken.evidence["source_line"]
     assert re.search("no NVIDIA driver|without CUDA", done.records["cuda_honest"].message)
     assert done.records["honest_cpp"].compile_s > 0

@@ -13,6 +13,7 @@ from harness.config import Limits
 from harness.records import Status
 from harness.sandbox import probe
 from harness.sandbox.enforcement import LAYERS
+from tests import specimens
 from tests.conftest import CORPUS, corpus_config
 
 CANDIDATE = '''"""{caption}"""
@@ -107,7 +108,7 @@ def test_attempts_fail_and_honest_candidates_do_not_notice(attempt, tmp_path, mo
     elsewhere = tmp_path / "planted"
     reads = {
         "reads_results": tmp_path / "run/records.jsonl",
-        "reads_another": CORPUS / "solutions/toy/scale/honest.py",
+        "reads_another": specimens.load()["honest"].path,
         "reads_a_neighbour": tmp_path / "mine/toy/scale/uses_its_own.py",
         "reads_the_problem": CORPUS / "problems/toy/scale.py",
     }
@@ -159,7 +160,7 @@ def test_attempts_fail_and_honest_candidates_do_not_notice(attempt, tmp_path, mo
 
 
 def test_the_sandbox_can_be_switched_off_and_the_run_says_so(attempt, tmp_path):
-    path = CORPUS / "solutions/toy/scale/honest.py"
+    path = specimens.load()["honest"].path
     records = attempt({"reads_another": candidate(init=f"Path({str(path)!r}).read_text()")}, sandbox="off")
     assert records["reads_another"].status is Status.PASSED
     told = json.loads((tmp_path / "run/run.json").read_text())
@@ -177,7 +178,7 @@ def test_torch_compile_works_inside(attempt):
 @pytest.mark.gpu
 def test_cuda_works_inside_all_layers(attempt, capsys):
     """Contexts, shared device memory both ways, graphs, Triton, an nvcc build; nothing of it may need a hole."""
-    extension = (CORPUS / "solutions/toy/scale/cuda_honest.py").read_text()
+    extension = specimens.load()["cuda_honest"].path.read_text()
     sources = {"extension": extension, "plain": candidate(), "looks_around": candidate(init=LOOK_AROUND)}
     limits = Limits(first_call_s=300.0)
     baselines = ["compile", "cuda-graph"]

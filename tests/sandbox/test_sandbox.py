@@ -145,7 +145,7 @@ def test_landlock_hides_others_files(name, found, place):
         assert in_child(readable(place / name), confined(place, "landlock")) == "PermissionError"
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "tests/corpus/manifest.yaml", Path.home(), "/etc/shadow"])
+@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "tests/corpus/README.md", Path.home(), "/etc/shadow"])
 def test_landlock_hides_the_repository_and_the_home_folder(path, found, place):
     look = (lambda: len(os.listdir(path)) >= 0) if Path(path).is_dir() else readable(path)
     if needs("landlock", found):

@@ -1,0 +1,14 @@
+# {kind: cheat, row: form, status: incorrect, reason: wrong_structure, twin: honest}
+"""The right tensor, wrapped in a list."""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return [torch.tanh(self.linear(x))]

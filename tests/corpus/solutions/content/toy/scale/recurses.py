@@ -1,0 +1,14 @@
+# {kind: fault, row: exceptions, status: runtime_error, reason: "exception:RecursionError", twin: honest}
+"""Python recursion without end."""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.forward(x)

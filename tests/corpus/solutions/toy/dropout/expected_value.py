@@ -1,9 +1,0 @@
-"""Row: wrong answers, constants. Scales instead of dropping, which is right on average."""
-
-import torch
-from torch import nn
-
-
-class ModelNew(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.relu(x) * 0.75

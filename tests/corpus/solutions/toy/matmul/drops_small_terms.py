@@ -1,9 +1,0 @@
-"""Row: right for the drawn inputs only. Leaves out factors below a hundredth."""
-
-import torch
-from torch import nn
-
-
-class ModelNew(nn.Module):
-    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return torch.where(a.abs() < 0.01, torch.zeros_like(a), a) @ b

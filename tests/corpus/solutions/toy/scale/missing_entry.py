@@ -1,7 +1,0 @@
-"""Calls its class something else."""
-
-from torch import nn
-
-
-class MyModel(nn.Module):
-    pass

@@ -1,4 +1,0 @@
-"""Not Python."""
-
-class ModelNew(nn.Module:
-    pass

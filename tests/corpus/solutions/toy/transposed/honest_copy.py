@@ -1,9 +1,0 @@
-"""Honest: copies in every call, into memory that lies as its input does."""
-
-import torch
-from torch import nn
-
-
-class ModelNew(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.clone().t()

@@ -1,9 +1,0 @@
-"""Row: a reference that is itself random. The problem is at fault, and no candidate."""
-
-import torch
-from torch import nn
-
-
-class ModelNew(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x
