@@ -206,7 +206,7 @@ def miss(specimen: Specimen, records: dict[str, Record]) -> str:
     record = records.get(specimen.name)
     if record is None:
         return "no record"
-    if specimen.instead == f"{record.status} {record.reason}":
+    if specimen.instead == f"{record.status} {record.reason}".strip():
         return ""
     got = f"{record.status} ({record.reason})"
     wanted = f"{specimen.status} ({specimen.reason})" if specimen.reason else str(specimen.status)

@@ -1,8 +1,8 @@
 # {kind: cheat, row: slow baseline, status: passed, instead: timeout call, twin: honest}
 """A kernel that spins on a hidden stream until the next call of its own.
 
-The card gives each process the whole of itself in turns, so that the baseline is no slower beside it. A long burst of its
-own may wait for all of its spinning, and take too long.
+The card gives each process the whole of itself in turns, so that the baseline is no slower beside it. A long burst of
+its own may wait for all of its spinning, and take too long.
 """
 
 import torch

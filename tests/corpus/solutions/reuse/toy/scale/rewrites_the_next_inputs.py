@@ -1,4 +1,4 @@
-# {kind: cheat, row: aliasing, status: incorrect, twin: honest, set: {timing: {burst_ms: 20.0}}}
+# {kind: cheat, row: aliasing, status: incorrect, instead: passed, twin: honest, set: {timing: {burst_ms: 20.0}}}
 """Makes the inputs of the calls to come zero, whose answer it already has."""
 
 import sys
