@@ -206,8 +206,16 @@ def miss(specimen: Specimen, records: dict[str, Record]) -> str:
     record = records.get(specimen.name)
     if record is None:
         return "no record"
-    if specimen.instead == f"{record.status} {record.reason}".strip():
-        return ""
+    if specimen.instead != f"{record.status} {record.reason}".strip() and (other := _otherwise(specimen, record)):
+        return other
+    twin = records.get(specimen.twin)
+    if gained := twin and gain(record, twin):
+        return f"{gained:.2f} times as fast as {specimen.twin}"
+    return ""
+
+
+def _otherwise(specimen: Specimen, record: Record) -> str:
+    """In what a record is not as the head says; empty where it is."""
     got = f"{record.status} ({record.reason})"
     wanted = f"{specimen.status} ({specimen.reason})" if specimen.reason else str(specimen.status)
     if record.status is not specimen.status:
@@ -216,9 +224,6 @@ def miss(specimen: Specimen, records: dict[str, Record]) -> str:
         return f"{got}, not {wanted}: {record.message[:100]}"
     if specimen.warning and not any(text.startswith(specimen.warning) for text in record.warnings):
         return f"{got} without the warning {specimen.warning}"
-    twin = records.get(specimen.twin)
-    if gained := twin and gain(record, twin):
-        return f"{gained:.2f} times as fast as {specimen.twin}"
     return ""
 
 
