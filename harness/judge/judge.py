@@ -6,20 +6,20 @@ one problem (at one variant and precision) for as long as its supervisor asks.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import functools
 import os
 import socket
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import torch
 
-from harness.config import Check, Limits, TimingConfig
+from harness.config import TimingConfig
 from harness.judge import deadlines, measurement, planning
 from harness.judge.bench import Surroundings, WrongAnswer
 from harness.judge.examiner import Examiner, InvalidReference
@@ -31,6 +31,7 @@ from harness.judge.start_watch import StartWatch
 from harness.machine.card import Card, Watch
 from harness.machine.host_card import HostCard
 from harness.machine.nvml_card import NvmlCard
+from harness.oracle.verdict import Finding
 from harness.records import Outcome, Status
 from harness.roofline import ceilings
 from harness.timing.company import Alone
@@ -82,6 +83,14 @@ def probe(request: Probe) -> Probed:
     return Probed(fault="" if total == 1 << 10 else f"the sum of {1 << 10} ones is {total}")
 
 
+class Ended(Exception):
+    """A runner's evaluation is over before it was timed; the verdict says why."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.outcome.message)
+        self.verdict = verdict
+
+
 class Judge:
     """One problem, its baseline runner, and the verdicts on its candidates."""
 
@@ -89,8 +98,8 @@ class Judge:
         self._request = request
         self._channel = channel
         self._device = torch.device(request.device)
-        self._limits = msgspec.convert(request.limits, Limits)
-        self._timing = msgspec.convert(request.timing, TimingConfig)
+        self._limits = request.limits
+        self._timing = request.timing
         self._examiners: dict[tuple[str, ...], Examiner] = {}
         self._start_watch = StartWatch()
         self._call_limit = "limits.call_s"
@@ -122,48 +131,31 @@ class Judge:
             path = Path(self._request.problem.path)
             return Opened(fault=faults.of_problem(error, path, self._request.why_no_cuda))
         self._phase("baseline")
-        self._baseline, _, verdict = self._admit(request.baseline, baseline_fd, request.runner_pid)
-        if verdict is None:
-            learn = functools.partial(self._baseline.learn_start, self._plan.example)
-            verdict = self._guarded(request.baseline, "call", self._call_limit, learn)
-        if verdict is not None:
-            return self._no_baseline(verdict)
-        self._phase("baseline alone")
-        verdict = self._guarded(request.baseline, "call", self._call_limit, self._look_at_baseline)
-        return self._no_baseline(verdict) if verdict is not None else Opened()
-
-    def _look_at_baseline(self) -> Verdict | None:
-        """Raises what Link raises, which is the baseline's fault."""
-        examiner = self._examiner(self._request.baseline)
-        arguments = (self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing)
+        self._baseline = self._connect(baseline_fd, request.runner_pid)
         try:
-            self._before = measurement.before(*arguments)
-        except WrongAnswer as error:
-            return Verdict(outcome=error.outcome)
-        return None
-
-    def _no_baseline(self, verdict: Verdict) -> Opened:
-        outcome = verdict.outcome
-        message = f"the baseline, run by itself, ended {outcome.status} ({outcome.reason}): {outcome.message}"
-        fault = msgspec.structs.replace(outcome, status=Status.INVALID_REFERENCE, reason="baseline", message=message)
-        return Opened(fault=fault, runner=verdict.runner)
+            self._admit(request.baseline, self._baseline)
+            with self._watched(request.baseline, "call", self._call_limit):
+                self._baseline.learn_start(self._plan.example)
+                self._phase("baseline alone")
+                self._before = measurement.before(*self._of_baseline())
+        except Ended as end:
+            return _no_baseline(end.verdict)
+        return Opened()
 
     def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
         """Load, check and time one candidate; the verdict's `runner` tells the supervisor what to look into."""
         started = time.monotonic()
+        candidate = self._connect(candidate_fd, request.runner_pid)
         phases: dict[str, float] = {}
-        candidate, phases["load"], verdict = self._admit(request.candidate, candidate_fd, request.runner_pid)
         try:
-            if verdict is None:
-                begun = time.monotonic()
-                verdict = self._guarded(
-                    request.candidate, "call", self._call_limit, lambda: self._measure(candidate, request)
-                )
-                phases["evaluate"] = time.monotonic() - begun
+            first = self._admit(request.candidate, candidate, phases)
+            with self._watched(request.candidate, "call", self._call_limit), _timed(phases, "evaluate"):
+                verdict = self._measure(candidate, request, first)
+        except Ended as end:
+            verdict = end.verdict
         finally:
             candidate.close()
-        phases["judge"] = time.monotonic() - started
-        phases = verdict.phases_s | phases
+        phases = {**verdict.phases_s, **phases, "judge": time.monotonic() - started}
         return msgspec.structs.replace(verdict, phases_s={name: round(value, 4) for name, value in phases.items()})
 
     def retime(self) -> Retimed:
@@ -175,42 +167,32 @@ class Judge:
             self._before = dataclasses.replace(self._before, alone=now)
         return Retimed(slower=slower)
 
-    def _admit(self, source: CandidateSource, fd: int, pid: int) -> tuple[Link, float, Verdict | None]:
-        """Construct a runner's class and check its first call; the verdict is None where all is well."""
+    def _connect(self, fd: int, pid: int) -> Link:
+        """The judge's end of a runner that has been started."""
+        return self._link(Channel(socket.socket(fileno=fd), FromRunner), Freezer(pid))
+
+    def _admit(self, source: CandidateSource, runner: Link, phases: dict[str, float] | None = None) -> Finding:
+        """Construct a runner's class and check its first call. Raises Ended where that is not right."""
         self._phase("load")
-        begun = time.monotonic()
-        channel = Channel(socket.socket(fileno=fd), FromRunner)
-        runner = self._link(channel, Freezer(pid))
-
-        def load() -> Verdict | None:
+        reference, plan = self._reference, self._plan
+        with self._watched(source, "load", "limits.load_s"), _timed({} if phases is None else phases, "load"):
             ready = runner.prepare(
-                source, self._request.precision, self._reference.init_args, self._reference.init_seed, self._state
+                source, self._request.precision, reference.init_args, reference.init_seed, self._state
             )
-            self._unmatched = ready.unmatched
-            runner.reserve(self._plan.most_calls, self._plan.example.inputs, self._plan.expected)
-            return None
-
-        def first_call() -> Verdict | None:
-            finding = self._examiner(source).first_call(runner, self._limits.first_call_s)
-            self._first = finding
-            if finding.passed:
-                return None
-            outcome = _with_unmatched(finding.outcome(), self._unmatched)
-            return Verdict(outcome=outcome, error_ratio=finding.error_ratio)
-
-        verdict = self._guarded(source, "load", "limits.load_s", load)
-        loaded_s = time.monotonic() - begun
-        if verdict is None:
-            self._phase("first call")
-            verdict = self._guarded(source, "call", "limits.first_call_s", first_call)
-        return runner, loaded_s, verdict
+            runner.reserve(plan.most_calls, plan.example.inputs, plan.expected)
+        self._phase("first call")
+        with self._watched(source, "call", "limits.first_call_s"):
+            first = self._examiner(source).first_call(runner, self._limits.first_call_s)
+        if not first.passed:
+            outcome = _with_unmatched(first.outcome(), ready.unmatched)
+            raise Ended(Verdict(outcome=outcome, error_ratio=first.error_ratio))
+        return first
 
     def _examiner(self, source: CandidateSource) -> Examiner:
         """One for each set of lower precisions that are allowed: the run's, and a baseline's own."""
         allow = tuple(sorted({*self._request.allow, *source.allow}))
         if allow not in self._examiners:
-            options = msgspec.convert(self._request.check, Check)
-            self._examiners[allow] = Examiner(self._reference, allow, options, self._plan.call_bytes)
+            self._examiners[allow] = Examiner(self._reference, allow, self._request.check, self._plan.call_bytes)
         return self._examiners[allow]
 
     def _look_around(self) -> Surroundings:
@@ -236,9 +218,9 @@ class Judge:
 
         return CudaLink(*arguments, warm=self._timing.cache == "warm")
 
-    def _measure(self, candidate: Link, request: Evaluate) -> Verdict:
+    def _measure(self, candidate: Link, request: Evaluate, first: Finding) -> Verdict:
         """The verdict on a candidate whose first call was right: time, with hard inputs in between, then a profile."""
-        first, source = self._first, request.candidate
+        source = request.candidate
         self._phase("timing")
         examiners: dict[Side, Examiner] = {
             "candidate": self._examiner(source),
@@ -275,47 +257,64 @@ class Judge:
 
     def _time_alone(self) -> Alone:
         """Of the baseline, when a candidate is gone; nothing where that fails, which the next candidate tells."""
-        examiner = self._examiner(self._request.baseline)
-        arguments = (self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing)
         try:
-            return measurement.time_alone(*arguments, self._before)
+            return measurement.time_alone(*self._of_baseline(), self._before)
         except (WrongAnswer, RunnerFailed, PeerGone, DeadlineExceeded, ProtocolError) as error:
             print(f"the baseline alone: {error}", file=sys.stderr)
             return Alone()
 
-    def _guarded(self, source: CandidateSource, phase: str, limit: str, act: Any) -> Any:
-        """`act()`, or the verdict on a runner that failed, died, hung or talked nonsense meanwhile.
+    def _of_baseline(self) -> tuple[Reference, Examiner, Link, planning.Plan, Surroundings, TimingConfig]:
+        """What the baseline is timed with by itself."""
+        examiner = self._examiner(self._request.baseline)
+        return self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing
+
+    @contextlib.contextmanager
+    def _watched(self, source: CandidateSource, phase: str, limit: str) -> Iterator[None]:
+        """Raises Ended where the runner fails, dies, hangs, talks nonsense or answers wrongly meanwhile.
 
         `limit` is the config's key of the deadline that holds in it.
         """
         try:
-            return act()
+            yield
+        except WrongAnswer as error:
+            right = error.outcome.status is not Status.INVALID_REFERENCE
+            raise Ended(Verdict(outcome=error.outcome, baseline_ok=right)) from error
         except RunnerFailed as error:
-            failure = error.failure
-            outcome = faults.classify(
-                failure.phase,
-                failure.exception,
-                failure.text,
-                Path(source.path).name,
-                failure.line,
-                self._request.why_no_cuda,
-            )
-            return Verdict(outcome=outcome)
-        except PeerGone:
+            failed, name, why_no_cuda = error.failure, Path(source.path).name, self._request.why_no_cuda
+            outcome = faults.classify(failed.phase, failed.exception, failed.text, name, failed.line, why_no_cuda)
+            raise Ended(Verdict(outcome=outcome)) from error
+        except PeerGone as error:
             outcome = Outcome(status=Status.CRASHED, reason="gone", message=f"the process went away in {phase}")
-            return Verdict(outcome=outcome, runner="gone")
-        except DeadlineExceeded:
+            raise Ended(Verdict(outcome=outcome, runner="gone", phase=phase)) from error
+        except DeadlineExceeded as error:
             message = f"no answer in time in {phase}"
             outcome = Outcome(status=Status.TIMEOUT, reason=phase, message=message, limit=limit)
-            return Verdict(outcome=outcome, runner="hung")
+            raise Ended(Verdict(outcome=outcome, runner="hung")) from error
         except ProtocolError as error:
             message = f"the process broke the protocol in {phase}: {error}"
             outcome = Outcome(status=Status.REJECTED, reason="protocol", message=message)
-            return Verdict(outcome=outcome, runner="babbling")
+            raise Ended(Verdict(outcome=outcome, runner="broke_protocol")) from error
 
     def _phase(self, name: str) -> None:
         self._channel.send(Phase(name=name))
         sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _timed(phases: dict[str, float], name: str) -> Iterator[None]:
+    """Keep the seconds that this takes, however it ends."""
+    begun = time.monotonic()
+    try:
+        yield
+    finally:
+        phases[name] = time.monotonic() - begun
+
+
+def _no_baseline(verdict: Verdict) -> Opened:
+    outcome = verdict.outcome
+    message = f"the baseline, run by itself, ended {outcome.status} ({outcome.reason}): {outcome.message}"
+    fault = msgspec.structs.replace(outcome, status=Status.INVALID_REFERENCE, reason="baseline", message=message)
+    return Opened(fault=fault, runner=verdict.runner)
 
 
 def _with_unmatched(outcome: Outcome, names: list[str]) -> Outcome:

@@ -267,7 +267,7 @@ class Supervisor:
             # The judge cannot tell whose silence it was, and has hung up on the candidate, too.
             raise ProcessLost("baseline_lost", f"the baseline's process died ({ended})")
         if verdict.runner == "gone":
-            verdict = msgspec.structs.replace(verdict, outcome=_cause_of_death(exit_code, verdict.outcome, runner))
+            verdict = msgspec.structs.replace(verdict, outcome=_cause_of_death(exit_code, verdict.phase, runner))
         if not verdict.baseline_ok or group.baseline.wait(0.0) is not None:
             self._end_group()
         return verdict
@@ -312,9 +312,9 @@ class Supervisor:
             device=self._device.alone,
             seed=self._seed,
             allow=tuple(self._config.allow),
-            check=msgspec.to_builtins(self._config.check),
-            timing=msgspec.to_builtins(self._config.timing),
-            limits=msgspec.to_builtins(self._config.limits),
+            check=self._config.check,
+            timing=self._config.timing,
+            limits=self._config.limits,
             runner_pid=baseline.pid,
             why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
         )
@@ -406,6 +406,6 @@ def _reference(job: Job, baseline: str) -> CandidateSource:
     )
 
 
-def _cause_of_death(exit_code: int | None, outcome: Outcome, runner: Child) -> Outcome:
-    found = faults.death(exit_code, outcome.message.removeprefix("the process went away in "), runner.cause)
+def _cause_of_death(exit_code: int | None, phase: str, runner: Child) -> Outcome:
+    found = faults.death(exit_code, phase, runner.cause)
     return msgspec.structs.replace(found, evidence={"exit_code": exit_code, "log_tail": runner.log_tail()})

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from harness import config
 from harness.compile.resources import Kernel
 from harness.compile.toolkit import Toolkit
 from harness.integrity.provenance import Profile
@@ -173,9 +174,9 @@ class Open(Message, frozen=True, kw_only=True, tag=True):
     device: str
     seed: int
     allow: tuple[str, ...]
-    check: dict[str, Any]
-    timing: dict[str, Any]
-    limits: dict[str, Any]
+    check: config.Check
+    timing: config.TimingConfig
+    limits: config.Limits
     runner_pid: int
     why_no_cuda: str = ""
 
@@ -216,10 +217,14 @@ class Opened(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Verdict(Message, frozen=True, kw_only=True, tag=True):
-    """How a candidate did. `runner` says what became of its process: ok, gone, hung or babbling."""
+    """How a candidate did.
+
+    `runner` says what became of its process: ok, gone, hung or broke_protocol; `phase` in what it was when it went.
+    """
 
     outcome: Outcome
     runner: str = "ok"
+    phase: str = ""
     baseline_ok: bool = True
     # The baseline was slower beside this candidate than alone.
     slowed: bool = False
