@@ -150,7 +150,7 @@ def _make_reachable(confinement: Confinement, *, private_mounts: bool) -> None:
 
 def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str, int]]:
     """Paths and what may be done with them, as Landlock takes them."""
-    for path in (*confinement.readable, *confinement.essential):
+    for path in dict.fromkeys((*confinement.readable, *confinement.essential)):
         parts = visible.open_parts(path)
         # Imports list the folders that they look into.
         yield path, landlock.READ_DIR if parts else landlock.READ
