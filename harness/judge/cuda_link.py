@@ -328,6 +328,7 @@ class CudaLink(Link):
     def _decode(self, node: Node, call: int) -> Any:
         # An output is copied as often as its strides repeat it, into the judge's memory: no more than was asked for.
         room = sum(math.prod(ref.shape) for ref in self._output_refs)
+        places = []
 
         def tensor(ref: TensorRef) -> Any:
             nonlocal room
@@ -342,11 +343,16 @@ class CudaLink(Link):
             layout.check_apart(ref)
             handle = CudaHandle(block.cuda_handle, ref.offset, block.nbytes, self.device.index or 0)
             try:
-                return self._imports.view(handle, values.dtype_named(ref.dtype), ref.shape, ref.stride)
+                found = self._imports.view(handle, values.dtype_named(ref.dtype), ref.shape, ref.stride)
             except ImportRefused as error:
                 raise BadReference(str(error)) from error
+            if found.numel():
+                places.append((found.data_ptr(), found.data_ptr() + layout.nbytes(ref)))
+            return found
 
-        return values.decode(node, tensor)
+        decoded = values.decode(node, tensor)
+        layout.check_disjoint(places)
+        return decoded
 
     def _outputs(self, enqueued: Enqueued, calls: int) -> list[Any]:
         self._foreign |= {block.id: block for block in enqueued.blocks}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import os
 import time
@@ -90,6 +91,8 @@ class _Runner:
         self._kept: list[torch.Tensor] = []
         # Those of each call that are handed over where they lie.
         self._in_place: list[list[torch.Tensor]] = []
+        # Where the call's outputs lie so far, from the first byte to behind the last, in order.
+        self._taken: list[tuple[int, int]] = []
         self._forbidden: frozenset[int] = frozenset()
         self._always_copy = False
 
@@ -111,6 +114,7 @@ class _Runner:
 
     def publish(self, output: Any) -> None:
         self._in_place.append([])
+        self._taken = []
         self._outputs.append(values.encode(output, self._hand_over))
 
     def must_repeat(self) -> bool:
@@ -150,7 +154,18 @@ class _Runner:
         """Whether a tensor may be handed over where it lies: not where a copy would be another thing to write to."""
         if self._always_copy or not layout.apart(tensor.shape, tensor.stride()):
             return False
-        return tensor.untyped_storage().data_ptr() not in self._forbidden
+        return tensor.untyped_storage().data_ptr() not in self._forbidden and self._is_alone(tensor)
+
+    def _is_alone(self, tensor: torch.Tensor) -> bool:
+        """Whether no output of the call before it lies where this one does; from then on it does."""
+        first = tensor.data_ptr()
+        last = first + layout.span(tensor.shape, tensor.stride()) * tensor.element_size()
+        place = bisect.bisect_left(self._taken, (first, last))
+        before, behind = self._taken[place - 1 : place], self._taken[place : place + 1]
+        if (before and before[0][1] > first) or (behind and behind[0][0] < last):
+            return False
+        self._taken.insert(place, (first, last))
+        return True
 
     def _stays(self, tensor: torch.Tensor) -> None:
         # Another tensor over the same memory, so that who else holds it can be told.
@@ -202,7 +217,7 @@ class HostRunner(_Runner):
             return described(tensor, OWN_MEMORY)
         self._stays(tensor)
         place = _placed(tensor)
-        if place is None:
+        if place is None or not self._is_alone(tensor):
             tensor = _copied(tensor)
             self._kept.append(tensor)
             place = described(tensor, OWN_MEMORY)

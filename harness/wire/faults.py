@@ -22,7 +22,8 @@ NO_CUDA = re.compile(
 )
 # As glibc, torch's allocators and CUDA's libraries say it; a candidate may write "out of memory slots" about anything.
 OUT_OF_MEMORY = re.compile(
-    r"CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|DefaultCPUAllocator: (?:not enough|can't allocate) memory"
+    r"CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|CUBLAS_STATUS_ALLOC_FAILED"
+    r"|DefaultCPUAllocator: (?:not enough|can't allocate) memory"
     r"|\[Errno 12\] Cannot allocate memory|Cannot allocate memory \(12\)|std::bad_alloc"
 )
 # What the kernel's refusals look like in an OSError, and a thread's in a RuntimeError.
@@ -41,6 +42,7 @@ DEVICE_CODES = {
     "MISALIGNED_ADDRESS": "misaligned_address",
     "ASSERT": "device_assert",
     "LAUNCH_FAILED": "launch_failure",
+    "ILLEGAL_INSTRUCTION": "illegal_instruction",
 }
 DEVICE_PHRASES = {
     "an illegal memory access was encountered": "illegal_address",

@@ -83,6 +83,15 @@ def check_apart(ref: TensorRef) -> None:
         raise BadReference("its elements share memory")
 
 
+def check_disjoint(places: Iterable[tuple[int, int]]) -> None:
+    """Raises BadReference where two of these, each from an address to another, have bytes in common."""
+    end = 0
+    for first, last in sorted(places):
+        if first < end:
+            raise BadReference("two outputs of a call share memory")
+        end = max(end, last)
+
+
 def nbytes(ref: TensorRef) -> int:
     """From a tensor's first byte to behind its last."""
     return span(ref.shape, ref.stride) * dtype_named(ref.dtype).itemsize

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.runner.devices import HostRunner
-from harness.wire import host_memory
+from harness.wire import host_memory, layout
 from harness.wire.messages import SharedBlock
 from harness.wire.nodes import OWN_MEMORY
 
@@ -108,3 +108,14 @@ def test_what_cannot_be_read_where_it_lies_is_copied_after_the_last_call(runner,
     (node,) = runner.outputs()
     assert (node.shape, node.kind, node.block) == (tuple(output.shape), "Tensor", OWN_MEMORY)
     assert node.offset != output.data_ptr()
+
+
+def test_outputs_of_one_call_that_share_memory_are_copied_but_the_first(runner):
+    whole = torch.arange(8.0)
+    runner.begin(1, frozenset())
+    runner.publish((whole[:6], whole[2:], whole[6:].clone()))
+    runner.end(1, whole_device=True)
+    first, second, third = runner.outputs()[0].items
+    assert first.offset == whole.data_ptr()
+    assert second.offset not in range(whole.data_ptr(), whole.data_ptr() + 32)
+    layout.check_disjoint((ref.offset, ref.offset + layout.nbytes(ref)) for ref in (first, second, third))

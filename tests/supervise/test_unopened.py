@@ -73,7 +73,7 @@ def test_what_the_problem_does_to_its_judge_is_the_problem_s_own_fault(act, eval
     with Journal(tmp_path / "records.jsonl") as book:
         for record in records:
             book.append(record)
-        assert book.finished() == {job.key for job in jobs}
+        assert book.finished({}) == {job.key for job in jobs}
 
 
 def test_a_judge_killed_from_outside_while_it_opens_a_problem_is_tried_again_by_the_next_run(evaluate):

@@ -99,6 +99,7 @@ def test_a_refused_connection_says_what_the_sandbox_leaves():
             "wrong_architecture",
         ),
         ("CudaCallFailed", "cuStreamSynchronize failed with CUDA_ERROR_LAUNCH_FAILED", "launch_failure"),
+        ("CudaCallFailed", "cuStreamSynchronize failed with CUDA_ERROR_ILLEGAL_INSTRUCTION", "illegal_instruction"),
     ],
 )
 def test_what_the_driver_says_is_a_fault_of_the_device(exception, text, reason):
@@ -114,6 +115,7 @@ def test_what_the_driver_says_is_a_fault_of_the_device(exception, text, reason):
         ("MemoryError", ""),
         ("RuntimeError", "CUDA error: out of memory\nCUDA kernel errors might"),
         ("RuntimeError", "cudaMalloc failed: out of memory"),
+        ("AcceleratorError", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
         ("RuntimeError", "Triton Error [CUDA]: out of memory"),
         ("RuntimeError", "cuMemCreate failed with CUDA_ERROR_OUT_OF_MEMORY"),
         (

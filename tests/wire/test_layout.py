@@ -1,10 +1,13 @@
 """Tensors in shared blocks: what is placed comes back, and no claim reaches outside its block."""
 
+import contextlib
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.wire import layout
 from harness.wire.layout import BadReference, place, view
 from harness.wire.nodes import TensorRef
 
@@ -75,3 +78,11 @@ def test_misaligned_claims_are_refused():
     ref = TensorRef(block=0, offset=2, dtype="float32", shape=(1,), stride=(1,), device="cpu")
     with pytest.raises(BadReference):
         view(torch.zeros(64, dtype=torch.uint8), ref)
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=6))
+def test_places_are_disjoint_where_no_byte_is_in_two_of_them(places):
+    spans = [(first, first + length) for first, length in places]
+    counted = [byte for first, last in spans for byte in range(first, last)]
+    with contextlib.nullcontext() if len(set(counted)) == len(counted) else pytest.raises(BadReference, match="share"):
+        layout.check_disjoint(spans)
