@@ -101,22 +101,39 @@ class Oracle:
         element in each row, a sum over several rows may lose what a running sum does, which drops the small ones
         between the large.
         """
+        for proposed, inputs in self.stress_inputs(drawn, seed, sets):
+            expected = self.expect_stress(proposed, inputs, drawn, seed)
+            if expected is not None:
+                yield proposed, expected
+
+    def stress_inputs(self, drawn: list[Any], seed: int, sets: Sequence[Stress]) -> Iterator[tuple[Stress, list[Any]]]:
+        """Each of `sets` with its inputs, whatever the reference makes of them; what cannot be made is left out."""
         for position, proposed in enumerate(sets):
             try:
-                inputs = proposed.inputs(drawn, seed + position)
-                expected = expectation.expect(self.reference, inputs, seed, self.allow)
+                yield proposed, proposed.inputs(drawn, seed + position)
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:
-                # Foreign code on inputs it was not written for.
-                self.undefined[proposed.name] = f"{type(error).__name__}: {error}".partition("\n")[0][:100]
-                continue
-            if not expected.meaningful:
-                continue
-            if proposed.demands == "absolute":
-                yield proposed, self._as_on_drawn(expected, drawn)
-            elif (demanding := _demanding(expected, proposed.demands)) is not None:
-                yield proposed, demanding
+                self._leave_out(proposed, error)
+
+    def expect_stress(self, proposed: Stress, inputs: list[Any], drawn: list[Any], seed: int) -> Expectation | None:
+        """What to expect of a set's inputs; None where `stress` would leave it out."""
+        try:
+            expected = expectation.expect(self.reference, inputs, seed, self.allow)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            self._leave_out(proposed, error)
+            return None
+        if not expected.meaningful:
+            return None
+        if proposed.demands == "absolute":
+            return self._as_on_drawn(expected, drawn)
+        return _demanding(expected, proposed.demands)
+
+    def _leave_out(self, proposed: Stress, error: Exception) -> None:
+        """Foreign code on inputs that it was not written for."""
+        self.undefined[proposed.name] = f"{type(error).__name__}: {error}".partition("\n")[0][:100]
 
     def check(
         self, expected: Expectation | Glance, outputs: Any, poison: float | None = None, explained: bool = True

@@ -6,6 +6,9 @@ from rich.console import Console
 
 from harness import session
 from harness.config import Config, Limits
+from harness.judge.examiner import HardInputs
+from harness.judge.link import Draw
+from harness.oracle.stress import SETS
 from harness.records import Status
 from harness.runner.runner import shared_inputs
 from tests.conftest import QUICK
@@ -165,3 +168,17 @@ def test_stress_sets_on_which_the_reference_raises_are_named_with_the_reason(jud
     assert "scaled_far_up (ValueError: too large)" in note
     assert record.evidence["stress_sets"]
     assert "scaled_far_up" not in record.evidence["stress_sets"]
+
+
+def test_what_to_expect_on_hard_inputs_is_found_out_after_the_call():
+    asked = []
+    stress = next(one for one in SETS if one.binding)
+    draw = Draw(inputs=(torch.zeros(2),), seed=1)
+    answers = iter(["what to expect", None])
+    hard = HardInputs(iter([(stress, draw, lambda: asked.append(1) or next(answers))] * 2), 3, 60.0)
+    first, second = hard.take(), hard.take()
+    assert (asked, hard.done, hard.left) == ([], [], 1)
+    assert (first.expected(), second.expected()) == ("what to expect", None)
+    # Only what something could be expected of has been tried.
+    assert hard.done == [stress.name]
+    assert (hard.take(), hard.left) == (None, 0)
