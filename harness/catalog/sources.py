@@ -11,6 +11,8 @@ from harness.errors import AssayError
 
 # A kernel's weights or a cubin belong in a file beside it.
 MOST_BYTES = 4 << 20
+# Of the data beside one: each is named in the request for every process that may read it, and all are digested.
+MOST_DATA_FILES, MOST_DATA_BYTES = 128, 4 << 30
 KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -39,7 +41,7 @@ def obstacle(path: Path) -> str:
 
 
 def load(path: Path) -> bytes:
-    """All of the file. Raises LoadFault (`unreadable`, `source_too_large`)."""
+    """All of the file. Raises LoadFault (`unreadable`, `source_too_large`, `data_too_large`)."""
     try:
         str(path.resolve()).encode()
         # What takes its place now may be a pipe without a writer.
@@ -54,7 +56,25 @@ def load(path: Path) -> bytes:
         raise LoadFault("unreadable", f"it cannot be read: {error.strerror}") from error
     if len(data) > MOST_BYTES:
         raise LoadFault("source_too_large", f"it is larger than {MOST_BYTES >> 20} MiB; data go in a file beside it")
+    _check_data(own_files(path.resolve())[1:])
     return data
+
+
+def _check_data(beside: list[str]) -> None:
+    """Raises LoadFault for more data beside a source than the session can name and digest."""
+    if len(beside) > MOST_DATA_FILES:
+        raise LoadFault("data_too_large", f"more than {MOST_DATA_FILES} files beside it are named after it")
+    total = 0
+    for place in beside:
+        try:
+            place.encode()
+            total += os.stat(place, follow_symlinks=False).st_size
+        except UnicodeEncodeError:
+            raise LoadFault("unreadable", "the name of a file beside it is not valid UTF-8") from None
+        except OSError:
+            continue
+    if total > MOST_DATA_BYTES:
+        raise LoadFault("data_too_large", f"the data beside it are larger than {MOST_DATA_BYTES >> 30} GiB")
 
 
 def digest(path: Path, data: bytes) -> str:

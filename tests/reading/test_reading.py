@@ -221,6 +221,31 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, reader):
     assert solutions.read(found, reader).digest != candidate.digest
 
 
+def test_more_data_than_can_be_named_and_digested_is_a_fault(tmp_path, reader):
+    path = place(tmp_path)
+    path.write_text("")
+    (found,) = solutions.discover([str(path)])
+    data = path.with_suffix(".bin")
+    with open(data, "wb") as file:
+        file.truncate(300 << 30)
+    assert solutions.read(found, reader).fault.reason == "data_too_large"
+    data.unlink()
+    for number in range(sources.MOST_DATA_FILES):
+        path.with_suffix(f".{number}").touch()
+    assert solutions.read(found, reader).fault is None
+    data.touch()
+    assert solutions.read(found, reader).fault.reason == "data_too_large"
+
+
+def test_data_whose_name_is_no_text_is_a_fault(tmp_path, reader):
+    path = place(tmp_path)
+    path.write_text("")
+    (found,) = solutions.discover([str(path)])
+    with open(os.fsencode(str(path.with_suffix(""))) + b".\xff", "wb"):
+        pass
+    assert solutions.read(found, reader).fault.reason == "unreadable"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_file_that_may_not_be_read_says_so(tmp_path, reader):
     path = place(tmp_path)
