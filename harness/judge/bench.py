@@ -217,13 +217,25 @@ class Bench:
         """Evidence that the candidate's calls gain by the company of others, and the samples that it is found in."""
         if self.bursts["candidate"].calls == 1:
             return None, samples
-        found = self._batching(samples)
+        found = self._no_company(samples) or self._batching(samples)
         if found is None:
             return None, samples
         # So do calls that were disturbed.
         both_us = max(1.0, self._single_us["candidate"] + self._single_us["baseline"])
         samples = self._more_singles(samples, min(MORE_SINGLES, int(MORE_SINGLES_US / both_us)))
-        return self._batching(samples), samples
+        return self._no_company(samples) or self._batching(samples), samples
+
+    def _no_company(self, samples: Samples) -> Suspicion | None:
+        """Why no burst of several calls can be relied on after all, by the baseline beside this candidate."""
+        if self._reference.device.type != "cpu" or not samples.baseline_single_us:
+            return None
+        return self.no_company(Usual(samples.baseline_single_us, samples.baseline_us))
+
+    def no_company(self, baseline: Usual) -> Suspicion | None:
+        """Why no burst of several calls can be relied on, by the baseline's times; None where these tell nothing."""
+        if not self.fixed_cost.resolves(statistics.median(baseline.single_us)):
+            return None
+        return bursts.no_company(baseline.single_us, baseline.burst_us)
 
     def _batching(self, samples: Samples) -> Suspicion | None:
         if len(samples.candidate_single_us) < bursts.FEWEST_SINGLES:
@@ -312,10 +324,10 @@ class Bench:
         """What a burst costs that runs nothing, where that is taken off.
 
         Without a card's gate it is not, nor from single calls on the CPU: who sees to messages more quickly than the
-        baseline's runner would gain.
+        baseline's runner would gain. All that an empty burst takes may be left out there, and nothing shorter counts.
         """
         if self._single_calls and self._reference.device.type == "cpu":
-            return FixedCost(0.0, 0.0, HOST_NULL_ERROR_US)
+            return FixedCost(0.0, 0.0, max(HOST_NULL_ERROR_US, self._before.fixed.us))
         ungated = self._reference.device.type == "cuda" and not self._gated
         return fixed_cost.NONE if ungated else self._before.fixed
 
@@ -324,8 +336,11 @@ class Bench:
         """What no number of pairs averages away: the fixed cost's error, and what two processes differ by for good."""
         fixed = self.fixed_cost
         if self._reference.device.type == "cpu":
-            # Each process goes on from its standstill in its own way, so the error is not one that both sides share.
-            return HOST_PROCESS_SHARE + math.hypot(*(fixed.error_us / burst_us for burst_us in self._burst_us.values()))
+            # Each process goes on from its standstill in its own way, so the error is not one that both sides share;
+            # and the baseline's runner is ours.
+            own_us = HOST_NULL_ERROR_US if self._single_calls else fixed.error_us
+            errors_us: dict[Side, float] = {"baseline": own_us, "candidate": fixed.error_us}
+            return HOST_PROCESS_SHARE + math.hypot(*(errors_us[side] / us for side, us in self._burst_us.items()))
         systematic = fixed.systematic(self._burst_us["baseline"], self._burst_us["candidate"])
         unlike = [
             math.hypot(PROCESS_US * self.bursts[side].calls, PROCESS_BURST_US) / burst_us

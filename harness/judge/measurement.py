@@ -15,7 +15,7 @@ from harness.judge.link import Link
 from harness.judge.planning import Plan
 from harness.judge.reference import Reference
 from harness.records import Status
-from harness.timing import bursts, statistics
+from harness.timing import statistics
 from harness.timing.company import Alone, Usual
 from harness.timing.sampling import Side
 from harness.timing.stopping import StoppingRule
@@ -43,7 +43,7 @@ def before(
         bench.warm_up()
         with baseline.learning():
             usual = bench.usual("baseline", max(1, min(ALONE_BURSTS, int(ALONE_S / plan.call_s))))
-        return dataclasses.replace(found, no_company=bursts.no_company(usual.single_us, usual.burst_us))
+        return dataclasses.replace(found, no_company=bench.no_company(usual))
     found = dataclasses.replace(found, ungated_us=ungated_us(baseline))
     return dataclasses.replace(
         found, alone=time_alone(reference, examiner, baseline, plan, surroundings, timing, found)
