@@ -61,7 +61,7 @@ class Recording:
         for job in jobs:
             report_phase("cpu", job.title, "evaluating")
             for name in (recording.file_name(job), recording.build_name(job), recording.group_name(job)):
-                (self.logs / f"{name}.baseline.log").touch()
+                (self.logs / f"{name}.baseline.txt").touch()
             verdict = Verdict(outcome=job.candidate.fault or self.outcome)
             build = BuildResult(warnings=[self.outcome.message])
             device = Device(kind="cpu", spec="cpu", name="made up")

@@ -130,7 +130,7 @@ class LocalExecutor:
             slot = f"builder {threading.current_thread().name.rpartition('_')[2]}"
             report_phase(slot, job.title, "building")
             try:
-                log = self._logs / f"{recording.build_name(job)}.build.log"
+                log = self._logs / f"{recording.build_name(job)}.build.txt"
                 return built_again(lambda: workshop.build(job, nursery, folder, log))
             except ZygoteLost as error:
                 return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error)))

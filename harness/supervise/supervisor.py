@@ -164,7 +164,7 @@ class Supervisor:
         if self._group is not None and not self._fault_seen_by(self._group.judge):
             return ""
         self._end_group()
-        log = self._logs / f"{self._device.spec.replace(':', '')}.probe.log"
+        log = self._logs / f"{self._device.spec.replace(':', '')}.probe.txt"
         try:
             fresh = self._nursery.start("judge", FromJudge, log, self._device.environment)
         except NoProcess:
@@ -303,7 +303,7 @@ class Supervisor:
         begun = time.monotonic()
         child = self._nursery.start("judge", FromJudge, self._judge_log(job), self._device.environment)
         judge = Dialogue(child, begun)
-        baseline_log = self._logs / f"{group_name(job)}.baseline.log"
+        baseline_log = self._logs / f"{group_name(job)}.baseline.txt"
         baseline, its_end = self._start_runner(baseline_log, job.problem.path, BuildResult())
         request = Open(
             problem=_reference(job, "eager"),
@@ -344,6 +344,11 @@ class Supervisor:
             if baseline.orphaned or died.reason == KILLED:
                 raise ProcessLost("baseline_lost", f"the baseline could not start: {died.message}", opening=True)
             fault = msgspec.structs.replace(died, status=Status.INVALID_REFERENCE, reason="baseline")
+            if baseline.cause:
+                # It may have been the largest beside somebody else's build, and is not so twice.
+                lost = ProcessLost("baseline_lost", f"the baseline could not start: {died.message}", opening=True)
+                lost.problems = fault
+                raise lost
         self._group.fault = fault
         return self._group
 
@@ -372,7 +377,8 @@ class Supervisor:
             group.end()
 
     def _judge_log(self, job: Job) -> Path:
-        return self._logs / f"{group_name(job)}.judge.log"
+        """No candidate's log, whatever it is called: these end in `.log`."""
+        return self._logs / f"{group_name(job)}.judge.txt"
 
 
 def _end_runner(runner: Child) -> None:
