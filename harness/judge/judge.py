@@ -20,6 +20,7 @@ import msgspec
 import torch
 
 from harness.config import TimingConfig
+from harness.errors import AssayError
 from harness.judge import deadlines, measurement, planning
 from harness.judge.bench import Surroundings, WrongAnswer
 from harness.judge.examiner import Examiner, InvalidReference
@@ -83,7 +84,7 @@ def probe(request: Probe) -> Probed:
     return Probed(fault="" if total == 1 << 10 else f"the sum of {1 << 10} ones is {total}")
 
 
-class Ended(Exception):
+class Ended(AssayError):
     """A runner's evaluation is over before it was timed; the verdict says why."""
 
     def __init__(self, verdict: Verdict) -> None:

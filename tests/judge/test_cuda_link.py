@@ -162,7 +162,7 @@ def test_inputs_start_and_look_follow_each_other_without_the_host(connected):
     done = next(place for place, told in enumerate(trace) if told == ("waited", link._gate._done))
     way, start, end = (next(p for p, told in enumerate(trace) if told == ("event", e)) for e in judge_events(link))
     assert way < start < done < end
-    assert [name for name, _ in trace[way + 1 : start]] == ["copy_", "zero_"]
+    assert [name for name, _ in trace[way + 1 : start]] == ["copy_", "copy_"]
     opened = trace.index(("wrote", (link._gate._gate, link._number)))
     assert trace[opened - 1] == ("wrote", (link._gate._secret, link._secret))
     assert start < opened - 1
