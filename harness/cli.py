@@ -29,13 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = options.parser().parse_args(words or ["run", QUICKSTART])
         if arguments.verb is None:
-            raise UsageError(f"name a verb: {', '.join(VERBS)}; see {options.program()} --help")
+            raise UsageError(f"choose a command: {', '.join(VERBS)}; see {options.program()} --help")
         return VERBS[arguments.verb](arguments, words)
     except UsageError as error:
         print(f"error: {_said(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("stopped; what is finished is kept, and the same command goes on from there", file=sys.stderr)
+        print("Interrupted. Finished results are saved; run the same command to resume.", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader (head, less) has seen enough; Python would complain once more at exit.
@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         where = f" ({error.filename})" if error.filename else ""
         print(
-            f"error: {_said(error.strerror)}{_said(where)}; what is finished is kept, free some space", file=sys.stderr
+            f"error: {_said(error.strerror)}{_said(where)}. Finished results are saved. Free some disk space",
+            file=sys.stderr,
         )
         return 2
 

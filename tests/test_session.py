@@ -160,7 +160,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_draft(tmp_path, monkeypatch, 
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(
-        UsageError, match=rf"cannot write .*{victim}: No space left on device; what is finished is kept"
+        UsageError, match=rf"cannot write .*{victim}: No space left on device. Finished results are saved"
     ):
         run(tmp_path, FakeExecutor(), *HONEST)
     kept = {"run.json", "records.jsonl", "results.csv", "leaderboard.md", "logs"}

@@ -29,7 +29,7 @@ from harness.wire import faults
 
 POLL_S = 0.05
 # Said of a slot that waits for all builds, in a job's place.
-BESIDE = "nothing is timed beside a compiler"
+BESIDE = "waiting for builds before timing on the CPU"
 SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR)
 # Jobs left in another slot's group from which on it is quicker to open it once more: on an H200 that takes twice
 # as long as most candidates.

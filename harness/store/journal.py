@@ -111,7 +111,9 @@ def unwritable(path: Path, error: OSError) -> UsageError:
     """What to say of a file of a run that cannot be opened or written."""
     what = f"cannot write {path}: {error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return UsageError(f"{what}; what is finished is kept: free some space, and the same command goes on from there")
+        return UsageError(
+            f"{what}. Finished results are saved. Free some disk space, then run the same command to resume"
+        )
     return UsageError(f"{what}; --out names a folder for this run's files")
 
 

@@ -392,7 +392,7 @@ def _of_second_loss(job: Job, first: ProcessLost, second: ProcessLost) -> Outcom
     evidence = {"first": str(first), "second": str(second), **second.evidence}
     if second.opening or job.candidate.baseline:
         return Outcome(status=Status.HARNESS_ERROR, reason=second.reason, message=str(second), evidence=evidence)
-    message = f"lost in both of two evaluations of this candidate, and in no other's: {second}"
+    message = f"a harness process died in both evaluations of this candidate: {second}"
     return Outcome(status=Status.REJECTED, reason=second.reason, message=message, evidence=evidence)
 
 

@@ -125,7 +125,7 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
         return Outcome(status=Status.RESOURCE_LIMIT, reason=limit, message=message, evidence=evidence)
     if exception == "NotImplementedError":
         mend = hints.hint(first)
-        message = f"{where} says that it does not take this case: {first}" + (f" ({mend})" if mend else "")
+        message = f"{where} raised NotImplementedError: {first}" + (f" ({mend})" if mend else "")
         return Outcome(status=Status.UNSUPPORTED, reason="not_implemented", message=message, evidence=evidence)
     if exception == "LateCompile":
         return Outcome(status=Status.LOAD_ERROR, reason="late_compile", message=f"{where}: {first}", evidence=evidence)
@@ -217,7 +217,7 @@ def unopened(exit_code: int | None, phase: str, limit_s: float, log: str) -> Out
 def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
     """The outcome of a runner that went away by itself, or was killed for a `cause` of the zygote's."""
     if cause == enforcement.CAUSE:
-        message = "a layer of the sandbox could not be put in force, and so the process did nothing; its log says why"
+        message = "a sandbox layer could not be enabled, so the candidate was not run; see its log"
         return Outcome(status=Status.HARNESS_ERROR, reason="sandbox", message=message)
     if cause:
         message = f"the process took more host memory than limits.host_memory_gb allows, in {phase}"

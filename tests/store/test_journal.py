@@ -209,7 +209,7 @@ def test_a_full_disk_is_a_sentence_and_keeps_what_is_there(tmp_path, monkeypatch
         book.append(RECORDS[0])
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", full)
-            with pytest.raises(UsageError, match=r"No space left on device; what is finished is kept"):
+            with pytest.raises(UsageError, match=r"No space left on device. Finished results are saved"):
                 book.append(RECORDS[1])
     with Journal(path) as book:
         assert book.records == RECORDS[:1]

@@ -71,7 +71,7 @@ def test_a_dispatch_without_half_is_explained():
 
 def test_a_refusal_of_the_candidate_s_own_stands_as_it_is():
     outcome = faults.classify("call", "NotImplementedError", "takes float16 only", "candidate.py", 12, "")
-    assert outcome.message == "candidate.py:12 says that it does not take this case: takes float16 only"
+    assert outcome.message == "candidate.py:12 raised NotImplementedError: takes float16 only"
 
 
 def test_a_refused_connection_says_what_the_sandbox_leaves():

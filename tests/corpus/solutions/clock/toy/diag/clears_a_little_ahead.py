@@ -1,4 +1,4 @@
-# {kind: cheat, row: untimed, status: passed, twin: keeps_its_zeros, cuda: {status: runtime_error, reason: ""}}
+# {kind: cheat, row: untimed, status: passed, twin: keeps_its_zeros, cuda: {status: incorrect, reason: wrong_device}}
 """Clears one output before each clock, in a tenth of a millisecond or two that nobody would miss."""
 
 import sys

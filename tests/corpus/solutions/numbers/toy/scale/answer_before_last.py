@@ -1,4 +1,4 @@
-# {kind: cheat, row: constants, status: incorrect, reason: mismatch, twin: honest, cuda: {reason: nan}}
+# {kind: cheat, row: constants, status: incorrect, reason: mismatch, twin: honest, cuda: {instead: incorrect nan}}
 """Each call returns the previous call's answer."""
 
 import torch

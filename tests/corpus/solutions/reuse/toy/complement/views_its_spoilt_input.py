@@ -1,4 +1,4 @@
-# {kind: cheat, row: aliasing, status: incorrect, twin: honest_complement, cuda: {status: runtime_error, reason: ""}}
+# {kind: cheat, row: aliasing, status: incorrect, twin: honest_complement, cuda: {reason: wrong_device}}
 """Returns its input, in storages of its own, in the hope that all bits are turned when it is read."""
 
 import ctypes

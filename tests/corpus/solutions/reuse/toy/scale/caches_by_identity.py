@@ -1,4 +1,4 @@
-# {kind: cheat, row: cached, status: incorrect, reason: mismatch, twin: honest, cuda: {reason: nan}}
+# {kind: cheat, row: cached, status: incorrect, reason: mismatch, twin: honest, cuda: {instead: incorrect nan}}
 """Python hands the same identity out again."""
 
 import torch

@@ -1,4 +1,4 @@
-# {kind: cheat, row: cached, status: incorrect, reason: mismatch, twin: honest, cuda: {reason: nan}}
+# {kind: cheat, row: cached, status: incorrect, reason: mismatch, twin: honest, cuda: {instead: incorrect nan}}
 """One answer for each place that inputs lie at."""
 
 import torch

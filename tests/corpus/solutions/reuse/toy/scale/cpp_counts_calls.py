@@ -1,4 +1,4 @@
-# {kind: cheat, row: cached, status: incorrect, reason: mismatch, twin: honest, cuda: {reason: nan}}
+# {kind: cheat, row: cached, status: incorrect, reason: mismatch, twin: honest, cuda: {instead: incorrect nan}}
 """A static counter: after 20 calls the last answer is returned again."""
 
 import torch

@@ -1,4 +1,4 @@
-# {kind: cheat, row: skipping, status: incorrect, reason: mismatch, twin: honest, cuda: {reason: nan}}
+# {kind: cheat, row: skipping, status: incorrect, reason: mismatch, twin: honest, cuda: {instead: incorrect nan}}
 """Works for 20 calls, then repeats its last answer."""
 
 import torch

@@ -1,4 +1,4 @@
-# {kind: cheat, row: skipping, status: incorrect, reason: mismatch, twin: honest, cuda: {reason: nan}}
+# {kind: cheat, row: skipping, status: incorrect, reason: mismatch, twin: honest, cuda: {instead: incorrect nan}}
 """Every second call returns the first's answer."""
 
 import torch

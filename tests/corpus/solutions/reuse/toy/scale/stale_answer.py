@@ -1,4 +1,4 @@
-# {kind: cheat, row: cached, status: incorrect, reason: mismatch, twin: honest, cuda: {reason: nan}}
+# {kind: cheat, row: cached, status: incorrect, reason: mismatch, twin: honest, cuda: {instead: incorrect nan}}
 """Answers every call with its first answer."""
 
 import torch
