@@ -25,7 +25,7 @@ LEAST_MEMORY_GB, LEAST_DISK_GB, LEAST_CORES = 4.0, 5.0, 2
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One line: what was looked at, whether all is well, what was found, and the mend where it is not.
 
     Without what is `vital` the harness cannot run at all.
@@ -38,7 +38,7 @@ class Finding:
     vital: bool = False
 
 
-def examine() -> list[Finding]:
+def examine() -> list[Diagnosis]:
     """Look at everything; takes about a second."""
     return [
         _python(),
@@ -57,18 +57,20 @@ def examine() -> list[Finding]:
     ]
 
 
-def _python() -> Finding:
+def _python() -> Diagnosis:
     oldest = ".".join(map(str, OLDEST_PYTHON))
     ok = sys.version_info >= OLDEST_PYTHON
-    return Finding("Python", ok, platform.python_version(), f"install Python {oldest} or newer", vital=True)
+    return Diagnosis("Python", ok, platform.python_version(), f"install Python {oldest} or newer", vital=True)
 
 
-def _torch() -> Finding:
+def _torch() -> Diagnosis:
     try:
         build = environment.torch_build()
     except UsageError as error:
-        return Finding("torch", False, str(error).partition(";")[0], environment.INSTALL_TORCH, vital=True)
-    return Finding("torch", True, f"{build.version}, {f'for CUDA {build.cuda}' if build.cuda else 'for the CPU only'}")
+        return Diagnosis("torch", False, str(error).partition(";")[0], environment.INSTALL_TORCH, vital=True)
+    return Diagnosis(
+        "torch", True, f"{build.version}, {f'for CUDA {build.cuda}' if build.cuda else 'for the CPU only'}"
+    )
 
 
 def _torch_cuda() -> str:
@@ -79,93 +81,95 @@ def _torch_cuda() -> str:
         return ""
 
 
-def _devices() -> Finding:
+def _devices() -> Diagnosis:
     devices, _, why = environment.gpus()
     if not devices:
         mend = "CUDA candidates will be `unsupported`; C++ candidates run on the CPU by the same protocol"
-        return Finding("GPU", False, why, mend)
+        return Diagnosis("GPU", False, why, mend)
     names = [f"{device.spec} {device.name}, {device.memory_bytes / 1e9:.0f} GB" for device in devices]
-    return Finding("GPU", True, "; ".join(names))
+    return Diagnosis("GPU", True, "; ".join(names))
 
 
-def _nvml() -> Finding:
+def _nvml() -> Diagnosis:
     if importlib.util.find_spec("pynvml") is None:
-        return Finding("NVML", False, "the package nvidia-ml-py is missing", "pip install nvidia-ml-py")
+        return Diagnosis("NVML", False, "the package nvidia-ml-py is missing", "pip install nvidia-ml-py")
     _, driver, why = environment.gpus()
     mend = "clocks, power and throttling of a card stay unknown; install the NVIDIA driver"
-    return Finding("NVML", bool(driver), f"driver {driver}" if driver else why, mend)
+    return Diagnosis("NVML", bool(driver), f"driver {driver}" if driver else why, mend)
 
 
-def _driver() -> Finding:
+def _driver() -> Diagnosis:
     newest, built_for = environment.driver_cuda(), _torch_cuda()
     if not newest or not built_for:
         missing = "no NVIDIA driver was found" if not newest else "torch is built without CUDA"
         mend = "install a driver" if not newest else "install a torch built for CUDA: https://pytorch.org/get-started"
-        return Finding("driver and torch", False, missing, f"{mend}, if this machine has a GPU")
+        return Diagnosis("driver and torch", False, missing, f"{mend}, if this machine has a GPU")
     ok = _major(newest) >= _major(built_for)
     mend = f"install a driver for CUDA {_major(built_for)}, or a torch built for CUDA {_major(newest)} or older"
-    return Finding("driver and torch", ok, f"the driver runs CUDA {newest}, torch is built for {built_for}", mend)
+    return Diagnosis("driver and torch", ok, f"the driver runs CUDA {newest}, torch is built for {built_for}", mend)
 
 
-def _nvcc() -> Finding:
+def _nvcc() -> Diagnosis:
     """The nvcc that `check` compiles with; a torch built for CUDA looks for its own in fewer places."""
     built_for, found = _torch_cuda(), toolkit.find()
     wanted = f"CUDA toolkit {_major(built_for)}" if built_for else "CUDA toolkit"
     install = f"install the {wanted} and put nvcc on PATH or its folder into CUDA_HOME"
     if found is None:
         package = "" if built_for else f"; {toolkit.INSTALL}, too"
-        return Finding("nvcc", False, "not found", f"{install}{package}. CUDA candidates cannot compile")
+        return Diagnosis("nvcc", False, "not found", f"{install}{package}. CUDA candidates cannot compile")
     version, place = found.version, Path(found.nvcc).parents[1]
     if built_for and not (toolkit.home_of_torch() / "bin/nvcc").is_file():
         where = f"{version} in {place}, which `check` uses, and none where torch looks for it"
-        return Finding("nvcc", False, where, f"set CUDA_HOME to a toolkit, or {install}; CUDA candidates of a run fail")
+        return Diagnosis(
+            "nvcc", False, where, f"set CUDA_HOME to a toolkit, or {install}; CUDA candidates of a run fail"
+        )
     ok = not built_for or _major(version) == _major(built_for)
-    return Finding("nvcc", ok, version if ok else f"{version}, and torch is built for CUDA {built_for}", install)
+    return Diagnosis("nvcc", ok, version if ok else f"{version}, and torch is built for CUDA {built_for}", install)
 
 
-def _compiler() -> Finding:
+def _compiler() -> Diagnosis:
     name = os.environ.get("CXX", "c++")
     version = _version(name, "--version", r"^(.*)$")
-    return Finding(
+    return Diagnosis(
         "C++ compiler", bool(version), version or f"{name} not found", "install g++; no candidate can compile"
     )
 
 
-def _ninja() -> Finding:
+def _ninja() -> Diagnosis:
     version = _version("ninja", "--version", r"^([\d.]+)") or _version(
         str(Path(sys.prefix) / "bin/ninja"), "--version", r"^([\d.]+)"
     )
-    return Finding("ninja", bool(version), version or "not found", "pip install ninja; load_inline builds with it")
+    return Diagnosis("ninja", bool(version), version or "not found", "pip install ninja; load_inline builds with it")
 
 
-def _cores() -> Finding:
+def _cores() -> Diagnosis:
     count = environment.cores()
     mend = f"give it {LEAST_CORES} or more: on one core, judge and candidate disturb each other's times"
-    return Finding("cores", count >= LEAST_CORES, environment.cpu_name(), mend)
+    return Diagnosis("cores", count >= LEAST_CORES, environment.cpu_name(), mend)
 
 
-def _memory() -> Finding:
+def _memory() -> Diagnosis:
     total, available = (nbytes / 1e9 for nbytes in memory_watch.memory())
     mend = f"free {LEAST_MEMORY_GB:g} GB; judge and runners each hold torch, the inputs and the weights"
-    return Finding("memory", available >= LEAST_MEMORY_GB, f"{available:.0f} of {total:.0f} GB free", mend)
+    return Diagnosis("memory", available >= LEAST_MEMORY_GB, f"{available:.0f} of {total:.0f} GB free", mend)
 
 
-def _disk() -> Finding:
+def _disk() -> Diagnosis:
     free = shutil.disk_usage(tempfile.gettempdir()).free / 1e9
     mend = f"free {LEAST_DISK_GB:g} GB, or set TMPDIR to where there is room; builds and logs go there"
-    return Finding("temporary folder", free >= LEAST_DISK_GB, f"{free:.0f} GB free in {tempfile.gettempdir()}", mend)
+    return Diagnosis("temporary folder", free >= LEAST_DISK_GB, f"{free:.0f} GB free in {tempfile.gettempdir()}", mend)
 
 
-def _cgroup() -> Finding:
+def _cgroup() -> Diagnosis:
     controllers = Path("/sys/fs/cgroup/cgroup.controllers")
     version = "version 2" if controllers.exists() else "no version 2"
-    return Finding("cgroup", True, f"{version}; not needed, because host memory is watched from outside")
+    return Diagnosis("cgroup", True, f"{version}; not needed, because host memory is watched from outside")
 
 
-def _sandbox() -> list[Finding]:
+def _sandbox() -> list[Diagnosis]:
     found = probe.chosen("auto", gpu=bool(environment.gpus()[0]))
     return [
-        Finding(f"sandbox: {layer}", layer in found.layers, found.missing.get(layer, about), probe.MENDS[layer])
+        Diagnosis(f"sandbox: {layer}", layer in found.layers, found.missing.get(layer, about), probe.MENDS[layer])
         for layer, about in LAYERS.items()
     ]
 

@@ -82,7 +82,7 @@ def run(
         return [record for record in journal.latest(book.records) if record.key in wanted]
 
 
-def plan(config: Config, devices: list[Device] | None = None) -> jobs.Plan:
+def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:
     """The jobs of a config on these devices, or on those that it names."""
     surroundings = _surroundings(devices or environment.choose_devices(config.device))
     with Reader() as reader:

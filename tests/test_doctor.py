@@ -9,7 +9,7 @@ from rich.console import Console
 
 from harness import cli, doctor, environment
 from harness.compile import toolkit
-from harness.doctor import Finding
+from harness.doctor import Diagnosis
 from harness.environment import Torch
 from harness.reports import doctor_table
 from harness.sandbox.enforcement import LAYERS
@@ -116,7 +116,7 @@ def test_a_tool_that_is_not_there_is_missing(home, monkeypatch):
 def test_a_missing_thing_shows_its_mend_and_a_present_one_does_not():
     console = Console(file=io.StringIO(), width=80)
     doctor_table.show(
-        [Finding("ninja", False, "not found", "pip install ninja"), Finding("GPU", True, "x", "y")], console
+        [Diagnosis("ninja", False, "not found", "pip install ninja"), Diagnosis("GPU", True, "x", "y")], console
     )
     lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
     assert lines == ["ninja  missing  not found", "                -> pip install ninja", "GPU    ok       x"]

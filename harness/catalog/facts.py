@@ -20,7 +20,7 @@ Name = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 Names = Annotated[list[Name], msgspec.Meta(max_length=MOST_NAMES)]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class ScreenFinding(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """One remark on a line of the candidate's file.
 
     `kind` is one of integrity.findings.KINDS. A `warning` is for a reader to look at; anything else is for information:
@@ -82,7 +82,7 @@ class CandidateFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     asks_its_place: bool = False
     compiles_in_functions: bool = False
     headers: HeadersWanted = HeadersWanted()
-    findings: Annotated[list[Finding], msgspec.Meta(max_length=MOST_FINDINGS)] = []
+    findings: Annotated[list[ScreenFinding], msgspec.Meta(max_length=MOST_FINDINGS)] = []
     kernels: Names = []
     without_half: Annotated[list[tuple[int, Name]], msgspec.Meta(max_length=MOST_FINDINGS)] = []
 

@@ -51,14 +51,14 @@ class _Slot(NamedTuple):
     candidate: Place | Candidate
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class JobMatrix(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs of a run, and remarks about what was asked for and is not among them."""
 
     jobs: list[Job]
     notes: list[str]
 
 
-def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> Plan:
+def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatrix:
     """Discover and multiply out. `surroundings` (device, torch, ...) enter every key: a record from other ones is no
     substitute. Of the candidates, `reader` reads those that are chosen. Raises UsageError where a part of the matrix is
     empty or a name is wrong."""
@@ -110,7 +110,7 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> Plan:
                 read[candidate.path] = solutions.read(candidate, reader)
             candidate = read[candidate.path]
         jobs.append(_job(config, slot, candidate, surroundings))
-    return Plan(jobs=jobs, notes=notes)
+    return JobMatrix(jobs=jobs, notes=notes)
 
 
 def sources(todo: Iterable[Job]) -> set[Path]:

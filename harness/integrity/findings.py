@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.catalog.facts import Finding as Finding
+from harness.catalog.facts import ScreenFinding
 
 MOST_REMARKS = 20
 
 
-def remarks(findings: Sequence[Finding]) -> tuple[list[str], list[str]]:
+def remarks(findings: Sequence[ScreenFinding]) -> tuple[list[str], list[str]]:
     """Findings as a record's warnings and notes: `screen: line 7: ...` and `line 7: ...`, the first ones of each."""
     warnings = [f"screen: line {one.line}: {one.text}" for one in findings if one.warning]
     notes = [f"line {one.line}: {one.text}" for one in findings if not one.warning]

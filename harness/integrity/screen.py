@@ -12,9 +12,8 @@ from collections.abc import Iterator
 import msgspec
 
 from harness import wording
-from harness.catalog.facts import LONGEST_TEXT, MOST_FINDINGS
+from harness.catalog.facts import LONGEST_TEXT, MOST_FINDINGS, ScreenFinding
 from harness.integrity import cxx
-from harness.integrity.findings import Finding
 from harness.integrity.names import Names
 
 # Dotted name, or its beginning -> kind, whether it warns, sentence.
@@ -94,12 +93,12 @@ METHODS = frozenset(
 )
 
 
-TOO_DEEP = Finding(line=1, kind="reach", text="nested too deeply to be read", warning=True)
+TOO_DEEP = ScreenFinding(line=1, kind="reach", text="nested too deeply to be read", warning=True)
 
 Nodes = list[ast.AST]
 
 
-def screen(nodes: Nodes) -> list[Finding]:
+def screen(nodes: Nodes) -> list[ScreenFinding]:
     """Everything worth a look in a candidate's syntax tree, given as all its nodes in `ast.walk`'s order; by line.
 
     Of the same finding only the first line is kept, and no more than the first findings.
@@ -108,20 +107,20 @@ def screen(nodes: Nodes) -> list[Finding]:
         found = _everything(nodes)
     except (RecursionError, MemoryError):
         return [TOO_DEEP]
-    first: dict[tuple[str, str], Finding] = {}
+    first: dict[tuple[str, str], ScreenFinding] = {}
     for finding in sorted(found):
         text = wording.plain(finding.text, LONGEST_TEXT, kept="")
         first.setdefault((finding.kind, text), msgspec.structs.replace(finding, text=text))
     return sorted(first.values())[:MOST_FINDINGS]
 
 
-def _everything(nodes: Nodes) -> list[Finding]:
+def _everything(nodes: Nodes) -> list[ScreenFinding]:
     names = Names(nodes)
     found = [*_imports(nodes), *_uses(nodes, names), *_assignments(nodes, names), *_calls(nodes, names)]
     return [*found, *_fallbacks(nodes, names), *_library_ops(nodes, names), *_strings(nodes)]
 
 
-def _imports(nodes: Nodes) -> Iterator[Finding]:
+def _imports(nodes: Nodes) -> Iterator[ScreenFinding]:
     for node in nodes:
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
@@ -131,19 +130,19 @@ def _imports(nodes: Nodes) -> Iterator[Finding]:
         for module in modules:
             for name, (kind, warning, text) in MODULES.items():
                 if module == name or module.startswith(f"{name}."):
-                    yield Finding(line=node.lineno, kind=kind, text=text, warning=warning)
+                    yield ScreenFinding(line=node.lineno, kind=kind, text=text, warning=warning)
 
 
-def _uses(nodes: Nodes, names: Names) -> Iterator[Finding]:
+def _uses(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
     for node in nodes:
         if isinstance(node, ast.Attribute | ast.Name | ast.Call):
             dotted = names.of(node)
             if dotted in USES:
                 kind, warning, text = USES[dotted]
-                yield Finding(line=node.lineno, kind=kind, text=text, warning=warning)
+                yield ScreenFinding(line=node.lineno, kind=kind, text=text, warning=warning)
 
 
-def _assignments(nodes: Nodes, names: Names) -> Iterator[Finding]:
+def _assignments(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
     """Attributes of foreign modules that are set, deleted or handed to setattr."""
     for node in nodes:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
@@ -156,29 +155,29 @@ def _assignments(nodes: Nodes, names: Names) -> Iterator[Finding]:
                 yield from _set(f"{owner}.{_literal(node.args[1:]) or '...'}", node.lineno)
 
 
-def _set(dotted: str, line: int) -> Iterator[Finding]:
+def _set(dotted: str, line: int) -> Iterator[ScreenFinding]:
     if dotted.startswith("torch.backends."):
-        yield Finding(line=line, kind="switch", text=f"sets {dotted} for the whole process", warning=True)
+        yield ScreenFinding(line=line, kind="switch", text=f"sets {dotted} for the whole process", warning=True)
     elif dotted.partition(".")[0] in FOREIGN:
-        yield Finding(line=line, kind="patch", text=f"replaces {dotted}", warning=True)
+        yield ScreenFinding(line=line, kind="patch", text=f"replaces {dotted}", warning=True)
 
 
-def _calls(nodes: Nodes, names: Names) -> Iterator[Finding]:
+def _calls(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
     for node in nodes:
         if not isinstance(node, ast.Call):
             continue
         called = names.of(node.func)
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if called in ("builtins.open", "io.open") and set(_mode(node)) & set("wax+"):
-            yield Finding(line=node.lineno, kind="reach", text="opens a file for writing", warning=True)
+            yield ScreenFinding(line=node.lineno, kind="reach", text="opens a file for writing", warning=True)
         elif method in ("write_text", "write_bytes"):
-            yield Finding(line=node.lineno, kind="reach", text=f"{method}: writes a file", warning=True)
+            yield ScreenFinding(line=node.lineno, kind="reach", text=f"{method}: writes a file", warning=True)
         elif called in ("builtins.__import__", "importlib.import_module"):
             text = f"imports {_literal(node.args) or 'a module that it computes'} by name"
-            yield Finding(line=node.lineno, kind="reach", text=text, warning=True)
+            yield ScreenFinding(line=node.lineno, kind="reach", text=text, warning=True)
         elif method == "data_ptr":
             text = "data_ptr in Python: tells tensors apart by their address"
-            yield Finding(line=node.lineno, kind="cache", text=text, warning=True)
+            yield ScreenFinding(line=node.lineno, kind="cache", text=text, warning=True)
 
 
 def _literal(arguments: list[ast.expr]) -> str:
@@ -193,7 +192,7 @@ def _mode(call: ast.Call) -> str:
     return _literal([mode]) if mode else ""
 
 
-def _fallbacks(nodes: Nodes, names: Names) -> Iterator[Finding]:
+def _fallbacks(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
     for node in nodes:
         if not isinstance(node, ast.Try):
             continue
@@ -203,13 +202,13 @@ def _fallbacks(nodes: Nodes, names: Names) -> Iterator[Finding]:
             operation = next((name for call in _called(handler.body) if (name := _operation(call, names))), "")
             if operation and _called(node.body):
                 text = f"except: falls back to {operation}, so a fault of its own code would go unseen"
-                yield Finding(line=handler.lineno, kind="fallback", text=text, warning=True)
+                yield ScreenFinding(line=handler.lineno, kind="fallback", text=text, warning=True)
             elif compiles and not raises:
                 text = "except: goes on without its extension where that does not compile"
-                yield Finding(line=handler.lineno, kind="fallback", text=text, warning=True)
+                yield ScreenFinding(line=handler.lineno, kind="fallback", text=text, warning=True)
 
 
-def _library_ops(nodes: Nodes, names: Names) -> Iterator[Finding]:
+def _library_ops(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
     """Operations of PyTorch's that `forward` calls: for information, most candidates have some."""
     for function in nodes:
         if not isinstance(function, ast.FunctionDef) or function.name != "forward":
@@ -218,9 +217,9 @@ def _library_ops(nodes: Nodes, names: Names) -> Iterator[Finding]:
             if isinstance(node, ast.Call):
                 operation = _operation(node, names)
                 if operation:
-                    yield Finding(line=node.lineno, kind="library", text=f"forward calls {operation}")
+                    yield ScreenFinding(line=node.lineno, kind="library", text=f"forward calls {operation}")
             elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-                yield Finding(line=node.lineno, kind="library", text="forward multiplies matrices with @")
+                yield ScreenFinding(line=node.lineno, kind="library", text="forward multiplies matrices with @")
 
 
 def _operation(call: ast.Call, names: Names) -> str:
@@ -247,7 +246,7 @@ def _called(body: list[ast.stmt]) -> list[ast.Call]:
     return [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
 
 
-def _strings(nodes: Nodes) -> Iterator[Finding]:
+def _strings(nodes: Nodes) -> Iterator[ScreenFinding]:
     """What C++ and CUDA texts do. Docstrings are prose."""
     prose = {
         id(node.body[0].value)
@@ -268,4 +267,4 @@ def _strings(nodes: Nodes) -> Iterator[Finding]:
             continue
         if cxx.looks_like_code(code):
             for line, kind, text, warning in cxx.remarks(code):
-                yield Finding(line=node.lineno + line, kind=kind, text=text, warning=warning)
+                yield ScreenFinding(line=node.lineno + line, kind=kind, text=text, warning=warning)

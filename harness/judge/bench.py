@@ -15,8 +15,8 @@ from harness.errors import AssayError
 from harness.integrity import provenance
 from harness.integrity.provenance import Profile
 from harness.judge.examiner import Examiner, HardCall, HardInputs
-from harness.judge.link import Draw, Link, Reading, RepeatAsked, RunnerFailed
-from harness.judge.planning import Plan
+from harness.judge.link import BurstReading, Draw, Link, RepeatAsked, RunnerFailed
+from harness.judge.planning import Workload
 from harness.judge.reference import Reference
 from harness.machine.card import DISTURBED, Card, Watch
 from harness.records import Outcome, Status
@@ -27,8 +27,7 @@ from harness.roofline.work import uncached
 from harness.timing import bursts, company, fixed_cost, statistics
 from harness.timing.company import Alone, Usual
 from harness.timing.fixed_cost import FixedCost
-from harness.timing.sampling import AHEAD, LOST_GATE, Samples, Side, probe_both, sample
-from harness.timing.sampling import Reading as Sampled
+from harness.timing.sampling import AHEAD, LOST_GATE, Reading, Samples, Side, probe_both, sample
 from harness.timing.stopping import StoppingRule
 from harness.timing.suspicion import Suspicion
 from harness.wire.channel import DeadlineExceeded, PeerGone
@@ -96,7 +95,7 @@ class Bench:
         reference: Reference,
         examiners: dict[Side, Examiner],
         links: dict[Side, Link],
-        plan: Plan,
+        plan: Workload,
         surroundings: Surroundings,
         timing: TimingConfig,
         before: Before,
@@ -396,11 +395,11 @@ class Bench:
         """The device's state over the measurement."""
         return self._watch.summary()
 
-    def _measure(self, side: Side) -> Sampled:
+    def _measure(self, side: Side) -> Reading:
         calls = self.bursts[side].at(self._share)
         return self._per_call(self._burst(side, calls), calls)
 
-    def _probe(self, side: Side) -> Sampled:
+    def _probe(self, side: Side) -> Reading:
         return self._per_call(self._burst(side, 1), 1)
 
     def _first_touch_us(self) -> float:
@@ -417,7 +416,7 @@ class Bench:
         gated: bool | None = None,
         deadline_s: float | None = None,
         profiled: bool = False,
-    ) -> Reading:
+    ) -> BurstReading:
         """One burst on fresh inputs, every output checked."""
 
         def draws() -> list[Draw]:
@@ -427,7 +426,7 @@ class Bench:
 
     def _checked(
         self, side: Side, draw: Callable[[], list[Draw]], hard: HardCall | None = None, **options: Any
-    ) -> Reading:
+    ) -> BurstReading:
         """One burst, again on other draws where the runner may have that; raises WrongAnswer."""
         if options.get("gated") is None:
             options["gated"] = self._gated
@@ -500,9 +499,9 @@ class Bench:
         """
         return self._burst(side, calls).gated or self._burst(side, calls).gated
 
-    def _per_call(self, reading: Reading, calls: int) -> Sampled:
+    def _per_call(self, reading: BurstReading, calls: int) -> Reading:
         lost_gate = LOST_GATE if self._gated and not reading.gated else ""
-        return Sampled(
+        return Reading(
             judge_us=self.fixed_cost.per_call(reading.judge_us, calls),
             claimed_us=reading.claimed_us / calls,
             unusable=lost_gate or (AHEAD if reading.slow_start else "") or self._watch.look(),

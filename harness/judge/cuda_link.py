@@ -15,7 +15,7 @@ import torch
 from harness.config import Limits
 from harness.judge.cuda_snapshot import Snapshot, signed
 from harness.judge.freezer import Freezer
-from harness.judge.link import Draw, Link, Reading
+from harness.judge.link import BurstReading, Draw, Link
 from harness.judge.start_watch import StartWatch
 from harness.wire import layout, values
 from harness.wire.channel import Channel, DeadlineExceeded
@@ -87,7 +87,7 @@ class CudaLink(Link):
 
     def burst(
         self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
-    ) -> Reading:
+    ) -> BurstReading:
         self._begin(draws)
         request = Burst(
             number=self._number,
@@ -105,7 +105,7 @@ class CudaLink(Link):
             # Copies by the card's copy engines need no turn of the card: all that tells of them is that the judge's own
             # take longer beside them.
             judge_us += self._watch.beyond_us(len(draws), self._way_us)
-        return Reading(
+        return BurstReading(
             judge_us=judge_us,
             claimed_us=finished.claimed_us,
             gated=was_gated,

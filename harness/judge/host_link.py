@@ -13,7 +13,7 @@ import torch
 
 from harness.config import Limits
 from harness.judge.freezer import Freezer
-from harness.judge.link import Draw, Link, Reading, left_s
+from harness.judge.link import BurstReading, Draw, Link, left_s
 from harness.judge.start_watch import StartWatch
 from harness.wire import host_memory, layout, values
 from harness.wire.channel import Channel, ProtocolError
@@ -54,7 +54,7 @@ class HostLink(Link):
 
     def burst(
         self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
-    ) -> Reading:
+    ) -> BurstReading:
         deadline = time.monotonic() + (deadline_s or self.limits.call_s)
         self._number_burst()
         turn_us = self._announce(draws, profiled, deadline)
@@ -75,7 +75,7 @@ class HostLink(Link):
         finished = enqueued.finished
         if finished is None:
             raise ProtocolError("an answer without a time")
-        return Reading(
+        return BurstReading(
             judge_us=judge_us,
             claimed_us=finished.claimed_us,
             gated=False,

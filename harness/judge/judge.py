@@ -264,7 +264,7 @@ class Judge:
             print(f"the baseline alone: {error}", file=sys.stderr)
             return Alone()
 
-    def _of_baseline(self) -> tuple[Reference, Examiner, Link, planning.Plan, Surroundings, TimingConfig]:
+    def _of_baseline(self) -> tuple[Reference, Examiner, Link, planning.Workload, Surroundings, TimingConfig]:
         """What the baseline is timed with by itself."""
         examiner = self._examiner(self._request.baseline)
         return self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing

@@ -52,7 +52,7 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class BurstReading(msgspec.Struct, frozen=True, kw_only=True):
     """One burst: microseconds by the judge's clock (fixed cost included) and by the runner's claim.
 
     `gated` tells whether the device waited for the judge with everything already enqueued; `aliased` the positions of
@@ -149,7 +149,7 @@ class Link:
 
     def burst(
         self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
-    ) -> Reading:
+    ) -> BurstReading:
         """Time one burst on these inputs, which the runner sees only when the clock starts.
 
         Raises RepeatAsked once a runner; a second time it is a ProtocolError.

@@ -12,7 +12,7 @@ from harness.judge import appraisal
 from harness.judge.bench import Before, Bench, Surroundings, WrongAnswer, calibrated, ungated_us
 from harness.judge.examiner import Examiner, HardInputs
 from harness.judge.link import Link
-from harness.judge.planning import Plan
+from harness.judge.planning import Workload
 from harness.judge.reference import Reference
 from harness.records import Status
 from harness.timing import statistics
@@ -31,7 +31,7 @@ def before(
     reference: Reference,
     examiner: Examiner,
     baseline: Link,
-    plan: Plan,
+    plan: Workload,
     surroundings: Surroundings,
     timing: TimingConfig,
 ) -> Before:
@@ -54,7 +54,7 @@ def time_alone(
     reference: Reference,
     examiner: Examiner,
     baseline: Link,
-    plan: Plan,
+    plan: Workload,
     surroundings: Surroundings,
     timing: TimingConfig,
     found: Before,
@@ -73,7 +73,7 @@ def measure(
     reference: Reference,
     examiners: dict[Side, Examiner],
     links: dict[Side, Link],
-    plan: Plan,
+    plan: Workload,
     surroundings: Surroundings,
     timing: TimingConfig,
     limits: Limits,

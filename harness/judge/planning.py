@@ -33,7 +33,7 @@ MOST_OUTPUTS = 512
 OTHER_BURSTS = {"cpu": 20, "cuda": 50}
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """What one reference call needs, found by trying: example inputs and output, its time, and the longest burst."""
 
     example: Draw
@@ -47,7 +47,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     random: bool = False
 
 
-def plan(reference: Reference, timing: TimingConfig, total_s: float) -> Plan:
+def plan(reference: Reference, timing: TimingConfig, total_s: float) -> Workload:
     """Try the reference: how large its values are, and how long it takes. Raises what the problem's code raises, and
     LoadFault where no candidate could be timed within `total_s`, however fast."""
     trial = reference.try_out()
@@ -73,7 +73,7 @@ def plan(reference: Reference, timing: TimingConfig, total_s: float) -> Plan:
         memory_bytes=memory_bytes,
         max_calls=max(1, min(most_calls, _calls_to_tell(trial.draw.inputs, trial.output))),
     )
-    return Plan(
+    return Workload(
         example=trial.draw,
         expected=trial.output,
         work=trial.work,

@@ -9,7 +9,7 @@ import torch
 
 from harness.oracle import indices
 from harness.oracle.error import measure
-from harness.oracle.exact import Reference
+from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.explain import Case, Earlier, explain, explain_other
 from harness.oracle.fast import Fast, quick
@@ -19,7 +19,7 @@ from harness.records import Status
 
 
 def full(
-    reference: Reference, expected: Expectation, outputs: Any, earlier: Earlier | None, poison: float | None
+    reference: ExactReference, expected: Expectation, outputs: Any, earlier: Earlier | None, poison: float | None
 ) -> Finding:
     """`outputs`, of the reference's structure, against the float64 reference; without `earlier`, a refusal of a
     floating leaf is not explained, which costs several runs of the reference."""
@@ -54,7 +54,9 @@ def full(
     return Finding(Status.PASSED, error=error, error_ratio=ratio, allowance=allowance, evidence=figures)
 
 
-def fast(reference: Reference, inputs: list[Any], native: Any, outputs: Any, limits: dict[str, Fast]) -> Finding | None:
+def fast(
+    reference: ExactReference, inputs: list[Any], native: Any, outputs: Any, limits: dict[str, Fast]
+) -> Finding | None:
     """`outputs`, of the reference's structure, against its own output; None where that does not settle it."""
     got = dict(flatten(outputs))
     dtype = reference.precision(inputs)
@@ -74,7 +76,7 @@ def fast(reference: Reference, inputs: list[Any], native: Any, outputs: Any, lim
     return Finding(Status.PASSED, level="fast", evidence={"leaves": figures})
 
 
-def _other(reference: Reference, expected: Expectation, path: str, native: Any, got: Any) -> Finding | None:
+def _other(reference: ExactReference, expected: Expectation, path: str, native: Any, got: Any) -> Finding | None:
     """A refusal of an integer, boolean, text or empty leaf, if it is wrong."""
     exact = expected.exact[path]
     if not isinstance(native, torch.Tensor):

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from harness.oracle.exact import Reference
+from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation
 from harness.oracle.formats import format_of, next_lower, round_to
 from harness.oracle.oracle import Oracle
@@ -66,7 +66,7 @@ def try_all(oracle: Oracle, controls: list[Control], sets: list[tuple[str, Expec
                 yield Tried(control, "", finding)
 
 
-def negative(reference: Reference, other: Any) -> list[Control]:
+def negative(reference: ExactReference, other: Any) -> list[Control]:
     """What must be refused. `other` is the reference's output for other drawn inputs of the same shapes."""
     dimensions = max((t.dim() for _, t in flatten(other) if isinstance(t, torch.Tensor)), default=0)
     made: dict[str, Callable[[Expectation], Any]] = {
@@ -83,7 +83,7 @@ def negative(reference: Reference, other: Any) -> list[Control]:
     return [Control(name, True, _different(make)) for name, make in made.items()]
 
 
-def positive(reference: Reference, compiled: bool = False) -> list[Control]:
+def positive(reference: ExactReference, compiled: bool = False) -> list[Control]:
     """What must be accepted; `compiled` adds torch.compile, which takes its time."""
     made: dict[str, Callable[[Expectation], Any]] = {
         "reference": lambda e: reference.native(e.inputs, e.seed),
@@ -181,7 +181,7 @@ def _noisy(leaf: torch.Tensor) -> torch.Tensor:
     return (leaf * (1 + noise)).to(leaf.dtype)
 
 
-def _lower(reference: Reference, expected: Expectation) -> Any | None:
+def _lower(reference: ExactReference, expected: Expectation) -> Any | None:
     """Inputs, parameters and result in the format below the one that the reference computes in.
 
     PyTorch's convolutions use TF32 by default; there, TF32 is no downgrade.
@@ -209,7 +209,7 @@ def _rounded(expected: Expectation) -> Any:
     return rebuild(expected.native, [rounded(path, leaf) for path, leaf in flatten(expected.native)])
 
 
-def _other_threads(reference: Reference, expected: Expectation) -> Any | None:
+def _other_threads(reference: ExactReference, expected: Expectation) -> Any | None:
     """On the host, with one thread where there were several and several where there was one."""
     if any(t.is_cuda for _, t in flatten(expected.inputs) if isinstance(t, torch.Tensor)):
         return None

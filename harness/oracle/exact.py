@@ -39,7 +39,7 @@ class Exact:
     longest: Longest = field(default_factory=Longest)
 
 
-class Reference:
+class ExactReference:
     """A reference module and the ways to run it; every run starts from the same module state and generator state.
 
     `memory_limit` in bytes replaces the free memory of the inputs' device in the decision where float64 runs.

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from harness.oracle.exact import Reference
+from harness.oracle.exact import ExactReference
 from harness.oracle.formats import Format
 from harness.oracle.slices import SHORTEST_ROW, real, wide_dtype
 from harness.oracle.structure import flatten
@@ -51,7 +51,7 @@ def number(leaf: Any, dtype: torch.dtype) -> torch.Tensor | None:
     return None
 
 
-def expect(reference: Reference, inputs: list[Any], seed: int, allow: tuple[str, ...]) -> Expectation:
+def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple[str, ...]) -> Expectation:
     """Runs the reference: as it is, in float64, on coarser inputs, and in what other ways the output calls for."""
     native = reference.native(inputs, seed)
     result = reference.exact(inputs, seed, native)

@@ -10,7 +10,7 @@ import torch
 
 from harness.oracle import patterns, regions, rule
 from harness.oracle.error import measure, wrong
-from harness.oracle.exact import Reference
+from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.formats import Format, next_lower
 from harness.oracle.slices import real, sample, widened
@@ -66,7 +66,7 @@ def _print(leaf: torch.Tensor) -> torch.Tensor:
 class Case:
     """A refused floating leaf, and all that may tell why."""
 
-    reference: Reference
+    reference: ExactReference
     expected: Expectation
     path: str
     got: torch.Tensor

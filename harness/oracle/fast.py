@@ -18,7 +18,7 @@ import torch
 from harness.oracle.error import Expected, measure
 from harness.oracle.scale import Scale, scale_of
 from harness.oracle.slices import real, widened
-from harness.oracle.yardstick import Limits, Yardstick
+from harness.oracle.yardstick import Tolerances, Yardstick
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class Fast:
         least = {name: min(getattr(self, name), getattr(other, name)) for name in _FIGURES}
         return Fast(**least, expected=min(self.expected, other.expected, key=lambda expected: expected.relative))
 
-    def limits(self, scale: Scale) -> Limits:
+    def limits(self, scale: Scale) -> Tolerances:
         """For an output of this scale: the absolute or the relative figure, whichever allows less."""
         norm = min(self.norm, self.norm_share * scale.spread)
         own = min(self.own, self.own_share * scale.spread)
-        return Limits(math.hypot(norm, own), self.scaled, self.row, self.worst)
+        return Tolerances(math.hypot(norm, own), self.scaled, self.row, self.worst)
 
 
 _FIGURES = ("norm", "norm_share", "own", "own_share", "scaled", "row", "worst")

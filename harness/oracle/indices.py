@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from harness.oracle.exact import Reference
+from harness.oracle.exact import ExactReference
 from harness.oracle.float64 import Operation
 from harness.oracle.formats import FLOAT32, format_of
 from harness.oracle.slices import rms
@@ -60,7 +60,7 @@ def mismatches(got: torch.Tensor, exact: torch.Tensor, native: torch.Tensor) -> 
 
 
 def excused(
-    reference: Reference, inputs: list[Any], seed: int, path: str, got: torch.Tensor, exact: torch.Tensor
+    reference: ExactReference, inputs: list[Any], seed: int, path: str, got: torch.Tensor, exact: torch.Tensor
 ) -> torch.Tensor:
     """A mask of the elements of the output at `path` where any right answer may differ (see the module's text)."""
     choice = _choice(reference, inputs, seed, path)
@@ -69,7 +69,7 @@ def excused(
     return _undecided(reference, inputs, seed, path, got, exact.to(got.device))
 
 
-def _choice(reference: Reference, inputs: list[Any], seed: int, path: str) -> Choice | None:
+def _choice(reference: ExactReference, inputs: list[Any], seed: int, path: str) -> Choice | None:
     """The operator that made the output at `path`, found by the memory it wrote, in float64 and native runs alike."""
     keep = frozenset(_CHOOSERS)
     exact = _maker(*reference.recorded(inputs, seed, True, keep), path)
@@ -116,7 +116,7 @@ def _ties(choice: Choice, got: torch.Tensor, exact: torch.Tensor) -> torch.Tenso
 
 
 def _undecided(
-    reference: Reference, inputs: list[Any], seed: int, path: str, got: torch.Tensor, exact: torch.Tensor
+    reference: ExactReference, inputs: list[Any], seed: int, path: str, got: torch.Tensor, exact: torch.Tensor
 ) -> torch.Tensor:
     """Where the native output changes under jittered inputs, and `got` is among or between the values seen."""
     narrow = format_of(reference.precision(inputs)).bits < FLOAT32.bits

@@ -17,7 +17,7 @@ from torch import nn
 from harness.errors import AssayError
 from harness.oracle import checks, expectation, formats
 from harness.oracle.error import Part
-from harness.oracle.exact import Reference
+from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.explain import Earlier
 from harness.oracle.fast import Fast
@@ -65,7 +65,7 @@ class Oracle:
         unknown = set(allow) - set(formats.ALLOWABLE)
         if unknown:
             raise ValueError(f"no such precision: {', '.join(sorted(unknown))}; valid: {', '.join(formats.ALLOWABLE)}")
-        self.reference = Reference(module, memory_limit)
+        self.reference = ExactReference(module, memory_limit)
         self.allow = allow
         # Of stress sets on which the reference raised, by name: what it said.
         self.undefined: dict[str, str] = {}

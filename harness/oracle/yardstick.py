@@ -41,7 +41,7 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class Limits:
+class Tolerances:
     """The most that each measure of `error.Errors` may show."""
 
     norm: float
@@ -81,8 +81,8 @@ class Yardstick:
     level: Format
     drift: float
     heaped: int
-    limits: Limits
-    loose: dict[str, Limits]
+    limits: Tolerances
+    loose: dict[str, Tolerances]
     expected: Expected
     finite: bool
     signature: Signature | None
@@ -105,12 +105,12 @@ class Yardstick:
 
     def sensible(self) -> Yardstick:
         """The same with the limit of `rule.SENSE`, and none for single rows and elements."""
-        limits = Limits(max(self.limits.norm, rule.SENSE * self.scale.spread))
+        limits = Tolerances(max(self.limits.norm, rule.SENSE * self.scale.spread))
         return replace(self, limits=limits, signature=None)
 
     def no_less(self, norm: float) -> Yardstick:
         """The same with a limit of at least `norm`, and none for single rows and elements where that is more."""
-        return self if norm <= self.limits.norm else replace(self, limits=Limits(norm), signature=None)
+        return self if norm <= self.limits.norm else replace(self, limits=Tolerances(norm), signature=None)
 
 
 @dataclass(frozen=True)
@@ -193,11 +193,11 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     )
 
 
-def _limits(norm: float, base: float, known: list[Errors], numel: int) -> Limits:
+def _limits(norm: float, base: float, known: list[Errors], numel: int) -> Tolerances:
     """The limits of all measures, given that of the norm: no further from it than `rule.SPREAD` times what the
     reference's own runs show. An output of a few elements has no worst among them that means more than the norm."""
     if numel < SHORTEST_ROW:
-        return Limits(norm)
+        return Tolerances(norm)
     # The errors of a run that hits the exact output almost everywhere are not spread as others are.
     known = [errors for errors in known if errors.norm >= 0.3 * base and not errors.broken]
 
@@ -205,7 +205,9 @@ def _limits(norm: float, base: float, known: list[Errors], numel: int) -> Limits
         shapes: list[float] = [getattr(errors, name) / errors.norm for errors in known]
         return rule.SPREAD * norm * max([least / base, *shapes])
 
-    return Limits(norm, most("scaled", rule.LEAST_SCALED), most("row", rule.LEAST_ROW), most("worst", rule.LEAST_WORST))
+    return Tolerances(
+        norm, most("scaled", rule.LEAST_SCALED), most("row", rule.LEAST_ROW), most("worst", rule.LEAST_WORST)
+    )
 
 
 def _is_coarse(own: float, floor: float, downgraded: float, strict: Callable[[], float | None]) -> bool:

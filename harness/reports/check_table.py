@@ -12,9 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.catalog.contract import Remark
-from harness.catalog.facts import Diagnostic
+from harness.catalog.facts import Diagnostic, ScreenFinding
 from harness.compile.resources import Kernel
-from harness.integrity.findings import Finding
 from harness.records import Outcome, Status
 from harness.reports import text
 
@@ -29,7 +28,7 @@ class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
     fault: Outcome | None = None
     errors: list[Diagnostic] = []
     remarks: list[Remark] = []
-    findings: list[Finding] = []
+    findings: list[ScreenFinding] = []
     extensions: int = 0
     failures: list[str] = []
     kernels: list[Kernel] = []

@@ -18,7 +18,7 @@ from harness.timing import verdicts
 from harness.timing.statistics import Interval
 
 
-class Outcome(enum.StrEnum):
+class ChangeKind(enum.StrEnum):
     """What became of a candidate, in the order that a report lists it: what needs a look comes first."""
 
     BROKEN = "broken"
@@ -37,12 +37,12 @@ class Outcome(enum.StrEnum):
     STILL_FAILS = "still fails"
 
 
-ORDER = list(Outcome)
+ORDER = list(ChangeKind)
 
 # What `--fail-on` takes, as it is typed.
 FAIL_ON = {
     outcome.replace(" ", "-"): outcome
-    for outcome in (Outcome.SLOWER, Outcome.BROKEN, Outcome.MISSING, Outcome.NOT_COMPARED)
+    for outcome in (ChangeKind.SLOWER, ChangeKind.BROKEN, ChangeKind.MISSING, ChangeKind.NOT_COMPARED)
 }
 
 # What two speedups must have in common to be compared. A gated clock leaves launch latency out, an ungated one has it
@@ -66,7 +66,7 @@ class Row:
     forbids comparing speedups, one of `TRAITS`; empty where nothing does.
     """
 
-    outcome: Outcome
+    outcome: ChangeKind
     a: Record | None
     b: Record | None
     ratio: Interval | None = None
@@ -97,13 +97,13 @@ def rows(a: Iterable[Record], b: Iterable[Record]) -> list[Row]:
     return sorted(found, key=_place)
 
 
-def counts(found: Iterable[Row]) -> dict[Outcome, int]:
-    """How many rows there are of each outcome that occurs, in the order of `Outcome`."""
+def counts(found: Iterable[Row]) -> dict[ChangeKind, int]:
+    """How many rows there are of each outcome that occurs, in the order of `ChangeKind`."""
     counted = Counter(row.outcome for row in found)
     return {outcome: counted[outcome] for outcome in ORDER if counted[outcome]}
 
 
-def failing(found: Iterable[Row], words: Iterable[str]) -> dict[Outcome, int]:
+def failing(found: Iterable[Row], words: Iterable[str]) -> dict[ChangeKind, int]:
     """The rows that `--fail-on` forbids, counted by outcome. Raises UsageError for a word that is not in `FAIL_ON`."""
     forbidden = set()
     for word in words:
@@ -122,7 +122,7 @@ def summary(found: Sequence[Row]) -> str:
     return f"{_candidates(len(found))}: {listed(counts(found))}.{mean}"
 
 
-def listed(counted: Mapping[Outcome, int]) -> str:
+def listed(counted: Mapping[ChangeKind, int]) -> str:
     """`1 broken, 2 slower`."""
     return ", ".join(f"{number} {outcome}" for outcome, number in counted.items())
 
@@ -163,23 +163,23 @@ def _pairs(a: dict[str, Record], b: dict[str, Record]) -> list[tuple[Record | No
 
 def _row(a: Record | None, b: Record | None) -> Row:
     if a is None or b is None:
-        return Row(Outcome.NEW if a is None else Outcome.MISSING, a, b)
+        return Row(ChangeKind.NEW if a is None else ChangeKind.MISSING, a, b)
     obstacle = _obstacle(a, b)
     before, after = _interval(a), _interval(b)
     if before and after:
         if obstacle:
-            return Row(Outcome.NOT_COMPARED, a, b, obstacle=obstacle)
+            return Row(ChangeKind.NOT_COMPARED, a, b, obstacle=obstacle)
         found = verdicts.compare(before, after)
-        return Row(Outcome(found.verdict.value), a, b, ratio=found.ratio)
+        return Row(ChangeKind(found.verdict.value), a, b, ratio=found.ratio)
     return Row(_change(a.status, b.status), a, b, obstacle=obstacle)
 
 
-def _change(a: Status, b: Status) -> Outcome:
+def _change(a: Status, b: Status) -> ChangeKind:
     if a is b:
-        return Outcome.STILL_FAILS
+        return ChangeKind.STILL_FAILS
     if a is Status.PASSED:
-        return Outcome.BROKEN
-    return Outcome.FIXED if b is Status.PASSED else Outcome.CHANGED
+        return ChangeKind.BROKEN
+    return ChangeKind.FIXED if b is Status.PASSED else ChangeKind.CHANGED
 
 
 def _interval(record: Record) -> Interval | None:

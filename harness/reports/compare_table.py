@@ -15,18 +15,18 @@ from rich.text import Text
 
 from harness.records import Record, Status
 from harness.reports import compare, text
-from harness.reports.compare import Outcome, Row
+from harness.reports.compare import ChangeKind, Row
 from harness.reports.terminal import GAP, NAME_MIN, STYLES
 
 COLOURS = {
-    Outcome.BROKEN: "bold red",
-    Outcome.SLOWER: "red",
-    Outcome.MISSING: "yellow",
-    Outcome.FIXED: "green",
-    Outcome.FASTER: "green",
-    Outcome.NOT_COMPARED: "magenta",
-    Outcome.SAME: "dim",
-    Outcome.STILL_FAILS: "dim",
+    ChangeKind.BROKEN: "bold red",
+    ChangeKind.SLOWER: "red",
+    ChangeKind.MISSING: "yellow",
+    ChangeKind.FIXED: "green",
+    ChangeKind.FASTER: "green",
+    ChangeKind.NOT_COMPARED: "magenta",
+    ChangeKind.SAME: "dim",
+    ChangeKind.STILL_FAILS: "dim",
 }
 NAME_TITLE = "candidate"
 # A status and its reason fold below this only where the terminal is very narrow.
@@ -86,7 +86,7 @@ class _Speedups:
         return Text.assemble(figures, (change, COLOURS.get(row.outcome, "")))
 
     def _status_change(self, row: Row) -> Text:
-        if row.outcome is Outcome.STILL_FAILS and row.a and row.b and row.a.reason == row.b.reason:
+        if row.outcome is ChangeKind.STILL_FAILS and row.a and row.b and row.a.reason == row.b.reason:
             return _state(row.b)
         before = _state(row.a, self._a) if row.a else Text("not in A", style="dim")
         after = _state(row.b) if row.b else Text("not in B", style="dim")

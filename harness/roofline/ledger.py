@@ -26,7 +26,7 @@ class Read:
 
 
 @dataclass(slots=True)
-class Operation:
+class RecordedOperation:
     reads: list[Read]
     writes: set[tuple[int, View]]
     flops: dict[str, float]
@@ -65,7 +65,7 @@ class Storage:
 
 
 def work_behind(
-    outputs: Sequence[tuple[int, View]], operations: Sequence[Operation], storages: Mapping[int, Storage]
+    outputs: Sequence[tuple[int, View]], operations: Sequence[RecordedOperation], storages: Mapping[int, Storage]
 ) -> Work:
     """The work that a call's outputs need, by the operations it carried out, in their order. `storages` note what is
     needed of them."""

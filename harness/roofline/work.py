@@ -20,7 +20,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from harness.roofline.flops import flops_of
-from harness.roofline.ledger import Operation, Read, Storage, work_behind
+from harness.roofline.ledger import Read, RecordedOperation, Storage, work_behind
 from harness.roofline.light import Work
 from harness.roofline.modes import Layers, Operations
 from harness.roofline.operations import (
@@ -62,7 +62,7 @@ class Observer:
 
     def __init__(self, inputs: Any) -> None:
         self._storages: dict[int, Storage] = {}
-        self._operations: list[Operation] = []
+        self._operations: list[RecordedOperation] = []
         self._notes: dict[str, None] = {}
         self._modes = (Operations(self), Layers(self))
         self._paused = False
@@ -145,7 +145,7 @@ class Observer:
         flops = flops_of(func, name, call, args, kwargs, result)
         if not flops and name.startswith(UNCOUNTED) and "norm" not in name:
             self._say(f"{name}: FLOPs are not counted")
-        self._operations.append(Operation(reads, writes, flops, fresh, name in STEERING, name in RECURRENT))
+        self._operations.append(RecordedOperation(reads, writes, flops, fresh, name in STEERING, name in RECURRENT))
 
     def _key(self, tensor: torch.Tensor, origin: str) -> int | None:
         """The storage's number; None where a tensor has none (sparse)."""

@@ -11,7 +11,7 @@ from torch import nn
 from harness.wire import values
 
 
-def dressed(model: nn.Module, baseline: str, device: torch.device) -> Callable[..., Any]:
+def as_baseline(model: nn.Module, baseline: str, device: torch.device) -> Callable[..., Any]:
     """What to call for `baseline` (see catalog.baselines); NotImplementedError where the device has no such way."""
     if baseline in ("", "eager"):
         return model

@@ -18,7 +18,7 @@ import torch
 
 from harness.catalog import modules
 from harness.compile import extensions
-from harness.runner.baselines import dressed
+from harness.runner.baselines import as_baseline
 from harness.runner.devices import RunnerDevice, runner_device
 from harness.runner.profiling import Profiler
 from harness.sandbox.syscalls import PR_SET_DUMPABLE, prctl
@@ -110,7 +110,7 @@ class Runner:
             )
         self.model.to(device=self.device.device, dtype=values.dtype_named(request.precision))
         unmatched = self._take_over(request)
-        self.forward = dressed(self.model, source.baseline, self.device.device)
+        self.forward = as_baseline(self.model, source.baseline, self.device.device)
         self.device.synchronize()
         self._aliased: list[int] | None = None
         self._own = self._addresses_of_state()

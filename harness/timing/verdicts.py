@@ -16,7 +16,7 @@ SAME = 0.01
 BETWEEN_RUNS = 0.003
 
 
-class Verdict(enum.StrEnum):
+class Standing(enum.StrEnum):
     """How the second measurement stands to the first."""
 
     FASTER = "faster"
@@ -29,7 +29,7 @@ class Verdict(enum.StrEnum):
 class Comparison:
     """The verdict, and second over first (above 1: the second is faster) with its 95 % interval."""
 
-    verdict: Verdict
+    verdict: Standing
     ratio: Interval
 
 
@@ -46,9 +46,9 @@ def compare(first: Interval, second: Interval) -> Comparison:
     above = math.hypot(math.log(second.hi / second.value), math.log(first.value / first.lo), BETWEEN_RUNS)
     interval = Interval(ratio, ratio * math.exp(-below), ratio * math.exp(above))
     if interval.lo >= 1 / (1 + SAME) and interval.hi <= 1 + SAME:
-        return Comparison(Verdict.SAME, interval)
+        return Comparison(Standing.SAME, interval)
     if interval.lo > 1:
-        return Comparison(Verdict.FASTER, interval)
+        return Comparison(Standing.FASTER, interval)
     if interval.hi < 1:
-        return Comparison(Verdict.SLOWER, interval)
-    return Comparison(Verdict.CANT_TELL, interval)
+        return Comparison(Standing.SLOWER, interval)
+    return Comparison(Standing.CANT_TELL, interval)

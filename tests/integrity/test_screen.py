@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from harness.catalog.facts import ScreenFinding
 from harness.integrity import cxx
-from harness.integrity.findings import KINDS, Finding
+from harness.integrity.findings import KINDS
 from harness.reading.reader import candidate
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def screen(source: str) -> list[Finding]:
+def screen(source: str) -> list[ScreenFinding]:
     return candidate(source.encode(), "candidate.py").findings
 
 

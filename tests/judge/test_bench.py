@@ -12,15 +12,15 @@ import pytest
 from harness.config import TimingConfig
 from harness.judge import appraisal, measurement
 from harness.judge.bench import Before, Bench, Surroundings, WrongAnswer
-from harness.judge.link import Reading, RepeatAsked
-from harness.judge.planning import Plan
+from harness.judge.link import BurstReading, RepeatAsked
+from harness.judge.planning import Workload
 from harness.machine.card import State
 from harness.records import Status
 from harness.timing import fixed_cost
 from harness.timing.company import Usual
 from harness.timing.stopping import StoppingRule
 
-PLAN = Plan(
+PLAN = Workload(
     example=None,
     expected=None,
     work=SimpleNamespace(work=None, notes=()),
@@ -48,7 +48,7 @@ class Card:
         behind = gated and not self.waits
         us = self._fixed(behind) + self.first_us + (len(draws) - 1) * self.later_us
         us += 0.0 if behind else len(draws) * LAUNCH_US
-        return Reading(judge_us=us, claimed_us=us, gated=behind)
+        return BurstReading(judge_us=us, claimed_us=us, gated=behind)
 
     def null_us(self, *, gated=True):
         return self._fixed(gated)
@@ -142,7 +142,7 @@ def test_disturbed_single_calls_are_taken_again():
             reading = super().burst(draws, **options)
             self.calls_alone += len(draws) == 1
             late_us = 60.0 if len(draws) == 1 and self.calls_alone < 18 else 0.0
-            return Reading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
+            return BurstReading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
 
     made, samples = sampled(Card(20.0, 18.0), Disturbed(12.0, 10.5))
     assert min(samples.candidate_single_us) > 30
@@ -207,7 +207,7 @@ def test_dawdling_in_the_warm_up_does_not_shorten_the_bursts():
             reading = super().burst(draws, **options)
             self.bursts += 1
             late_us = 5000.0 if self.bursts < 20 else 0.0
-            return Reading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
+            return BurstReading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
 
     made, _ = sampled(Card(20.0, 18.0), Dawdling(20.0, 18.0))
     assert made.bursts["candidate"].calls >= made.bursts["baseline"].calls / 3
@@ -246,7 +246,7 @@ def test_single_calls_that_the_host_disturbs_do_not_make_a_baseline_slow():
         def burst(self, draws, **options):
             reading = super().burst(draws, **options)
             late_us = self.rng.uniform(10, 60) if len(draws) == 1 else 0.0
-            return Reading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
+            return BurstReading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
 
     before = alone(Card(3.3, 2.8))
     made = Bench(*given(baseline=Disturbed(3.3, 2.8), candidate=Disturbed(3.3, 2.8)), before)
@@ -292,7 +292,7 @@ class Host(Card):
 
     def burst(self, draws, **options):
         us = self._fixed(False) + self.wake_us + self.first_us + (len(draws) - 1) * self.later_us
-        return Reading(judge_us=us, claimed_us=us, gated=False)
+        return BurstReading(judge_us=us, claimed_us=us, gated=False)
 
     def _fixed(self, gated):
         return 80.0 + self.rng.uniform(0, 0.5)

@@ -3,12 +3,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness.oracle.exact import Reference
+from harness.oracle.exact import ExactReference
 from tests.oracle.references import GemmTail, Of
 
 
 def exact(module, inputs, **options):
-    reference = Reference(module, **options)
+    reference = ExactReference(module, **options)
     return reference.exact(inputs, 0, reference.native(inputs, 0))
 
 
@@ -41,7 +41,7 @@ def test_a_reference_that_writes_its_input_and_its_weights():
             return x.mul_(2).add_(self.weight.mul_(3)) * self.calls
 
     module, x = Writes(), torch.ones(2, 4)
-    reference = Reference(module)
+    reference = ExactReference(module)
     first, second = reference.native([x], 0), reference.native([x], 0)
     assert torch.equal(first, torch.full((2, 4), 5.0))
     assert torch.equal(first, second)
@@ -54,7 +54,7 @@ def test_a_reference_that_writes_its_input_and_its_weights():
 
 @pytest.mark.parametrize(("function", "shares"), [(lambda x: x.view(-1), True), (lambda x: x + 1, False)])
 def test_an_output_that_is_an_input_is_known(function, shares):
-    reference = Reference(Of(function))
+    reference = ExactReference(Of(function))
     reference.native([torch.randn(4, 4)], 0)
     assert reference.returns_inputs is shares
     assert not reference.writes_inputs
@@ -71,7 +71,7 @@ def test_an_output_that_is_an_input_is_known(function, shares):
 )
 def test_random_references_draw_the_same_in_float64(function):
     x = torch.randn(64, 64)
-    reference = Reference(Of(function))
+    reference = ExactReference(Of(function))
     native = reference.native([x], 3)
     assert torch.allclose(native.double(), reference.exact([x], 3, native).output, atol=1e-5)
     assert not torch.equal(native, reference.native([x], 4))
@@ -150,5 +150,5 @@ def test_a_fused_attention_is_noticed():
 
 def test_float32_whatever_the_code_asks_for():
     x, w = torch.randn(16, 64), torch.randn(64, 16)
-    reference = Reference(Of(lambda x, w: (x.half() @ w.half()).float()))
+    reference = ExactReference(Of(lambda x, w: (x.half() @ w.half()).float()))
     assert torch.allclose(reference.strict([x, w], 0), x @ w, atol=1e-4)

@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 
 from harness.catalog.contract import Remark
+from harness.catalog.facts import ScreenFinding
 from harness.compile.diagnostics import Diagnostic
 from harness.compile.resources import Kernel
-from harness.integrity.findings import Finding
 from harness.records import Outcome, Status
 from harness.reports import check_table
 from harness.reports.check_table import CheckRow
@@ -88,9 +88,9 @@ def test_warnings_have_lines_of_their_own_and_information_shares_one():
         candidate="a/b/c",
         file="c.py",
         findings=[
-            Finding(line=3, kind="library", text="forward calls torch.mm"),
-            Finding(line=5, kind="patch", text="replaces time.time", warning=True),
-            Finding(line=9, kind="library", text="calls cublasGemmEx"),
+            ScreenFinding(line=3, kind="library", text="forward calls torch.mm"),
+            ScreenFinding(line=5, kind="patch", text="replaces time.time", warning=True),
+            ScreenFinding(line=9, kind="library", text="calls cublasGemmEx"),
         ],
     )
     assert shown(row, 100)[1:] == [

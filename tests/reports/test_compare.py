@@ -11,7 +11,7 @@ from rich.console import Console
 from harness import cli, records
 from harness.records import Record, Timing
 from harness.reports import compare, compare_table, text
-from harness.reports.compare import Outcome
+from harness.reports.compare import ChangeKind
 from harness.store import run_directory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,10 +113,10 @@ def test_the_table_is_held_still(before, after, golden, width):
 @pytest.mark.parametrize(
     ("a", "b", "outcome"),
     [
-        (NARROW, (2.2, 2.194, 2.206), Outcome.FASTER),
-        (NARROW, (1.9, 1.894, 1.906), Outcome.SLOWER),
-        (NARROW, (2.002, 1.996, 2.008), Outcome.SAME),
-        (NARROW, (2.1, 1.8, 2.4), Outcome.CANT_TELL),
+        (NARROW, (2.2, 2.194, 2.206), ChangeKind.FASTER),
+        (NARROW, (1.9, 1.894, 1.906), ChangeKind.SLOWER),
+        (NARROW, (2.002, 1.996, 2.008), ChangeKind.SAME),
+        (NARROW, (2.1, 1.8, 2.4), ChangeKind.CANT_TELL),
     ],
 )
 def test_speedups_are_told_apart_by_their_intervals(make, a, b, outcome):
@@ -128,14 +128,14 @@ def test_speedups_are_told_apart_by_their_intervals(make, a, b, outcome):
 @pytest.mark.parametrize(
     ("a", "b", "outcome"),
     [
-        ("passed", "incorrect", Outcome.BROKEN),
-        ("passed", "harness_error", Outcome.BROKEN),
-        ("rejected", "passed", Outcome.FIXED),
-        ("incorrect", "crashed", Outcome.CHANGED),
-        ("incorrect", "incorrect", Outcome.STILL_FAILS),
-        ("passed", None, Outcome.MISSING),
-        ("incorrect", None, Outcome.MISSING),
-        (None, "passed", Outcome.NEW),
+        ("passed", "incorrect", ChangeKind.BROKEN),
+        ("passed", "harness_error", ChangeKind.BROKEN),
+        ("rejected", "passed", ChangeKind.FIXED),
+        ("incorrect", "crashed", ChangeKind.CHANGED),
+        ("incorrect", "incorrect", ChangeKind.STILL_FAILS),
+        ("passed", None, ChangeKind.MISSING),
+        ("incorrect", None, ChangeKind.MISSING),
+        (None, "passed", ChangeKind.NEW),
     ],
 )
 def test_statuses_decide_where_there_are_no_two_speedups(make, a, b, outcome):
@@ -144,13 +144,13 @@ def test_statuses_decide_where_there_are_no_two_speedups(make, a, b, outcome):
 
 
 def test_a_changed_source_is_compared_by_name(make):
-    assert only(make("c", interval=NARROW, key="1"), make("c", interval=NARROW, key="2")).outcome is Outcome.SAME
+    assert only(make("c", interval=NARROW, key="1"), make("c", interval=NARROW, key="2")).outcome is ChangeKind.SAME
 
 
 @pytest.mark.parametrize("part", ["problem", "variant", "precision"])
 def test_another_place_in_the_matrix_is_another_row(make, part):
     found = compare.rows([make("c")], [make("c", **{part: "other"})])
-    assert {row.outcome for row in found} == {Outcome.MISSING, Outcome.NEW}
+    assert {row.outcome for row in found} == {ChangeKind.MISSING, ChangeKind.NEW}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_another_place_in_the_matrix_is_another_row(make, part):
 )
 def test_what_is_measured_otherwise_is_not_compared(make, a, b, obstacle, note):
     row = only(make("c", interval=NARROW, **a), make("c", interval=(1.0, 0.99, 1.01), **b))
-    assert (row.outcome, row.obstacle, row.ratio) == (Outcome.NOT_COMPARED, obstacle, None)
+    assert (row.outcome, row.obstacle, row.ratio) == (ChangeKind.NOT_COMPARED, obstacle, None)
     assert compare.notes([row], {}, {}) == [f"{note}: speedups are not compared"]
     assert f"another {obstacle}" in shown([row], [], 80)
 
@@ -178,8 +178,8 @@ def test_equal_devices_belong_together(make):
     a = [make("c", interval=NARROW, device=card) for card in cards]
     found = compare.rows(a, a[:1])
     assert {(row.either.device, row.outcome) for row in found} == {
-        ("NVIDIA H200", Outcome.SAME),
-        ("NVIDIA H100", Outcome.MISSING),
+        ("NVIDIA H200", ChangeKind.SAME),
+        ("NVIDIA H100", ChangeKind.MISSING),
     }
     assert "attention/sdpa · default · float16 · NVIDIA H100 · baseline eager" in shown(found, [], 100)
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from harness.timing import statistics
 from harness.timing.statistics import Interval
-from harness.timing.verdicts import BETWEEN_RUNS, Verdict, compare
+from harness.timing.verdicts import BETWEEN_RUNS, Standing, compare
 
-OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+OPPOSITE = {Standing.FASTER: Standing.SLOWER, Standing.SLOWER: Standing.FASTER}
 
 
 def around(value: float, half_width: float) -> Interval:
@@ -22,17 +22,17 @@ intervals = st.builds(around, st.floats(0.01, 100), st.floats(0, 0.5))
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
     [
-        (around(2.0, 0.003), around(2.1, 0.003), Verdict.FASTER),
-        (around(2.0, 0.003), around(1.9, 0.003), Verdict.SLOWER),
-        (around(2.0, 0.003), around(2.002, 0.003), Verdict.SAME),
-        (around(2.0, 0.05), around(2.002, 0.05), Verdict.CANT_TELL),
-        (around(2.0, 0.05), around(2.1, 0.05), Verdict.CANT_TELL),
+        (around(2.0, 0.003), around(2.1, 0.003), Standing.FASTER),
+        (around(2.0, 0.003), around(1.9, 0.003), Standing.SLOWER),
+        (around(2.0, 0.003), around(2.002, 0.003), Standing.SAME),
+        (around(2.0, 0.05), around(2.002, 0.05), Standing.CANT_TELL),
+        (around(2.0, 0.05), around(2.1, 0.05), Standing.CANT_TELL),
         # Told apart, but by nothing that matters.
-        (around(2.0, 0.0005), around(2.01, 0.0005), Verdict.SAME),
-        (around(2.0, 0.0005), around(2.02, 0.0005), Verdict.FASTER),
+        (around(2.0, 0.0005), around(2.01, 0.0005), Standing.SAME),
+        (around(2.0, 0.0005), around(2.02, 0.0005), Standing.FASTER),
     ],
 )
-def test_rule(first: Interval, second: Interval, verdict: Verdict) -> None:
+def test_rule(first: Interval, second: Interval, verdict: Standing) -> None:
     assert compare(first, second).verdict is verdict
 
 
@@ -52,7 +52,7 @@ def test_swapping_runs_turns_the_verdict(first: Interval, second: Interval) -> N
 
 @given(intervals)
 def test_a_run_is_never_slower_or_faster_than_itself(only: Interval) -> None:
-    assert compare(only, only).verdict in (Verdict.SAME, Verdict.CANT_TELL)
+    assert compare(only, only).verdict in (Standing.SAME, Standing.CANT_TELL)
 
 
 def test_equal_kernels_in_two_runs_are_hardly_ever_told_apart() -> None:
@@ -64,7 +64,7 @@ def test_equal_kernels_in_two_runs_are_hardly_ever_told_apart() -> None:
 
     verdicts = [compare(run(), run()).verdict for _ in range(300)]
     assert sum(verdict in OPPOSITE for verdict in verdicts) <= 6
-    assert verdicts.count(Verdict.SAME) > 150
+    assert verdicts.count(Standing.SAME) > 150
 
 
 def test_each_end_of_the_ratio_takes_the_ends_that_make_it() -> None:
