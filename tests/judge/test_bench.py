@@ -352,7 +352,7 @@ def test_a_slowed_baseline_is_compared_by_its_time_alone_and_kept_as_it_was_read
     class Liar(Card):
         def burst(self, draws, **options):
             reading = super().burst(draws, **options)
-            return msgspec.structs.replace(reading, claimed_us=reading.claimed_us / 2)
+            return msgspec.structs.replace(reading, claimed_us=reading.claimed_us / 20)
 
     made, samples = sampled(Slowed(400.0, 400.0), Liar(100.0, 100.0))
     slowed = made.slow_baseline(samples)
