@@ -216,13 +216,13 @@ class Bench:
         """Evidence that the candidate's calls gain by the company of others, and the samples that it is found in."""
         if self.bursts["candidate"].calls == 1:
             return None, samples
-        found = self._no_company(samples) or self._batching(samples)
+        found = self._batching(samples)
         if found is None:
             return None, samples
         # So do calls that were disturbed.
         both_us = max(1.0, self._single_us["candidate"] + self._single_us["baseline"])
         samples = self._more_singles(samples, min(MORE_SINGLES, int(MORE_SINGLES_US / both_us)))
-        return self._no_company(samples) or self._batching(samples), samples
+        return self._batching(samples), samples
 
     def _no_company(self, samples: Samples) -> Suspicion | None:
         """Why no burst of several calls can be relied on after all, by the baseline beside this candidate."""
@@ -237,6 +237,8 @@ class Bench:
         return bursts.no_company(baseline.single_us, baseline.burst_us)
 
     def _batching(self, samples: Samples) -> Suspicion | None:
+        if lone := self._no_company(samples):
+            return lone
         if len(samples.candidate_single_us) < bursts.FEWEST_SINGLES:
             message = "hardly any of its calls alone could be timed; timed by single calls"
             return Suspicion("one_call_bursts", message, {"singles": len(samples.candidate_single_us)})

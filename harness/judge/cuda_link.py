@@ -333,7 +333,7 @@ class CudaLink(Link):
                 signed(tensor).random_(-1, 1, generator=self._coins)
 
     def _decode(self, node: Node, call: int) -> Any:
-        # An output is copied as often as its strides repeat it, into the judge's memory: no more than was asked for.
+        # All of it is copied into the judge's memory: no more elements than were asked for.
         room = sum(math.prod(ref.shape) for ref in self._output_refs)
         places = []
 

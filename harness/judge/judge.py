@@ -134,7 +134,7 @@ class Judge:
         self._phase("baseline")
         self._baseline = self._connect(baseline_fd, request.runner_pid)
         try:
-            self._admit(request.baseline, self._baseline)
+            self._admit(request.baseline, self._baseline, {})
             with self._watched(request.baseline, "call", self._call_limit):
                 self._baseline.learn_start(self._plan.example)
                 self._phase("baseline alone")
@@ -172,11 +172,11 @@ class Judge:
         """The judge's end of a runner that has been started."""
         return self._link(Channel(socket.socket(fileno=fd), FromRunner), Freezer(pid))
 
-    def _admit(self, source: CandidateSource, runner: Link, phases: dict[str, float] | None = None) -> Finding:
-        """Construct a runner's class and check its first call. Raises Ended where that is not right."""
+    def _admit(self, source: CandidateSource, runner: Link, phases: dict[str, float]) -> Finding:
+        """Construct a runner's class, timed in `phases`, and check its first call. Raises Ended where it is not right."""
         self._phase("load")
         reference, plan = self._reference, self._plan
-        with self._watched(source, "load", "limits.load_s"), _timed({} if phases is None else phases, "load"):
+        with self._watched(source, "load", "limits.load_s"), _timed(phases, "load"):
             ready = runner.prepare(
                 source, self._request.precision, reference.init_args, reference.init_seed, self._state
             )

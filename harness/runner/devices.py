@@ -93,7 +93,6 @@ class _Runner:
         self._in_place: list[list[torch.Tensor]] = []
         # Where the call's outputs lie so far, from the first byte to behind the last, in order.
         self._taken: list[tuple[int, int]] = []
-        self._forbidden: frozenset[int] = frozenset()
         self._always_copy = False
 
     def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
@@ -141,20 +140,13 @@ class _Runner:
         # A storage that Python looks at is used once more.
         return any(torch._C._storage_Use_Count(number) > uses + 1 for number, uses in ours.items())
 
-    def _start_over(self, outputs_forbidden: frozenset[int]) -> None:
+    def _start_over(self) -> None:
         self._outputs = []
         self._kept.clear()
         self._in_place.clear()
-        self._forbidden = outputs_forbidden
 
     def _hand_over(self, tensor: torch.Tensor) -> TensorRef:
         raise NotImplementedError
-
-    def _may_stay(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor may be handed over where it lies: not where a copy would be another thing to write to."""
-        if self._always_copy or not layout.apart(tensor.shape, tensor.stride()):
-            return False
-        return tensor.untyped_storage().data_ptr() not in self._forbidden and self._is_alone(tensor)
 
     def _is_alone(self, tensor: torch.Tensor) -> bool:
         """Whether no output of the call before it lies where this one does; from then on it does."""
@@ -192,7 +184,7 @@ class HostRunner(_Runner):
     def open(self, blocks: list[SharedBlock], fds: list[int]) -> None:
         super().open(blocks, fds)
         # The last burst's outputs have been read. Given back here, which is before the clock.
-        self._start_over(frozenset())
+        self._start_over()
 
     def _opened(self, fd: int, block: SharedBlock) -> torch.Tensor:
         return host_memory.attach(fd)
@@ -284,6 +276,7 @@ class CudaRunner(_Runner):
         self._gate: Gate | None = None
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
+        self._forbidden: frozenset[int] = frozenset()
         self._exported: dict[bytes, int] = {}
         self._fresh: list[SharedBlock] = []
 
@@ -297,7 +290,8 @@ class CudaRunner(_Runner):
         return opened
 
     def begin(self, number: int, outputs_forbidden: frozenset[int]) -> None:
-        self._start_over(outputs_forbidden)
+        self._start_over()
+        self._forbidden = outputs_forbidden
         reset_persisting_l2(self.device.index or 0)
         assert self._gate is not None
         self._gate.wait_open(number, torch.cuda.current_stream().cuda_stream)
@@ -323,6 +317,12 @@ class CudaRunner(_Runner):
             self._exported[handle.handle] = number = len(self._exported)
             self._fresh.append(SharedBlock(id=number, nbytes=handle.nbytes, cuda_handle=handle.handle))
         return described(own, self._exported[handle.handle], handle.offset)
+
+    def _may_stay(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor may be handed over where it lies: not where a copy would be another thing to write to."""
+        if self._always_copy or not layout.apart(tensor.shape, tensor.stride()):
+            return False
+        return tensor.untyped_storage().data_ptr() not in self._forbidden and self._is_alone(tensor)
 
     def end(self, number: int, whole_device: bool) -> None:
         if whole_device:

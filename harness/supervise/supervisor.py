@@ -341,12 +341,12 @@ class Supervisor:
         fault = opened.fault
         if opened.runner == "gone" and fault is not None:
             died = faults.death(baseline.wait(2.0), "the baseline's first call", baseline.cause)
+            lost = ProcessLost("baseline_lost", f"the baseline could not start: {died.message}", opening=True)
             if baseline.orphaned or died.reason == KILLED:
-                raise ProcessLost("baseline_lost", f"the baseline could not start: {died.message}", opening=True)
+                raise lost
             fault = msgspec.structs.replace(died, status=Status.INVALID_REFERENCE, reason="baseline")
             if baseline.cause:
                 # It may have been the largest beside somebody else's build, and is not so twice.
-                lost = ProcessLost("baseline_lost", f"the baseline could not start: {died.message}", opening=True)
                 lost.problems = fault
                 raise lost
         self._group.fault = fault
