@@ -173,7 +173,7 @@ class Judge:
         return self._link(Channel(socket.socket(fileno=fd), FromRunner), Freezer(pid))
 
     def _admit(self, source: CandidateSource, runner: Link, phases: dict[str, float]) -> Finding:
-        """Construct a runner's class, timed in `phases`, and check its first call. Raises Ended where it is not right."""
+        """Construct a runner's class, timed in `phases`, and check its first call. Raises Ended where it is wrong."""
         self._phase("load")
         reference, plan = self._reference, self._plan
         with self._watched(source, "load", "limits.load_s"), _timed(phases, "load"):
