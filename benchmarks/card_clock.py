@@ -27,11 +27,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from harness.config import Limits  # noqa: E402
-from harness.judge.cuda_link import CudaLink  # noqa: E402
-from harness.judge.cuda_snapshot import Snapshot  # noqa: E402
-from harness.judge.freezer import Freezer  # noqa: E402
-from harness.judge.link import Draw  # noqa: E402
-from harness.judge.start_watch import StartWatch  # noqa: E402
+from harness.links.cuda_link import CudaLink  # noqa: E402
+from harness.links.cuda_snapshot import Snapshot  # noqa: E402
+from harness.links.freezer import Freezer  # noqa: E402
+from harness.links.link import Draw  # noqa: E402
+from harness.links.start_watch import StartWatch  # noqa: E402
 from harness.wire import cuda_memory  # noqa: E402
 from harness.wire.channel import Channel, pair  # noqa: E402
 from harness.wire.cuda_driver import driver_call, on_device, reset_persisting_l2  # noqa: E402
@@ -66,7 +66,7 @@ SPECIMENS = (
     "cuda_forges_a_handle",
     "honest_chain",
 )
-TESTS = ("tests/judge/test_cuda_clock.py", "tests/sandbox/test_sandbox_cuda.py")
+TESTS = ("tests/links/test_cuda_clock.py", "tests/sandbox/test_sandbox_cuda.py")
 
 
 class Connected:

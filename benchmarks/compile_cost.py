@@ -26,8 +26,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks._sources import NEED_CUDA_TORCH, SOURCES
-from harness.compile import precompiled, toolkit
+from harness.compile import prepare, toolkit
 from harness.compile.cache import Cache
+from harness.compile.tools import find_tools
 from harness.environment import gpus, torch_build
 
 ABSENT_LIBRARIES = ("c10_cuda", "torch_cuda", "cublas")
@@ -58,12 +59,12 @@ def main() -> None:
 
 def compare(names: list[str], scratch: Path, arch: str, jobs: int) -> None:
     """Print a row for each source, and the geometric means of the ratios."""
-    tools = precompiled.find_tools(toolkit.find(), arch)
+    tools = find_tools(toolkit.find(), arch)
     if tools is None or not tools.nvcc:
         sys.exit("needs torch, a C++ compiler and nvcc")
     before = _children_s()
     for name in names:
-        prepared = precompiled.prepared(precompiled.wanted(repr(SOURCES[name]).encode()), scratch / "headers", tools)
+        prepared = prepare.prepared(prepare.wanted(repr(SOURCES[name]).encode()), scratch / "headers", tools)
     print(f"precompiled headers, once for a machine: {_children_s() - before:.1f} CPU-s")
     print(f"{'source':<16} {'stock':>8} {'ours':>8} {'ratio':>6} {'cached':>8}  how")
     ratios, cached_ratios, fallbacks = [], [], 0
@@ -89,12 +90,13 @@ def build(name: str, headers: str, folder: Path, prepared: Path | None, arch: st
     from torch.utils import cpp_extension
 
     from harness.compile import extensions
+    from harness.compile.ways import order
 
     found = toolkit.find()
     assert found is not None
     cpp_extension.CUDA_HOME = str(Path(found.nvcc).parents[1])
     stock = cpp_extension.load_inline
-    builder = extensions.Builder(folder, "", headers=headers, prepared=prepared, arch=arch)
+    builder = extensions.Builder(folder, "", ways=order.chosen(headers), prepared=prepared, arch=arch)
     if not torch_build().cuda:
         _without_cuda_libraries(folder)
         # What such a torch lacks is missing at the latest when the library is opened.

@@ -27,6 +27,7 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from harness.oracle import promises
 from harness.oracle.expectation import Expectation
 from harness.oracle.formats import FLOAT8, TF32, round_to
 from harness.oracle.oracle import Oracle
@@ -1148,7 +1149,7 @@ def main() -> int:
 def try_out(problem: Problem, seed: int, verbose: bool) -> tuple[Counter[str], Counter[str]]:
     """Judge all candidates of a problem and print a row for each; how many there are by label, and misjudged ones."""
     counts, misjudged = Counter[str](), Counter[str]()
-    oracle = Oracle(problem.module)
+    oracle = Oracle(problem.module, promises=promises.find(problem.draw(), problem.draw))
     sets = expectations(oracle, problem, seed)
     for label, kernels in (("right", problem.right), ("wrong", problem.wrong)):
         for name, kernel in kernels.items():

@@ -27,7 +27,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness import places
 from harness.catalog import modules
-from harness.compile import conditionals, extensions, lean, nvcc, precompiled, toolkit
+from harness.catalog.cpp_tokens import without_comments
+from harness.compile import extensions, prepare, toolkit
+from harness.compile.precompiled import Precompiled
+from harness.compile.tools import Tools, find_tools
+from harness.compile.ways import conditionals, operators, smaller
+from harness.compile.ways.sketch import nvcc
 
 HEAD = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n"
 FUNCTION = re.compile(
@@ -57,14 +62,14 @@ def main() -> None:
 
 def compare(files: list[Path], scratch: Path, arch: str) -> int:
     """Print a line for each kernel file, and the counts; how many differ."""
-    tools = precompiled.find_tools(toolkit.find(), arch)
+    tools = find_tools(toolkit.find(), arch)
     if tools is None or not tools.nvcc:
         sys.exit("needs torch, a C++ compiler and nvcc")
     os.environ["CPLUS_INCLUDE_PATH"] = os.pathsep.join(tools.stand_ins)
-    headers = precompiled.Precompiled(places.cache() / "headers", tools)
+    headers = Precompiled(places.cache() / "headers", tools)
     counts = {"same": 0, "different": 0, "no sketch": 0}
     for path in files:
-        precompiled.prepared(precompiled.wanted(path.read_bytes()), places.cache() / "headers", tools)
+        prepare.prepared(prepare.wanted(path.read_bytes()), places.cache() / "headers", tools)
         for number, call in enumerate(calls(path)):
             folder = scratch / f"{path.parent.name}.{path.stem}.{number}"
             outcome, remark = compare_one(call, folder, headers, tools)
@@ -87,21 +92,19 @@ def calls(path: Path) -> list[dict[str, Any]]:
     return [arguments for arguments in made if arguments.get("cuda_sources")]
 
 
-def compare_one(
-    call: dict[str, Any], folder: Path, headers: precompiled.Precompiled, tools: precompiled.Tools
-) -> tuple[str, str]:
+def compare_one(call: dict[str, Any], folder: Path, headers: Precompiled, tools: Tools) -> tuple[str, str]:
     """`same`, `different` or `no sketch`, and the kernels compared, the first difference, or why there was none."""
     given = call["cuda_sources"]
     text = HEAD + ("\n".join(given) if isinstance(given, list) else given)
     flags = [flag for flag in call.get("extra_cuda_cflags") or [] if flag != "-lineinfo" and "arch" not in flag]
     generated = folder / "generated"
     (generated / "assay").mkdir(parents=True)
-    (generated / "assay/operators.h").write_text(lean.operators_header(Path(tools.torch_root), [], [text]))
+    (generated / "assay/operators.h").write_text(operators.operators_header(Path(tools.torch_root), [], [text]))
     (folder / "cuda.cu").write_text(text)
-    macros = conditionals.read(headers.folder / precompiled.MACROS)
-    if why := conditionals.obstacle(lean.without_comments(text), macros, cuda=True):
+    macros = conditionals.read(headers.folder / smaller.MACROS)
+    if why := conditionals.obstacle(without_comments(text), macros, cuda=True):
         return "no sketch", why
-    stock = [*headers.stock_nvcc_flags(), *flags]
+    stock = [*headers.nvcc_flags(), *flags]
     settings = {
         "ASSAY_NVCC": tools.nvcc,
         "ASSAY_TORCH": tools.torch_root,
@@ -110,7 +113,7 @@ def compare_one(
         "ASSAY_PREPARED": str(headers.folder),
         "ASSAY_NOTES": str(folder / "notes.txt"),
     }
-    ours = [sys.executable, "-SE", nvcc.__file__, f"-I{generated}", f"-I{lean.LEAN}", *stock]
+    ours = [sys.executable, "-PSE", nvcc.__file__, f"-I{generated}", f"-I{operators.LEAN}", *stock]
     _run([*ours, "-c", "cuda.cu", "-o", "cuda.o"], folder, settings)
     note = (folder / "notes.txt").read_text().strip()
     if note != "sketch":

@@ -1,4 +1,4 @@
-"""The plot of an audit: discover problems, try the oracle's controls on each, tell which cannot judge."""
+"""The steps of an audit: find problems, try the oracle's controls on each, report which problems cannot judge."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(
 ) -> Iterator[AuditRow]:
     """Audit each problem in each of its `variants` with `constants` replaced, `at_once` at a time.
 
-    `started` hears of each as it begins. Raises UsageError for a pattern or variant that fits nothing.
+    `started` is called for each problem as it begins. Raises UsageError for a pattern or variant that matches nothing.
     """
     chosen = environment.choose_devices(device)[0]
     with Reader() as reader:
@@ -87,12 +87,13 @@ def _row(problem: Problem, variant: str, answer: Audited) -> AuditRow:
         tried=len(answer.results),
         accepted_wrong=[result.name for result in wrong if result.refuse],
         refused_right=[_why(result) for result in wrong if not result.refuse],
+        promises=answer.promises,
         fault=answer.fault,
         wall_s=answer.wall_s,
     )
 
 
 def _why(result: ControlResult) -> str:
-    """Of a right answer that was refused: on which inputs, and by what."""
+    """On which inputs a right answer was refused, and for which reason."""
     error = "" if result.error_ratio is None else f", {result.error_ratio:.3g} times the reference's error"
     return f"{result.name} (on {result.refused_on} inputs: {result.reason}{error})"

@@ -1,4 +1,4 @@
-"""The plot of a check: find candidates, read each, compile each in an untrusted process, say what a run would meet."""
+"""The steps of a check: find candidates, read each, compile each in an untrusted process, report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from harness.catalog import problems as catalog
 from harness.catalog.facts import Diagnostic
 from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
-from harness.compile import architectures, precompiled, toolkit
+from harness.compile import architectures, prepare, toolkit
+from harness.compile.tools import Tools, find_tools
 from harness.processes import memory_watch
 from harness.processes.nursery import NoProcess, Nursery, ZygoteLost
 from harness.reading.reading import Reader
@@ -25,7 +26,7 @@ from harness.supervise.checks import CheckResult, check
 from harness.wire.messages import Built
 
 DEFAULT_ARCHITECTURE = "90a"
-# Of what an untrusted process tells, shown.
+# Shown at most of what an untrusted process reports.
 MOST_FAILURES = 20
 
 
@@ -40,10 +41,10 @@ def run(
     started: Callable[[str], None],
     note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[CheckRow]:
-    """Check each candidate under `patterns`, `at_once` at a time, in their order; `logs` takes the compilers' words.
+    """Check each candidate under `patterns`, `at_once` at a time, in their order. The compilers' output goes to `logs`.
 
-    `started` hears of each as it begins, `note` of what was passed over. Raises UsageError for a pattern that matches
-    nothing.
+    `started` is called for each candidate as it begins, `note` for each file that is skipped. Raises UsageError for a
+    pattern that matches nothing.
     """
     with Reader() as reader:
         found = [solutions.read(place, reader) for place in solutions.discover(patterns, note)]
@@ -51,7 +52,7 @@ def run(
         solved = {one.path: known.get(one.problem) or _beside(one, reader) for one in found}
     target = toolkit.architecture(architecture or _of_the_card())
     cuda = toolkit.find()
-    tools = precompiled.find_tools(cuda, target)
+    tools = find_tools(cuda, target)
     logs.mkdir(parents=True, exist_ok=True)
     sources = {candidate.path for candidate in found if not candidate.fault}
     layers = probe.chosen("auto", sources).layers
@@ -90,10 +91,10 @@ def run(
         nursery.close()
 
 
-def _prepared(candidate: Candidate, tools: precompiled.Tools | None) -> str:
-    """The folder of precompiled headers for a candidate; empty where none could be made, which only costs time."""
+def _prepared(candidate: Candidate, tools: Tools | None) -> str:
+    """The folder of precompiled headers for a candidate; empty if none could be made, which only costs time."""
     try:
-        folder = precompiled.prepared(candidate.facts.headers, places.cache() / "headers", tools) if tools else ""
+        folder = prepare.prepared(candidate.facts.headers, places.cache() / "headers", tools) if tools else ""
     except (RuntimeError, OSError):
         return ""
     return str(folder)
@@ -143,7 +144,7 @@ def _row(
 
 
 def _errors(fault: Outcome, hint: str = "") -> list[Diagnostic]:
-    """What to show of a fault: the compiler's first errors, or the one sentence that there is."""
+    """What to show of a fault: the compiler's first errors, or its one message."""
     evidence = fault.evidence
     try:
         # An untrusted process wrote them.

@@ -1,4 +1,4 @@
-"""The command line: each verb calls one function."""
+"""The command line: each command calls one function."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ QUICKSTART = "configs/quickstart.yaml"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 carried out, 1 our failure, 2 usage, 3 a gate not passed."""
+    """Run one command and return its exit code: 0 done, 1 the harness failed, 2 wrong usage, 3 a gate failed."""
     words = list(sys.argv[1:] if argv is None else argv)
-    # Descriptors that a candidate has sent and nobody has taken count for its user, and against whoever sends next.
+    # Descriptors in transit count against their user's limit. A candidate may send many that nobody receives, so this
+    # process, which may have the same user, takes the largest limit that it can get.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         arguments = options.parser().parse_args(words or ["run", QUICKSTART])
-        if arguments.verb is None:
-            raise UsageError(f"choose a command: {', '.join(VERBS)}; see {options.program()} --help")
-        return VERBS[arguments.verb](arguments, words)
+        if arguments.command is None:
+            raise UsageError(f"choose a command: {', '.join(COMMANDS)}; see {options.program()} --help")
+        return COMMANDS[arguments.command](arguments, words)
     except UsageError as error:
         print(f"error: {_said(error)}", file=sys.stderr)
         return 2
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _said(words: object) -> str:
-    """One line whatever is named in it: paths come from outside, too."""
+    """Text as one printable line; it may quote paths and other text from outside."""
     from harness import wording
 
     return wording.plain(str(words), 2000, kept="")
@@ -73,7 +74,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
         raise UsageError(f"--require {arguments.require}: {nearest(arguments.require, list(Status))}")
     config = configs.load(arguments.config, arguments.set)
     if (place := places.found(arguments.config)) != arguments.config:
-        print(f"note: {_said(arguments.config)} is not in this folder; it is {_said(place)}", file=sys.stderr)
+        print(f"note: {_said(arguments.config)} is not in this folder; using {_said(place)}", file=sys.stderr)
     replaced = {
         "problems": arguments.problems,
         "solutions": arguments.solutions,
@@ -92,7 +93,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     manifest, _ = run_directory.read(out)
     terminal.leaderboard(records, console, manifest)
     console.print(
-        f"\nin {_said(out)}: records.jsonl, results.csv, leaderboard.md, logs/",
+        f"\nResults in {_said(out)}: records.jsonl, results.csv, leaderboard.md, logs/",
         highlight=False,
         soft_wrap=True,
         markup=False,
@@ -239,4 +240,4 @@ def _compare(arguments: argparse.Namespace, words: list[str]) -> int:
     return 3 if failing else 0
 
 
-VERBS = {"run": _run, "check": _check, "audit": _audit, "report": _report, "compare": _compare, "doctor": _doctor}
+COMMANDS = {"run": _run, "check": _check, "audit": _audit, "report": _report, "compare": _compare, "doctor": _doctor}

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 import yaml
 
-from harness import places
+from harness import places, wording
 from harness.errors import UsageError, nearest
 
 ALLOWABLE = ("tf32", "bf16", "fp16")
 
-# No clock of the system takes an infinite deadline, and JSON, in which processes are told, has no infinity.
+# Clocks of the system take no infinite deadline, and the JSON messages between processes have no infinity.
 MOST = 1e9
 MOST_BYTES = 4 << 20
 MOST_NODES = 100_000
@@ -32,7 +32,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Pattern(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs an `include` or `exclude` entry speaks of: globs, all of which must match."""
+    """Which jobs an `include` or `exclude` entry selects: globs, all of which must match."""
 
     problem: str = "*"
     variant: str = "*"
@@ -53,11 +53,11 @@ class Compile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     # lean: torch's umbrella headers are replaced by smaller ones, with the stock build as the fallback.
     headers: Literal["lean", "stock"] = "lean"
-    # As TORCH_CUDA_ARCH_LIST has it ("9.0a"); empty: the card's own.
+    # Written as in TORCH_CUDA_ARCH_LIST ("9.0a"); empty: the GPU's own.
     arch: str = ""
-    # At most this much on disk, least lately used first out; 0 keeps nothing.
+    # At most this much on disk; the least recently used entries are deleted first; 0 keeps nothing.
     cache_gb: Size = 10.0
-    # Of the builds of this config; empty: the cache folder of all (places.cache).
+    # For the builds of this config; empty: the common cache folder (places.cache).
     cache_dir: str = ""
 
 
@@ -67,30 +67,30 @@ class TimingConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     # Half-width of the speedup's 95 % interval to stop at, relative.
     precision: Positive = 0.005
     budget_s: Positive = 10.0
-    # The interval covers from four pairs on.
+    # The interval needs at least four pairs.
     min_pairs: Annotated[int, msgspec.Meta(ge=4)] = 10
     max_pairs: Annotated[int, msgspec.Meta(ge=4)] = 200
     burst_ms: Positive = 5.0
     max_calls_per_burst: Count = 32
-    # On a card. cold: every call reads its inputs from memory; warm: a burst's inputs fit the L2 and are left there.
+    # On a GPU. cold: every call reads its inputs from memory; warm: a burst's inputs fit the L2 and are left there.
     cache: Literal["cold", "warm"] = "cold"
 
 
 class Check(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How hard to look at a candidate's numbers, beside every timed call."""
+    """Checks of a candidate's numbers beside those of the timed calls."""
 
     # Calls on inputs derived from the problem's own: scaled, sorted, constant rows, one dominant element, ...
     stress: bool = True
-    # The time for them, of each candidate; large problems get through some of the sets, in random order.
+    # Time for these calls per candidate; on large problems only some sets are tried, in random order.
     stress_budget_s: Positive = 3.0
 
 
 class ProvenanceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whose kernels may do the work, as one profiled call after timing shows it."""
+    """Whose kernels may do the work, according to one profiled call after timing."""
 
-    # One more call of each candidate, which costs some hundredths of a second. The rules below need it.
+    # One more call of each candidate, which takes some hundredths of a second. The rules below need it.
     profile: bool = True
-    # Least share of the device's time in the candidate's own kernels; 0 asks for none.
+    # Least share of the device's time in the candidate's own kernels; 0: no rule.
     min_own_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     # Whose kernels are refused: torch_fallback, cublas, third_party.
     forbid: list[Literal["torch_fallback", "cublas", "third_party"]] = msgspec.field(default_factory=list)
@@ -128,12 +128,12 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     device: str = "auto"
     # What speedups are over: eager, compile, compile-max-autotune, cuda-graph or tf32.
     baseline: str = "eager"
-    # More of them to show in the leaderboard, each timed like a candidate.
+    # More baselines for the leaderboard, each timed like a candidate.
     baselines: list[str] = msgspec.field(default_factory=list)
-    # Inputs are drawn from secret seeds, new for each run; an integer replays a run.
+    # Inputs come from secret seeds, new for each run; an integer replays a run.
     seed: int | None = None
     out: str = ""
-    # What builds and candidates are confined by: what this machine has (auto), all of it or no run (require), nothing.
+    # Layers for builds and candidates: those that this machine has (auto), all or no run (require), none (off).
     sandbox: Literal["auto", "require", "off"] = "auto"
     # Lower precisions that candidates may use without being refused: tf32, bf16, fp16.
     allow: list[str] = msgspec.field(default_factory=list)
@@ -146,7 +146,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def limits(config: Config) -> dict[str, float]:
-    """Every limit that an evaluation may end by, by its key in the config."""
+    """Every limit that can end an evaluation, by its key in the config."""
     own = {f"limits.{name}": float(value) for name, value in msgspec.structs.asdict(config.limits).items()}
     return {"build.timeout_s": config.build.timeout_s} | own
 
@@ -167,12 +167,12 @@ def load(path: Path, overrides: list[str] | None = None) -> Config:
 
 
 def _text(path: Path) -> str:
-    """The file's text. A pipe, a device or a huge file is not waited for."""
+    """The file's text. Does not block on a pipe or a device, and does not read a huge file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UsageError(f"cannot read the config {path}: it is no regular file")
+                raise UsageError(f"cannot read the config {path}: it is not a regular file")
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise UsageError(f"cannot read the config {path}: it is larger than {MOST_BYTES >> 20} MiB")
@@ -181,31 +181,74 @@ def _text(path: Path) -> str:
         raise UsageError(f"cannot read the config {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"cannot read the config {path}: byte {error.start + 1} is not UTF-8; save it as such"
+            f"cannot read the config {path}: byte {error.start + 1} is not UTF-8; save the file as UTF-8"
         ) from error
 
 
 def _read(text: str, where: str) -> tuple[yaml.Node | None, Any]:
-    """The nodes of a YAML text, and what it says. Raises UsageError with the line, where there is one."""
+    """The nodes of a YAML text, and its values. Raises UsageError, with the line if it is known."""
     try:
         node = yaml.compose(text)
         if _too_large(node):
-            raise UsageError(f"{where}: more than {MOST_NODES} values, as its aliases (*name) repeat them")
-        data = yaml.safe_load(text)
+            raise UsageError(f"{where}: more than {MOST_NODES} values, counting repetitions by aliases (*name)")
+        _check_repeated(node, where)
+        data = _Loader(text).get_single_data()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         at = f"{where}:{mark.line + 1}" if mark else where
         raise UsageError(f"{at}: not valid YAML: {getattr(error, 'problem', error)}") from error
     except RecursionError as error:
         raise UsageError(f"{where}: not valid YAML: nested too deeply") from error
-    except ValueError as error:
-        # A date that there is not, a number of thousands of digits.
-        raise UsageError(f"{where}: not valid YAML: {error}") from error
     return node, {} if data is None else data
 
 
+class _Loader(yaml.SafeLoader):
+    """PyYAML's own, whose readers of numbers, dates and truth values raise anything at a text that is none."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            data = super().construct_object(node, deep)
+            if isinstance(data, str):
+                data.encode()
+        except yaml.YAMLError:
+            raise
+        except UnicodeEncodeError as error:
+            fault = "half a surrogate pair in a text; write the character itself"
+            raise yaml.constructor.ConstructorError(None, None, fault, node.start_mark) from error
+        except (ValueError, LookupError, AttributeError, OverflowError) as error:
+            kind = node.tag.rpartition(":")[2]
+            text = wording.plain(str(node.value), 40, kept="")
+            # A date that there is not, a number of thousands of digits.
+            why = f": {error}" if isinstance(error, ValueError) else ""
+            fault = f"'{text}' is no {kind}{why}"
+            raise yaml.constructor.ConstructorError(None, None, fault, node.start_mark) from error
+        return data
+
+
+def _check_repeated(node: yaml.Node | None, where: str) -> None:
+    """Raises UsageError for a key that a mapping has twice: the first of the two would count for nothing."""
+    waiting, done = [node], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in done:
+            continue
+        done.add(id(one))
+        if isinstance(one, yaml.SequenceNode):
+            waiting += one.value
+        elif isinstance(one, yaml.MappingNode):
+            seen: dict[tuple[str, str], yaml.Node] = {}
+            for key, value in one.value:
+                waiting.append(value)
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                first = seen.setdefault((key.tag, key.value), key)
+                if first is not key:
+                    lines = key.start_mark.line + 1, first.start_mark.line + 1
+                    raise UsageError(f"{where}:{lines[0]}: '{key.value}' is given twice, at first in line {lines[1]}")
+
+
 def _too_large(node: yaml.Node | None) -> bool:
-    """Whether there are too many values, each counted wherever an alias puts it: within itself, without end."""
+    """Whether there are too many values, each counted wherever an alias repeats it; an alias may contain itself."""
     waiting, count = [node], 0
     while waiting:
         one = waiting.pop()
@@ -220,7 +263,7 @@ def _too_large(node: yaml.Node | None) -> bool:
 
 
 def _converted(data: Any, place: Callable[[list[str]], str]) -> Config:
-    """The config that `data` says; `place` tells where a value is that it cannot be."""
+    """The config that `data` describes; `place` gives file and line of a wrong value."""
     while True:
         try:
             return msgspec.convert(data, Config)
@@ -232,12 +275,12 @@ def _converted(data: Any, place: Callable[[list[str]], str]) -> Config:
 
 
 def _read_exponent(data: Any, keys: list[str]) -> bool:
-    """Put a number in the place of a text like 1e-3, which is one to everybody but YAML 1.1; whether it was one."""
+    """Replace a text like 1e-3, which YAML 1.1 does not read as a number, by the number; whether it was one."""
     *parents, last = keys
     for key in parents:
         data = data.get(key) if isinstance(data, dict) else None
     text = data.get(last) if isinstance(data, dict) else None
-    if not isinstance(text, str) or not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d{1,3}", text):
+    if not isinstance(text, str) or not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d{1,3}", text, re.ASCII):
         return False
     number = float(text)
     data[last] = int(number) if number.is_integer() else number
@@ -245,20 +288,24 @@ def _read_exponent(data: Any, keys: list[str]) -> bool:
 
 
 def default_out(path: Path) -> str:
-    """Where a config's run goes when nobody says otherwise; the same each time, so that a second call resumes."""
+    """The default run directory of a config; the same each time, so that a second call resumes."""
     return f"results/{path.stem}"
 
 
 def _consistent(config: Config, path: Path) -> Config:
     for name in config.allow:
         if name not in ALLOWABLE:
-            raise UsageError(f"{path}: allow: '{name}' is no precision to allow; {nearest(name, ALLOWABLE)}")
-    if config.compile.arch and not re.fullmatch(r"\d{1,2}\.\d[af]?", config.compile.arch):
-        raise UsageError(f"{path}: compile.arch: '{config.compile.arch}' is no architecture; write it like 9.0a or 8.6")
+            raise UsageError(
+                f"{path}: allow: '{name}' is not a precision that can be allowed; {nearest(name, ALLOWABLE)}"
+            )
+    if config.compile.arch and not re.fullmatch(r"\d{1,2}\.\d[af]?", config.compile.arch, re.ASCII):
+        raise UsageError(
+            f"{path}: compile.arch: '{config.compile.arch}' is not an architecture; write it like 9.0a or 8.6"
+        )
     if config.provenance.has_rules and not config.provenance.profile:
-        raise UsageError(f"{path}: provenance.profile: its rules need a profile, and 'false' takes none")
+        raise UsageError(f"{path}: provenance: min_own_share and forbid need profile: true")
     if "\0" in config.out + config.compile.cache_dir:
-        raise UsageError(f"{path}: out and compile.cache_dir: no folder has a null character in its name")
+        raise UsageError(f"{path}: out and compile.cache_dir must not contain a null character")
     if config.timing.max_pairs < config.timing.min_pairs:
         bounds = f"timing.max_pairs ({config.timing.max_pairs}) is below timing.min_pairs ({config.timing.min_pairs})"
         raise UsageError(f"{path}: {bounds}")
@@ -266,7 +313,7 @@ def _consistent(config: Config, path: Path) -> Config:
 
 
 def _check_keys(data: Any, kind: Any, node: yaml.Node | None, file: str, prefix: str) -> None:
-    """Unknown keys first, because msgspec names neither the line nor the nearest key."""
+    """Report unknown keys first, because msgspec names neither the line nor the nearest key."""
     if get_origin(kind) is list and isinstance(data, list) and isinstance(node, yaml.SequenceNode):
         for index, (item, child) in enumerate(zip(data, node.value, strict=True)):
             _check_keys(item, get_args(kind)[0], child, file, f"{prefix}[{index}]")
@@ -294,7 +341,7 @@ def _apply_override(data: dict[str, Any], override: str) -> None:
     for parent in parents:
         target = target.setdefault(parent, {})
         if not isinstance(target, dict):
-            raise UsageError(f"--set {override}: '{parent}' holds a value, not a section")
+            raise UsageError(f"--set {override}: '{parent}' is a value, not a section")
     target[last] = None if not text.strip() else value
     _check_keys(data, Config, None, f"--set {override}", "")
 

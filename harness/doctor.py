@@ -1,4 +1,4 @@
-"""The verb `doctor`: what this machine can do, what is missing, and how to mend it. Imports no torch."""
+"""The command `doctor`: what this machine can do, what is missing, and how to fix it. Imports no torch."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LEAST_MEMORY_GB, LEAST_DISK_GB, LEAST_CORES = 4.0, 5.0, 2
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """One line: what was looked at, whether all is well, what was found, and the mend where it is not.
+    """One line: what was examined, whether it is ok, what was found, and how to fix it if it is not.
 
-    Without what is `vital` the harness cannot run at all.
+    `vital`: the harness cannot run without it.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Diagnosis:
 
 
 def examine() -> list[Diagnosis]:
-    """Look at everything; takes about a second."""
+    """Examine everything; takes about a second."""
     return [
         _python(),
         _torch(),
@@ -74,7 +74,7 @@ def _torch() -> Diagnosis:
 
 
 def _torch_cuda() -> str:
-    """The CUDA that the installed torch was built for; empty without one."""
+    """The CUDA version that the installed torch was built for; empty if there is none."""
     try:
         return environment.torch_build().cuda
     except UsageError:
@@ -94,7 +94,7 @@ def _nvml() -> Diagnosis:
     if importlib.util.find_spec("pynvml") is None:
         return Diagnosis("NVML", False, "the package nvidia-ml-py is missing", "pip install nvidia-ml-py")
     _, driver, why = environment.gpus()
-    mend = "clocks, power and throttling of a card stay unknown; install the NVIDIA driver"
+    mend = "install the NVIDIA driver; without it the clocks, power and throttling of a GPU are unknown"
     return Diagnosis("NVML", bool(driver), f"driver {driver}" if driver else why, mend)
 
 
@@ -116,22 +116,22 @@ def _nvcc() -> Diagnosis:
     install = f"install the {wanted} and put nvcc on PATH or its folder into CUDA_HOME"
     if found is None:
         package = "" if built_for else f"; {toolkit.INSTALL}, too"
-        return Diagnosis("nvcc", False, "not found", f"{install}{package}. CUDA candidates cannot compile")
+        return Diagnosis("nvcc", False, "not found", f"{install}{package}. Without it CUDA candidates do not compile")
     version, place = found.version, Path(found.nvcc).parents[1]
     if built_for and not (toolkit.home_of_torch() / "bin/nvcc").is_file():
-        where = f"{version} in {place}, which `check` uses, and none where torch looks for it"
+        where = f"{version} in {place}; `check` uses it, but torch does not find it"
         return Diagnosis(
-            "nvcc", False, where, f"set CUDA_HOME to a toolkit, or {install}; CUDA candidates of a run fail"
+            "nvcc", False, where, f"set CUDA_HOME to a toolkit, or {install}; otherwise CUDA candidates of a run fail"
         )
     ok = not built_for or _major(version) == _major(built_for)
-    return Diagnosis("nvcc", ok, version if ok else f"{version}, and torch is built for CUDA {built_for}", install)
+    return Diagnosis("nvcc", ok, version if ok else f"{version}, but torch is built for CUDA {built_for}", install)
 
 
 def _compiler() -> Diagnosis:
     name = os.environ.get("CXX", "c++")
     version = _version(name, "--version", r"^(.*)$")
     return Diagnosis(
-        "C++ compiler", bool(version), version or f"{name} not found", "install g++; no candidate can compile"
+        "C++ compiler", bool(version), version or f"{name} not found", "install g++; without it no candidate compiles"
     )
 
 
@@ -144,7 +144,7 @@ def _ninja() -> Diagnosis:
 
 def _cores() -> Diagnosis:
     count = environment.cores()
-    mend = f"give it {LEAST_CORES} or more: on one core, judge and candidate disturb each other's times"
+    mend = f"use {LEAST_CORES} cores or more: on one core, judge and candidate disturb each other's times"
     return Diagnosis("cores", count >= LEAST_CORES, environment.cpu_name(), mend)
 
 
@@ -156,14 +156,14 @@ def _memory() -> Diagnosis:
 
 def _disk() -> Diagnosis:
     free = shutil.disk_usage(tempfile.gettempdir()).free / 1e9
-    mend = f"free {LEAST_DISK_GB:g} GB, or set TMPDIR to where there is room; builds and logs go there"
+    mend = f"free {LEAST_DISK_GB:g} GB, or set TMPDIR to a folder with more space; builds use it"
     return Diagnosis("temporary folder", free >= LEAST_DISK_GB, f"{free:.0f} GB free in {tempfile.gettempdir()}", mend)
 
 
 def _cgroup() -> Diagnosis:
     controllers = Path("/sys/fs/cgroup/cgroup.controllers")
     version = "version 2" if controllers.exists() else "no version 2"
-    return Diagnosis("cgroup", True, f"{version}; not needed, because host memory is watched from outside")
+    return Diagnosis("cgroup", True, f"{version}; not needed, because the harness watches host memory itself")
 
 
 def _sandbox() -> list[Diagnosis]:
@@ -179,7 +179,7 @@ def _major(version: str) -> int:
 
 
 def _version(command: str, option: str, pattern: str) -> str:
-    """What a tool says of itself, or an empty string where it is not there or does not work."""
+    """The version that a tool reports; empty if it is missing or does not work."""
     try:
         result = subprocess.run([command, option], capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):

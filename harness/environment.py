@@ -1,4 +1,4 @@
-"""What this machine is: devices, driver, versions, compilers, commit. Never imports torch; never names user or host."""
+"""This machine: devices, driver, versions, compilers, commit. Never imports torch; never names user or host."""
 
 from __future__ import annotations
 
@@ -36,24 +36,25 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def alone(self) -> str:
-        """torch's name for it in a process that sees no other card (`environment`)."""
+        """torch's name for it in a process that sees no other GPU (`environment`)."""
         return "cpu" if self.kind == "cpu" else "cuda:0"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What keeps a process to this card: nobody reaches into another evaluation's, and both sides of shared memory
-        call it by one number (opened on a second card, CUDA IPC memory says that it lies on the first)."""
+        """Variables that make this GPU the only one that a process sees. So no process uses another evaluation's GPU,
+        and both sides of shared memory have the same number for it (CUDA IPC memory opened under another number is
+        reported to be on the first GPU)."""
         if self.kind == "cpu":
             return {}
         if self._card is not None:
-            # Not by its number: CUDA counts those that it can open, which are fewer for a confined process.
+            # Not by number: CUDA counts only the GPUs that it can open, which are fewer for a confined process.
             return {"CUDA_VISIBLE_DEVICES": self._card.uuid}
         named = _named()
         return {"CUDA_VISIBLE_DEVICES": str(self._index) if named is None else named[self._index]}
 
     @property
     def minor(self) -> int:
-        """The number in the name of its device file; -1 where the driver does not say."""
+        """The number in the name of its device file; -1 if the driver does not report it."""
         return -1 if self._card is None else self._card.minor
 
     @property
@@ -66,7 +67,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """A card by the names that the driver has for it: its place in NVML's order, its UUID, its device file's number."""
+    """The driver's names for a GPU: its place in NVML's order, its UUID, its device file's number."""
 
     index: int
     uuid: str
@@ -82,7 +83,7 @@ class Torch(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def torch_build() -> Torch:
-    """Raises UsageError where torch is not installed."""
+    """Raises UsageError if torch is not installed."""
     try:
         version = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
@@ -97,7 +98,7 @@ def torch_build() -> Torch:
 
 @cache
 def gpus() -> tuple[tuple[Device, ...], str, str]:
-    """The CUDA devices that the driver shows, the driver's version, and why there is none where there is none."""
+    """The CUDA devices that the driver shows, the driver's version, and why there are none if so."""
     try:
         import pynvml
     except ImportError:
@@ -135,9 +136,9 @@ def driver_cuda() -> str:
 
 
 def make_device_nodes() -> None:
-    """Have the node made that CUDA opens, where nobody has used CUDA since the machine started.
+    """Make the device node that CUDA opens, in case no program has used CUDA since the machine started.
 
-    CUDA's own way to it is a setuid program, which a sandboxed process cannot use.
+    CUDA itself makes it through a setuid program, which a sandboxed process cannot use.
     """
     tool = shutil.which("nvidia-modprobe")
     if tool and not Path("/dev/nvidia-uvm").exists():
@@ -145,7 +146,7 @@ def make_device_nodes() -> None:
 
 
 def why_no_cuda() -> str:
-    """Why CUDA candidates cannot run here, as a clause; empty where they can."""
+    """Why CUDA candidates cannot run here, as a clause; empty if they can."""
     devices, _, reason = gpus()
     if not devices:
         return reason
@@ -155,14 +156,14 @@ def why_no_cuda() -> str:
 
 
 def choose_devices(wanted: str) -> list[Device]:
-    """The devices of a run: `auto` takes every CUDA device, or the CPU where there is none.
+    """The devices of a run: `auto` takes every CUDA device, or the CPU if there is none.
 
-    Raises UsageError where a device is asked for that is not there.
+    Raises UsageError for a device that this machine does not have.
     """
     missing = why_no_cuda()
     if wanted == "cpu" or (wanted == "auto" and missing):
         return [Device(kind="cpu", spec="cpu", name=cpu_name())]
-    if wanted not in ("auto", "cuda") and not re.fullmatch(r"cuda:\d+", wanted):
+    if wanted not in ("auto", "cuda") and not re.fullmatch(r"cuda:[0-9]+", wanted):
         raise UsageError(f"unknown device '{wanted}'; valid: auto, cpu, cuda, cuda:N")
     if missing:
         raise UsageError(f"--device {wanted}: {missing}; --device cpu runs the same protocol with C++ candidates")
@@ -189,7 +190,7 @@ def cores() -> int:
 
 
 def available_memory_bytes() -> int:
-    """Host memory that can be had without swapping: the kernel's estimate, which counts what caches would give back."""
+    """Host memory available without swapping: the kernel's estimate, which includes memory that caches would free."""
     try:
         found = re.search(r"^MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
     except OSError:
@@ -198,13 +199,13 @@ def available_memory_bytes() -> int:
 
 
 def room_for_processes() -> int | None:
-    """How many more processes and threads this process's control groups take; None where none of them has a limit."""
+    """How many more processes and threads this process's control groups allow; None if none of them has a limit."""
     rooms = []
     for line in _read(OWN_GROUPS).splitlines():
         number, controllers, place = line.split(":", 2)
         if number != "0" and "pids" not in controllers.split(","):
             continue
-        # In a container the path may be the host's; its own group is mounted at the root then.
+        # In a container the path may be the host's; then its own group is mounted at the root.
         folder = CGROUPS / ("" if number == "0" else "pids") / place.lstrip("/")
         for group in (folder, *folder.parents):
             if group.is_relative_to(CGROUPS):
@@ -242,7 +243,7 @@ def describe(devices: list[Device]) -> dict[str, object]:
 
 @cache
 def _cards() -> tuple[Card, ...]:
-    """Those that CUDA_VISIBLE_DEVICES leaves, in the order in which torch numbers them; none without a driver."""
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves, in the order in which torch numbers them; none without a driver."""
     try:
         import pynvml
     except ImportError:
@@ -263,7 +264,7 @@ def _cards() -> tuple[Card, ...]:
 
 
 def visible(cards: Sequence[Card], named: Sequence[str] | None) -> list[Card]:
-    """The cards that CUDA_VISIBLE_DEVICES leaves: by number, or by UUID as far as that is written out."""
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves: by number, by UUID, or by the beginning of a UUID."""
     if named is None:
         return list(cards)
     found = []
@@ -275,13 +276,13 @@ def visible(cards: Sequence[Card], named: Sequence[str] | None) -> list[Card]:
 
 
 def _named() -> list[str] | None:
-    """The cards in CUDA_VISIBLE_DEVICES, by number or UUID; None where it is not set."""
+    """The GPUs in CUDA_VISIBLE_DEVICES, by number or UUID; None if it is not set."""
     text = os.environ.get("CUDA_VISIBLE_DEVICES")
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def commit() -> str:
-    """The commit that this package is of, where it lies in a checkout of its own; never that of what lies around it."""
+    """The commit of this package's own checkout; empty outside one, even if another repository contains the package."""
     if places.CHECKOUT is None:
         return ""
     git = ["git", "-C", str(places.CHECKOUT)]
@@ -295,7 +296,7 @@ def commit() -> str:
 def _first_line(command: list[str]) -> str:
     if shutil.which(command[0]) is None:
         return ""
-    # In a hook of git's these name the repository that it is of, whatever folder is asked about.
+    # In a git hook these variables name the hook's repository, whatever folder `-C` names.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment)
     return result.stdout.partition("\n")[0].strip() if result.returncode == 0 else ""

@@ -1,26 +1,41 @@
-"""The root of all exceptions that this package raises of its own, and the one for mistakes that a user can mend."""
+"""The root of all exceptions of this package, and the exception for errors that a user can fix."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from types import CodeType
+from typing import TypeVar
+
+# Functions of ours that call what a file under evaluation defines.
+DOORS = set[CodeType]()
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class AssayError(Exception):
-    """Whatever else a class of ours is, too (ValueError, RuntimeError), it is this."""
+    """The base of every exception class of this package; some are ValueError or RuntimeError, too."""
 
 
 class UsageError(AssayError):
-    """A wrong argument, config, problem or path; `str()` is one sentence with the place and the mend.
+    """A wrong argument, config, problem or path; `str()` is one sentence that says where, and how to fix it.
 
     The command line prints it and exits with 2.
     """
 
 
 class BadValue(AssayError, ValueError):
-    """A number that a function of ours cannot take; the caller's mistake, not a user's."""
+    """A number that a function of this package cannot accept; an error of the caller, not of the user."""
+
+
+def door(function: Function) -> Function:
+    """Marks a function that calls what a file under evaluation defines, with nothing of ours in between.
+
+    An exception whose last function of ours is no door is our own mistake, not the file's. The mark costs no time.
+    """
+    DOORS.add(function.__code__)
+    return function
 
 
 def nearest(wrong: str, valid: Iterable[str]) -> str:
-    """A clause that names the closest valid word, or all of them where none is close."""
+    """A clause that names the closest valid word, or all valid words if none is close."""
     words = sorted(valid)
     close = difflib.get_close_matches(wrong, words, n=1, cutoff=0.5)
     if close:

@@ -10,11 +10,11 @@ import msgspec
 
 from harness import wording
 
-# Of records and run.json: raised where an older reader would misread them. A newer one is refused.
+# Of records and run.json: raised if an older reader would misread them. A reader refuses a newer one.
 SCHEMA_VERSION = 1
 
-# Part of every resume key: raised by each change after which the same files may get another verdict or another time.
-PROTOCOL_VERSION = 2
+# Part of every resume key: raised if the same files may get another verdict or another time after a change.
+PROTOCOL_VERSION = 4
 
 
 class Status(enum.StrEnum):
@@ -39,7 +39,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """A verdict with its grounds, before it becomes a record.
 
     `reason` is a short machine-readable word list, `message` one sentence for people, `evidence` the figures behind it.
-    `limit` is the config's key of the limit that it ended by, where it did (`limits.load_s`).
+    `limit` is the config's key of the limit that ended it, if one did (`limits.load_s`).
     """
 
     status: Status
@@ -68,14 +68,14 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     # The share of the baseline's times that the speedup and `baseline_ms` are over: below 1 with `slow_baseline` and
     # `own_wait`. Records without it hold times that had been multiplied by it.
     baseline_factor: float = 1.0
-    # Bursts of one call each, taken in between where the others hold several: what company saves.
+    # Bursts of one call each, taken in between if the others have several calls.
     candidate_single_us: list[float] = []
     baseline_single_us: list[float] = []
-    # Which side of each pair ran first; the interval takes an order effect out.
+    # Which side of each pair ran first; used to remove an order effect.
     baseline_first: list[bool] = []
     # The clock's own relative error, which the interval includes.
     systematic: float = 0.0
-    # One call as its caller waits for it, launch and Python included, with nothing enqueued beforehand.
+    # The time that a caller waits for one call, launch and Python included, with nothing enqueued before.
     candidate_latency_us: float | None = None
     baseline_latency_us: float | None = None
     # The least time of one call at this device's best rates, what bounds it, and what was not counted.
@@ -84,7 +84,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     floor_notes: list[str] = []
     # Clocks, power, temperature and throttling over the measurement.
     card: dict[str, Any] = {}
-    # Why sampling ended, pairs that were not usable by the reason why, and how long it took.
+    # Why sampling ended, unusable pairs by reason, and how long it took.
     stopped: str = ""
     dropped: dict[str, int] = {}
     elapsed_s: float = 0.0
@@ -105,7 +105,7 @@ class KernelUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose kernels one profiled call ran, by the word of the candidate's own process.
+    """Whose kernels one profiled call ran, as reported by the candidate's own process.
 
     `shares` divides the device's time by kind, and sums to 1; `kernels` are those with the most time, and `omitted`
     counts the others.
@@ -173,6 +173,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
             figures = (*interval, self.candidate_ms, self.baseline_ms)
             if not all(figure is not None and 0 < figure < math.inf for figure in figures):
                 raise ValueError(f"a passed record needs its speedup, interval and times, positive and finite: {who}")
+            if not self.speedup_lo <= self.speedup <= self.speedup_hi:  # type: ignore[operator]
+                raise ValueError(f"a passed record's speedup lies within its interval: {who}")
             return
         if any(value is not None for value in interval):
             raise ValueError(f"only a passed record has a speedup: {who} is {self.status}")
@@ -184,20 +186,20 @@ def newer(schema: object) -> str:
     """Why something of this schema cannot be read; empty where it can."""
     if not isinstance(schema, int) or schema <= SCHEMA_VERSION:
         return ""
-    return f"a newer version of the harness wrote it (schema {schema}, and this one reads up to {SCHEMA_VERSION})"
+    return f"a newer version of Assay wrote it (schema {schema}; this version reads up to {SCHEMA_VERSION})"
 
 
-# Of a record's texts, in characters. Candidates, compilers and whatever they print are quoted in them.
+# Of a record's texts, in characters. They quote candidates, compilers and their output.
 LONGEST = {"caption": 300, "message": 4000, "reason": 200, "warnings": 1000, "notes": 1000}
 LONGEST_OTHER, MOST_ITEMS, MOST_DEPTH = 5000, 100, 8
-# Of the evidence as a whole: values of any kind, each as long as it prints.
+# Of all evidence together: each value counts the characters that it prints.
 MOST_EVIDENCE = 200_000
 
 
 def presentable(record: Record) -> Record:
-    """The record with every text in it as it may be kept and shown: bounded, and without what steers a terminal.
+    """The record with every text safe to keep and show: bounded, and without control characters.
 
-    Much of it was said by processes that run candidates.
+    Much of the text comes from processes that run candidates.
     """
     fields = {name: _fit(getattr(record, name), name) for name in record.__struct_fields__ if name != "evidence"}
     return msgspec.structs.replace(record, evidence=_bounded(record.evidence, _Room(MOST_EVIDENCE)), **fields)

@@ -1,4 +1,4 @@
-"""The plot of a run: discover, build, evaluate, append, report. Read this first."""
+"""The steps of a run: discover, build, evaluate, append, report. Read this first."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ def run(
     fresh: bool = False,
     make_executor: MakeExecutor = LocalExecutor,
 ) -> list[Record]:
-    """Carry out a config into the run directory `out` and return its records, resumed ones included.
+    """Carry out a config, write the run directory `out`, and return all its records, earlier ones included.
 
-    What is finished in `out` is not done again, unless `fresh`. Raises UsageError for what the user can mend.
+    Jobs that are finished in `out` are skipped, unless `fresh`. Raises UsageError for errors that the user can fix.
     """
     devices = environment.choose_devices(config.device)
     todo = plan(config, devices)
-    # Of what is left to do, as the executor has it; before anything is made or forgotten, because it may refuse.
+    # The sandbox for the jobs that are left, as the executor sees them. Before files are made or deleted, because this
+    # may raise.
     finished = set() if fresh else journal.finished_in(out / run_directory.JOURNAL, limits(config))
     left = jobs.sources(job for job in todo.jobs if job.key not in finished)
     found = probe.chosen(config.sandbox, left, devices[0].kind == "cuda")
@@ -58,7 +59,7 @@ def run(
         manifest = _manifest(config, devices, command, parts)
         if waiting:
             parts.append(_part(manifest, found, len(book.records)))
-        # Of the newest part; where nothing is left to do, this call puts none in force.
+        # Those of the newest part: if nothing is left to do, this call starts no sandbox.
         manifest["environment"] |= {name: parts[-1][name] for name in ("sandbox", "sandbox_missing") if parts}
         run_directory.write_manifest(out, manifest)
         seed = secrets.randbits(63) if config.seed is None else config.seed
@@ -75,7 +76,7 @@ def run(
                 manifest["finished_at"] = _now()
                 if waiting:
                     parts[-1]["finished_at"] = manifest["finished_at"]
-                # Where a record could not be written for want of space, these may not be either: one sentence tells.
+                # If a record could not be written because the disk is full, these may fail, too; one message is enough.
                 run_directory.write_manifest(out, manifest)
                 write.write_all(out, journal.latest(book.records), manifest)
         wanted = {job.key for job in todo.jobs}
@@ -83,14 +84,14 @@ def run(
 
 
 def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:
-    """The jobs of a config on these devices, or on those that it names."""
+    """The jobs of a config on these devices, or by default on those that the config names."""
     surroundings = _surroundings(devices or environment.choose_devices(config.device))
     with Reader() as reader:
         return jobs.plan(config, surroundings, reader)
 
 
 def _surroundings(devices: list[Device]) -> dict[str, str]:
-    """What a record's numbers depend on beside the files: other surroundings, other keys."""
+    """What a record's numbers depend on beside the files; part of every key."""
     torch = environment.torch_build()
     return {"device": devices[0].name, "torch": torch.version, "cuda": torch.cuda, "driver": environment.gpus()[1]}
 
@@ -108,9 +109,9 @@ def _manifest(config: Config, devices: list[Device], command: list[str], parts: 
 
 
 def _part(manifest: dict[str, Any], found: Found, line: int) -> dict[str, Any]:
-    """What may differ between the parts of a run that was resumed, and is no part of the keys that it resumes by.
+    """What may differ between the parts of a resumed run without changing its jobs' keys.
 
-    Its records begin after the first `line` lines of the journal.
+    The part's records begin after the first `line` lines of the journal.
     """
     return {
         "after_line": line,
@@ -124,7 +125,7 @@ def _part(manifest: dict[str, Any], found: Found, line: int) -> dict[str, Any]:
 
 
 def _portable(record: Record) -> Record:
-    """The record as it may be published: no path says where this package or its user's home is."""
+    """The record without paths that show where this package or the user's home is, so that it can be published."""
     clean = {name: _without_places(getattr(record, name)) for name in ("message", "evidence", "warnings", "notes")}
     return msgspec.structs.replace(record, **clean)
 

@@ -1,4 +1,4 @@
-"""Words from outside made fit to keep and to show: bounded, valid Unicode, nothing that moves a cursor or hides."""
+"""Makes text from outside safe to keep and to show: bounded, valid Unicode, no control or hidden characters."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import hashlib
 import re
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-# In bytes, so that names of files can be made of several.
+# In bytes, so that file names can be made of several names.
 LONGEST_NAME = 120
-# What only PyTorch's own baselines are called, and what `name` itself appends.
+# Names for PyTorch's own baselines only, and the suffix that `name` itself appends.
 RESERVED = re.compile(r"baseline:|.*~[0-9a-f]{20}\Z", re.DOTALL)
 
 
 def plain(text: str, longest: int, kept: str = "\n\t") -> str:
     """At most `longest` printable characters of `text`, and those in `kept`.
 
-    Control characters, what turns the direction of writing, characters without a width and halves of surrogate pairs
-    are replaced.
+    Control characters, changes of writing direction, characters without width and halves of surrogate pairs are
+    replaced.
     """
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     if cut.isprintable():
@@ -25,9 +25,9 @@ def plain(text: str, longest: int, kept: str = "\n\t") -> str:
 
 
 def name(raw: str, longest: int = LONGEST_NAME) -> str:
-    """What a file or folder is called in records, logs and reports: its own name, where that may stand anywhere.
+    """The name of a file or folder in records, logs and reports: its own name, if that is safe everywhere.
 
-    Any other name is mended and gets a digest of itself, so that no two become the same.
+    Any other name is repaired and gets a digest of itself, so that no two become the same.
     """
     if raw.isprintable() and len(raw.encode()) <= longest and not RESERVED.match(raw):
         return raw

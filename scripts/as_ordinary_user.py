@@ -43,7 +43,7 @@ def main() -> int:
             command, env=environment, user=USER, group=USER, extra_groups=[], umask=0o022, check=False
         ).returncode
     finally:
-        folders.remove(home)
+        folders.remove_at_end(home)
 
 
 def see_to_passage() -> None:

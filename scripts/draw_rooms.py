@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 from tests.test_architecture import FILES, STEP, STEPS, imported_modules, room_of  # noqa: E402
 
 EVERYBODYS = {"config", "records", "errors", "wording", "environment"}
-UNTRUSTED, TRUSTED = {"runner", "reading"}, {"judge", "oracle"}
+UNTRUSTED, TRUSTED = {"runner", "reading"}, {"judge", "links", "oracle"}
 HEAD = """# Rooms
 
 Which folder or file of `harness/` imports which; drawn by `python scripts/draw_rooms.py`. No arrow goes up, and none

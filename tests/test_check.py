@@ -124,7 +124,7 @@ def test_a_cuda_candidate_is_compiled_loaded_and_described(light):
 @pytest.mark.skipif(bool(check.environment.torch_build().cuda), reason="this torch brings the CUDA libraries")
 def test_what_a_cpu_build_of_torch_lacks_is_stood_in_for_and_said(light):
     assert light.absent == {"libc10_cuda": 1}
-    assert "libc10_cuda (1), which are not on this machine" in " ".join(shown(light).split())
+    assert "libc10_cuda (1), which this machine lacks" in " ".join(shown(light).split())
 
 
 @needs_nvcc

@@ -34,7 +34,7 @@ def finished(tmp_path):
         (["run", "configs/quickstart.yaml", "--require", "pased"], "did you mean 'passed'?"),
         (["run", "configs/quickstart.yaml", "--device", "gpu"], "unknown device 'gpu'; valid: auto, cpu, cuda, cuda:N"),
         (["run", "configs/quickstart.yaml", "--problems", "/nonexistent"], "'/nonexistent' matches no Python file"),
-        (["report", "/nonexistent"], "/nonexistent holds no run"),
+        (["report", "/nonexistent"], "/nonexistent is not a run directory"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(arguments, sentence, capsys):

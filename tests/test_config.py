@@ -40,17 +40,31 @@ def test_an_empty_file_is_all_defaults(tmp_path):
         ("variants: small\n", "run.yaml:1: variants: expected `array`, got `str`"),
         ("a: [1\n", "run.yaml:2: not valid YAML"),
         ("compile: {headers: leen}\n", "run.yaml:1: compile.headers: invalid enum value 'leen'"),
-        ("compile: {arch: sm_90}\n", "compile.arch: 'sm_90' is no architecture; write it like 9.0a or 8.6"),
-        ("seed: 2020-99-99\n", "run.yaml: not valid YAML: month must be in 1..12"),
-        ("seed: " + "9" * 5000, "run.yaml: not valid YAML: Exceeds the limit"),
+        ("compile: {arch: sm_90}\n", "compile.arch: 'sm_90' is not an architecture; write it like 9.0a or 8.6"),
+        ("seed: 2020-99-99\n", "run.yaml:1: not valid YAML: '2020-99-99' is no timestamp: month must be in 1..12"),
+        ("seed: " + "9" * 5000, "is no int: Exceeds the limit"),
+        ('out: a\nseed: !!int ""\n', "run.yaml:2: not valid YAML: '' is no int"),
+        ('seed: !!int "_"\n', "run.yaml:1: not valid YAML: '_' is no int"),
+        ('timing: {precision: !!float ""}\n', "run.yaml:1: not valid YAML: '' is no float"),
+        ("check: {stress: !!bool maybe}\n", "run.yaml:1: not valid YAML: 'maybe' is no bool"),
+        ("seed: !!timestamp abc\n", "run.yaml:1: not valid YAML: 'abc' is no timestamp"),
+        ("seed: !!float 9" + ":59" * 200 + ".5\n", "is no float"),
+        ('seed: 1\nout: "o\\ud800"\n', "run.yaml:2: not valid YAML: half a surrogate pair in a text"),
+        ('compile: {cache_dir: "\\ud800"}\n', "run.yaml:1: not valid YAML: half a surrogate pair in a text"),
+        ('define_variants: {"*": {v:\n {N: "\\ud800"}}}\n', "run.yaml:2: not valid YAML: half a surrogate pair"),
+        ('"\\ud800": 1\n', "run.yaml:1: not valid YAML: half a surrogate pair in a text"),
+        ("device: cpu\nout: a\ndevice: cpu\n", "run.yaml:3: 'device' is given twice, at first in line 1"),
+        ("timing:\n  budget_s: 1\n  budget_s: 2\n", "run.yaml:3: 'budget_s' is given twice, at first in line 2"),
+        ("define_variants: {a: {v: {N: 1, N: 2}}}\n", "run.yaml:1: 'N' is given twice, at first in line 1"),
+        ('compile: {arch: "\\uff19.\\uff10"}\n', "' is not an architecture; write it like 9.0a or 8.6"),
         ("problems: " + "[" * 5000 + "]" * 5000, "run.yaml: not valid YAML: nested too deeply"),
-        ('define_variants: &x {"*": *x}', "run.yaml: more than 100000 values, as its aliases (*name) repeat them"),
+        ('define_variants: &x {"*": *x}', "run.yaml: more than 100000 values, counting repetitions by aliases (*name)"),
         ("limits: {load_s: .inf}", "run.yaml:1: limits.load_s: expected `float` <= 1000000000.0"),
         ("compile: {cache_gb: .inf}", "run.yaml:1: compile.cache_gb: expected `float` <= 1000000000.0"),
         ("timing: {budget_s: 1e30}", "timing.budget_s: expected `float` <= 1000000000.0"),
         ("timing: {min_pairs: 1e-3}", "timing.min_pairs: expected `int`, got `float`"),
         ("variants: 1e3", "variants: expected `array`, got `str`"),
-        ('out: "a\\0b"', "no folder has a null character in its name"),
+        ('out: "a\\0b"', "must not contain a null character"),
         ("timing: {min_pairs: 20, max_pairs: 10}\n", "timing.max_pairs (10) is below timing.min_pairs (20)"),
     ],
 )
@@ -58,6 +72,14 @@ def test_mistakes_are_named_with_their_line(tmp_path, text, sentence):
     with pytest.raises(UsageError) as raised:
         config.load(write(tmp_path, text))
     assert sentence in str(raised.value)
+
+
+def test_a_mapping_that_is_merged_in_repeats_no_key(tmp_path):
+    text = (
+        "define_variants:\n  a: &a {v: &v {N: 1}}\n  b: {w: &w {<<: *v, N: 2}, x: {<<: *w, N: 3}, y: {<<: [*v, *w]}}\n"
+    )
+    found = config.load(write(tmp_path, text)).define_variants["b"]
+    assert found == {"w": {"N": 2}, "x": {"N": 3}, "y": {"N": 1}}
 
 
 def test_an_exponent_needs_neither_point_nor_sign(tmp_path):
@@ -79,7 +101,7 @@ def test_a_file_that_is_no_text_is_said_so(tmp_path):
         config.load(path)
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(UsageError, match=r"run\.yaml: it is no regular file"):
+    with pytest.raises(UsageError, match=r"run\.yaml: it is not a regular file"):
         config.load(path)
 
 
@@ -92,7 +114,8 @@ def test_a_file_that_is_no_text_is_said_so(tmp_path):
             "--set timing.budget_s=x: timing.budget_s: ",
         ),
         ("", "seed=[", "--set seed=[:1: not valid YAML"),
-        ("", "seed=2020-99-99", "--set seed=2020-99-99: not valid YAML: month must be in 1..12"),
+        ("", "seed=2020-99-99", "--set seed=2020-99-99:1: not valid YAML: '2020-99-99' is no timestamp: month must"),
+        ("", "timing={budget_s: 1, budget_s: 2}", ":1: 'budget_s' is given twice"),
         ("- a\n", "timing.budget_s=3", "run.yaml:1: config: expected `object`, got `array`"),
     ],
 )

@@ -84,7 +84,7 @@ def test_an_nvcc_of_another_major_version_is_not_ok(home, monkeypatch):
     monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda="13.0"))
     finding = found("nvcc")
     assert not finding.ok
-    assert finding.found == "12.4, and torch is built for CUDA 13.0"
+    assert finding.found == "12.4, but torch is built for CUDA 13.0"
     monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda="12.8"))
     assert found("nvcc").ok
 
@@ -97,7 +97,7 @@ def test_an_nvcc_where_only_check_looks_is_enough_for_a_torch_without_cuda(home,
     monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda="12.8"))
     finding = found("nvcc")
     assert not finding.ok
-    assert finding.found == f"12.4 in {home}, which `check` uses, and none where torch looks for it"
+    assert finding.found == f"12.4 in {home}; `check` uses it, but torch does not find it"
 
 
 def test_an_nvcc_that_does_not_run_is_none(home, monkeypatch):

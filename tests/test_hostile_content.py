@@ -17,7 +17,7 @@ from harness.reports import terminal
 from harness.store import run_directory
 from harness.supervise import recording
 from harness.supervise.builds import BuildResult
-from harness.wire.messages import Verdict
+from harness.supervise.recording import Conclusion
 from tests.conftest import CORPUS, dump_config
 from tests.test_session import CONSOLE
 
@@ -62,10 +62,10 @@ class Recording:
             report_phase("cpu", job.title, "evaluating")
             for name in (recording.file_name(job), recording.build_name(job), recording.group_name(job)):
                 (self.logs / f"{name}.baseline.txt").touch()
-            verdict = Verdict(outcome=job.candidate.fault or self.outcome)
+            conclusion = Conclusion(outcome=job.candidate.fault or self.outcome)
             build = BuildResult(warnings=[self.outcome.message])
             device = Device(kind="cpu", spec="cpu", name="made up")
-            yield recording.record(job, build, verdict, device, self.config, phases_s={}, wall_s=0.0)
+            yield recording.record(job, build, conclusion, device, self.config, phases_s={}, wall_s=0.0)
 
 
 def put(folder, files):

@@ -91,7 +91,7 @@ def test_what_it_brings_along_is_found_from_an_empty_folder(installed, tmp_path)
     solved = ("attention/sdpa", "fused/gemm_batchnorm_scale_softmax")
     jobs = [f"{name} small" for name in solved for _ in (ROOT / "solutions" / name).glob("*.py")]
     assert [line.rsplit(" ", 2)[0] for line in result.stdout.splitlines()] == jobs
-    assert "note: configs/quickstart.yaml is not in this folder; it is " in result.stderr
+    assert "note: configs/quickstart.yaml is not in this folder; using " in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

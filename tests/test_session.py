@@ -110,7 +110,7 @@ def test_each_part_of_a_run_says_which_sandbox_it_had(tmp_path, monkeypatch):
     assert (first["after_line"], first["sandbox"], first["sandbox_missing"]) == (0, ["user"], {})
     assert (second["after_line"], second["sandbox"], second["sandbox_missing"]) == (2, [], {"user": "no more"})
     assert None not in (first["finished_at"], second["finished_at"])
-    assert "not the same throughout" in (tmp_path / "leaderboard.md").read_text()
+    assert "the sandbox changed during the run" in (tmp_path / "leaderboard.md").read_text()
     run(tmp_path, FakeExecutor(), *HONEST)
     assert parts_of(tmp_path) == [first, second]
     assert run_directory.read(tmp_path)[0]["environment"]["sandbox"] == []
@@ -143,7 +143,7 @@ def test_a_refused_sandbox_forgets_nothing(tmp_path, monkeypatch):
 
 def test_an_out_that_is_a_file_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("not a run")
-    with pytest.raises(UsageError, match="Not a directory; --out names a folder"):
+    with pytest.raises(UsageError, match="Not a directory; choose a folder for this run's files with --out"):
         run(tmp_path / "file", FakeExecutor(), "honest")
     assert (tmp_path / "file").read_text() == "not a run"
 

@@ -1,4 +1,4 @@
-"""PyTorch's own ways to run a reference, each a candidate like any other: one more file to load, no second path."""
+"""PyTorch's own ways to run a reference. Each is a candidate, so that it runs by the same code as any other."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
 
 CAPTIONS = {
-    "eager": "The reference as it is.",
+    "eager": "The reference, unchanged.",
     "compile": "torch.compile of the reference.",
     "compile-max-autotune": "torch.compile of the reference, mode max-autotune without CUDA graphs.",
     "cuda-graph": "The reference captured in a CUDA graph for each set of inputs, and replayed.",
     "tf32": "The reference with TF32 allowed in matrix products and convolutions.",
 }
-"""By the name that a config uses."""
+"""By their names in a config."""
 
 ALLOWANCES = {"tf32": ("tf32",)}
 """Lower precisions that a baseline is allowed, whatever the run allows; the record says so."""

@@ -1,4 +1,4 @@
-"""Does a candidate's file keep to the contract with its problem, as far as reading told? Nothing is parsed or run."""
+"""Whether a candidate's file meets its problem's contract, from what was read in both. Nothing is parsed or run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ METHODS = ("__init__", "forward")
 
 
 class Remark(msgspec.Struct, frozen=True, kw_only=True):
-    """One departure. `fatal` where the candidate cannot be evaluated with it; `line` is 0 for the file as a whole."""
+    """One deviation. `fatal`: the candidate cannot be evaluated; `line` is 0 for the file as a whole."""
 
     text: str
     line: int = 0
@@ -21,7 +21,7 @@ class Remark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def remarks(candidate: Candidate, problem: Problem | None) -> list[Remark]:
-    """What departs from the contract; nothing of a file that cannot be parsed, which loading it says."""
+    """All deviations from the contract; none for a file that cannot be parsed, because loading it reports that."""
     facts = candidate.facts
     if not facts.parsed:
         return []
@@ -32,8 +32,8 @@ def remarks(candidate: Candidate, problem: Problem | None) -> list[Remark]:
         found.append(Remark(text="defines no class ModelNew or Model", fatal=True))
     if problem is None or problem.fault:
         if facts.needs_build and facts.compiles_in_functions:
-            text = "compiles inside a function, and no problem was found to construct the class for"
-            found.append(Remark(text=f"{text}: name it with --problems"))
+            text = "compiles inside a function, and its problem was not found, so its class cannot be constructed"
+            found.append(Remark(text=f"{text}: name the problem with --problems"))
         return found
     for method, mine in facts.methods.items():
         if theirs := problem.methods.get(method):
@@ -41,8 +41,8 @@ def remarks(candidate: Candidate, problem: Problem | None) -> list[Remark]:
     if problem.precision in ("float16", "bfloat16"):
         found += [
             Remark(
-                text=f"the problem is {problem.precision}, which {macro} leaves out: "
-                "AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, ...) takes it",
+                text=f"the problem is {problem.precision}, which {macro} does not cover: "
+                "use AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, ...)",
                 line=line,
             )
             for line, macro in facts.without_half

@@ -1,4 +1,4 @@
-"""What a file declares, by its syntax tree. Only processes that may be lost import this (worker.reader, builder)."""
+"""What a file declares, from its syntax tree. Only untrusted processes and the reader import this."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from harness.catalog.facts import LONGEST_NAME, MOST_FINDINGS, MOST_NAMES, Probl
 from harness.catalog.problems import PRECISIONS
 from harness.errors import nearest
 
-# Half is in neither of them; the names that end in AND, AND_HALF and so on are other macros.
+# Neither covers half; macros whose names end in AND, AND_HALF and so on do.
 NO_HALF = re.compile(r"AT_DISPATCH_(?:FLOATING|ALL)_TYPES(?=\s*+\()")
 
 
 def problem(tree: ast.Module, file: str) -> ProblemFacts:
-    """What a problem's file declares, with its fault where it is none to judge by."""
+    """What a problem's file declares, with its fault if it cannot be used."""
     names = definitions(tree)
     meant = bool({"Model", "get_inputs"} & names)
     try:
@@ -46,20 +46,20 @@ def definitions(tree: ast.Module) -> set[str]:
 
 
 def entry(nodes: Iterable[ast.AST]) -> str:
-    """The name of the class to evaluate, of ENTRIES; empty where none may be there."""
+    """The name of the class to evaluate, one of ENTRIES; empty if the module cannot have one."""
     names = set(_bound(nodes))
     return next((name for name in ENTRIES if name in names), "")
 
 
 def methods(tree: ast.Module, name: str) -> dict[str, Signature]:
-    """The signatures of METHODS in the class of that name, without those that reading does not tell."""
+    """The signatures of METHODS in the class of that name, as far as reading shows them."""
     owner = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None)
     found = {method: _signature(owner, method) for method in METHODS} if owner else {}
     return {method: signature for method, signature in found.items() if signature}
 
 
 def compiles_in_functions(nodes: Iterable[ast.AST]) -> bool:
-    """Whether a `load_inline` or `load` call of torch's stands inside a function, where importing does not reach it."""
+    """Whether torch's `load_inline` or `load` is called inside a function, which importing does not run."""
     for function in nodes:
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
@@ -71,7 +71,7 @@ def compiles_in_functions(nodes: Iterable[ast.AST]) -> bool:
 
 
 def without_half(nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
-    """Line and macro of the dispatches that leave half precision out, the first ones."""
+    """Line and macro of the first dispatches that do not cover half precision."""
     found: list[tuple[int, str]] = []
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -97,7 +97,7 @@ def _fault(names: set[str], file: str, precision: Any, variants: Any) -> str:
 
 
 def _signature(owner: ast.ClassDef, method: str) -> Signature | None:
-    """The method's own, or None where it is inherited from a class that is not read here."""
+    """The method's signature, or None if it is inherited from a class that is not read here."""
     function = next((node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == method), None)
     if function is None:
         plain = method == "__init__" and [_dotted(base) for base in owner.bases] in (["nn.Module"], ["torch.nn.Module"])
@@ -122,7 +122,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Names that the module may hold a class under: defined, imported or assigned, also below an `if` or `try`."""
+    """Names that may refer to a class of the module: defined, imported or assigned, also below an `if` or `try`."""
     for node in nodes:
         if isinstance(node, ast.ClassDef):
             yield node.name

@@ -1,7 +1,7 @@
-"""What the session knows of a file: what a process of its own (worker.reader) has read there, typed and bounded.
+"""What the session knows about a file: typed and bounded facts from the process that reads files (reading.reader).
 
-The session itself reads nothing out of a file that others wrote: parsers and regular expressions have been made to
-crash, to hang and to run out of stack by a text.
+The session itself parses no file that others wrote: text has made parsers and regular expressions crash, hang and run
+out of stack.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Names = Annotated[list[Name], msgspec.Meta(max_length=MOST_NAMES)]
 class ScreenFinding(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """One remark on a line of the candidate's file.
 
-    `kind` is one of integrity.findings.KINDS. A `warning` is for a reader to look at; anything else is for information:
-    honest candidates do it every day.
+    `kind` is one of integrity.findings.KINDS. A `warning` deserves a reader's attention; anything else is for
+    information: many honest candidates do it.
     """
 
     line: int
@@ -34,8 +34,8 @@ class ScreenFinding(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
-    """One compiler error. `line` is of the candidate's Python file, 0 where it could not be traced back to it; `hint`
-    is empty where no usual cause fits."""
+    """One compiler error. `line` is that of the candidate's Python file, 0 if it is not known; `hint` is empty if no
+    usual cause fits."""
 
     text: str
     line: int = 0
@@ -46,7 +46,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Signature(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters behind `self`. `most` is None where any number is taken."""
+    """The parameters after `self`. `most` is None if any number is accepted."""
 
     names: Names
     least: int
@@ -55,7 +55,7 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeadersWanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Which precompiled headers a file can use: optimisation levels it may pass, and what its kernels include."""
+    """Which precompiled headers a file can use: optimisation levels that it may set, and what its kernels include."""
 
     cpp_levels: Names = []
     cuda_levels: Names = []
@@ -67,16 +67,16 @@ class HeadersWanted(msgspec.Struct, frozen=True, kw_only=True):
 class CandidateFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What is read in a candidate's file.
 
-    `parsed`: Python's parser takes it. `entry` is the class to evaluate, `methods` its own of contract.METHODS, as far
-    as reading tells. `kernels` are names of kernels that the file writes itself. `without_half`: line and macro of
-    dispatches that leave half precision out.
+    `parsed`: Python's parser accepts it. `entry` is the class to evaluate, `methods` are its contract.METHODS as far as
+    reading shows them. `kernels` are names of kernels that the file itself defines. `without_half`: line and macro of
+    dispatches that do not cover half precision.
     """
 
     parsed: bool = False
     caption: Text = ""
     entry: Name = ""
     methods: dict[str, Signature] = {}
-    # It can reach a compiler of ours, passes -march=native or the like, may ask where it lies.
+    # It may call a compiler, passes -march=native or similar, may ask for its own path.
     needs_build: bool = False
     native: bool = False
     asks_its_place: bool = False
@@ -88,7 +88,7 @@ class CandidateFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ProblemFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What a problem's file declares. `meant_as_one`: it is no helper that lies beside problems."""
+    """What a problem's file declares. `meant_as_one`: it is not a helper module beside problems."""
 
     fault: str = ""
     meant_as_one: bool = True
@@ -99,7 +99,7 @@ class ProblemFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Reads(Protocol):
-    """Who reads files for the session. What cannot be read is an outcome: a load error that names the reason."""
+    """Reads files for the session. For a file that cannot be read, the result is an outcome that names the reason."""
 
     def candidate(self, source: bytes, file: str) -> CandidateFacts | Outcome: ...
 

@@ -1,4 +1,4 @@
-"""The matrix: problems x variants x precisions x candidates, less what is excluded, each job with its resume key."""
+"""The matrix: problems x variants x precisions x candidates, minus excluded jobs, each job with its resume key."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Slot(NamedTuple):
-    """A cell of the matrix, whose candidate need not have been read."""
+    """A cell of the matrix; its candidate may not have been read yet."""
 
     problem: Problem
     variant: str
@@ -52,15 +52,15 @@ class _Slot(NamedTuple):
 
 
 class JobMatrix(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs of a run, and remarks about what was asked for and is not among them."""
+    """The jobs of a run, and notes about what was asked for but is not among them."""
 
     jobs: list[Job]
     notes: list[str]
 
 
 def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatrix:
-    """Discover and multiply out. `surroundings` (device, torch, ...) enter every key: a record from other ones is no
-    substitute. Of the candidates, `reader` reads those that are chosen. Raises UsageError where a part of the matrix is
+    """Find all files and build the matrix. `surroundings` (device, torch, ...) are part of every key: records made in
+    others are not resumed. `reader` reads only selected candidates. Raises UsageError if a part of the matrix is
     empty or a name is wrong."""
     for name in (config.baseline, *config.baselines):
         if name not in baselines.CAPTIONS:
@@ -73,12 +73,12 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
     strangers = [candidate for candidate in candidates if candidate.problem not in known]
     notes = remarks[:MOST_REMARKS]
     if len(remarks) > MOST_REMARKS:
-        notes.append(f"passed over {len(remarks) - MOST_REMARKS} more that are no files")
+        notes.append(f"skipped {len(remarks) - MOST_REMARKS} more that are not files")
     if strangers:
         owners = sorted({candidate.problem for candidate in strangers})
         if len(strangers) == len(candidates):
             raise UsageError(f"no candidate solves a selected problem; candidates are for {', '.join(owners)}")
-        notes.append(f"passed over {len(strangers)} candidates of problems not selected: {', '.join(owners)}")
+        notes.append(f"skipped {len(strangers)} candidates of problems that are not selected: {', '.join(owners)}")
     slots: list[_Slot] = []
     for problem in problems:
         own: list[Place | Candidate] = [candidate for candidate in candidates if candidate.problem == problem.id]
@@ -96,11 +96,11 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
         names = {name for problem in problems for name in problem.variants} | {"default"}
         wrong = next((variant for variant in config.variants if variant not in names), "")
         raise UsageError(
-            f"no problem has the variant '{wrong}'; {nearest(wrong, names)}" if wrong else "no job left to do"
+            f"no problem has the variant '{wrong}'; {nearest(wrong, names)}" if wrong else "there is no job to do"
         )
     chosen = [slot for slot in slots if _selected(slot, config)]
     if not chosen:
-        raise UsageError(f"include and exclude leave none of {len(slots)} jobs")
+        raise UsageError(f"include and exclude leave none of the {len(slots)} jobs")
     read: dict[Path, Candidate] = {}
     jobs = []
     for slot in chosen:
@@ -114,7 +114,7 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
 
 
 def sources(todo: Iterable[Job]) -> set[Path]:
-    """The files of these jobs' problems and candidates, of those that will be opened."""
+    """The files of these jobs' problems and candidates, without jobs whose files are already known to be faulty."""
     opened = [job for job in todo if not job.problem.fault and not job.candidate.fault]
     return {path for job in opened for path in (job.problem.path, job.candidate.path)}
 

@@ -1,4 +1,4 @@
-"""Problem and solution files as Python modules: parsed and executed behind the boundary, never in the session."""
+"""Problem and solution files as Python modules: parsed and executed in other processes, never in the session."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.catalog.sources import LoadFault as LoadFault
+from harness.errors import door
 
 _serial = itertools.count()
 
@@ -25,7 +26,7 @@ def parse(path: Path) -> ast.Module:
 
 
 def parsed(source: bytes, file: str, shown_as: str = "") -> ast.Module:
-    """The tree of a source that lies in `file`. Raises LoadFault like `parse`."""
+    """The syntax tree of the source of `file`. Raises LoadFault like `parse`."""
     try:
         return ast.parse(source, filename=shown_as or file)
     except SyntaxError as error:
@@ -43,7 +44,7 @@ def assigned_names(tree: ast.Module) -> set[str]:
 
 
 def literal(tree: ast.Module, name: str, default: Any = None) -> Any:
-    """The literal value of a module-level constant; raises ValueError where it is computed."""
+    """The literal value of a module-level constant; raises ValueError if it is computed."""
     value = default
     for statement in tree.body:
         if name in _targets(statement):
@@ -54,17 +55,18 @@ def literal(tree: ast.Module, name: str, default: Any = None) -> Any:
     return value
 
 
+@door
 def execute(path: Path, overrides: dict[str, Any] | None = None) -> ModuleType:
     """Run the file as a module of its own, with module-level constants replaced by `overrides` as it runs.
 
-    Constants are replaced right behind each statement that assigns them, so that whatever is derived from them further
-    down follows. Raises LoadFault for a file that cannot be parsed, and whatever the file itself raises.
+    Constants are replaced right after each statement that assigns them, so that values computed from them later change,
+    too. Raises LoadFault for a file that cannot be parsed, and whatever the file itself raises.
     """
-    name = f"assay_{path.stem}_{next(_serial)}"
+    name = f"assay_{_identifier(path.stem)}_{next(_serial)}"
     if not overrides:
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            raise LoadFault("unreadable", f"{path.name} is no Python file")
+            raise LoadFault("unreadable", f"{path.name} is not a Python file")
         parse(path)
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
@@ -78,6 +80,11 @@ def execute(path: Path, overrides: dict[str, Any] | None = None) -> ModuleType:
     linecache.checkcache(str(path))
     exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), module.__dict__)
     return module
+
+
+def _identifier(stem: str) -> str:
+    """A file's name as part of a module's: of a dotted one, pickle would ask for the package before the dot."""
+    return "".join(letter if f"_{letter}".isidentifier() else "_" for letter in stem)
 
 
 def entry_class(module: ModuleType, names: tuple[str, ...]) -> type:

@@ -1,4 +1,4 @@
-"""Finding problem files, and what they declare, without running or parsing them here."""
+"""Finds problem files and what they declare, without running or parsing them here."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PRECISIONS = ("float16", "bfloat16", "float32", "float64")
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem file. `fault` says why it cannot be used, where it cannot; `precision` is its PRECISION.
+    """One problem file. `fault` says why it cannot be used, if so; `precision` is its PRECISION.
 
     `digest` is the SHA-256 of its bytes and of the data beside it, `methods` has the signatures of Model's methods, as
-    far as reading tells.
+    far as reading shows them.
     """
 
     id: str
@@ -39,9 +39,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 def discover(patterns: Iterable[str], reader: Reads, note: Callable[[str], None] = lambda text: None) -> list[Problem]:
     """Problems under the given files, folders and globs, by id (the last two path parts, without `.py`).
 
-    In a folder, files that define neither `Model` nor `get_inputs` are helpers and are passed over; a file named
-    outright is taken at its word. `note` hears of what has a problem's name and is no file. Raises UsageError where a
-    pattern matches nothing or two files have one id.
+    In a folder, files that define neither `Model` nor `get_inputs` are helpers and are skipped; a file that a pattern
+    names itself is always a problem. `note` is called for what has a problem's name but is not a file. Raises
+    UsageError if a pattern matches nothing or two files have one id.
     """
     found: dict[str, Problem] = {}
     for pattern in patterns:
@@ -52,7 +52,9 @@ def discover(patterns: Iterable[str], reader: Reads, note: Callable[[str], None]
                 continue
             known = found.get(problem.id)
             if known and known.path.resolve() != path.resolve():
-                raise UsageError(f"two problems are called {problem.id}: {known.path} and {path}; name one of them")
+                raise UsageError(
+                    f"two problems are called {problem.id}: {known.path} and {path}; select only one of them"
+                )
             found[problem.id] = problem
     if not found:
         raise UsageError(f"no problem found in {', '.join(patterns)}")
@@ -65,7 +67,7 @@ def read(path: Path, reader: Reads) -> Problem:
 
 
 def _read(path: Path, reader: Reads) -> tuple[Problem, bool]:
-    """The problem, and whether its file is meant as one; what cannot be read may be."""
+    """The problem, and whether its file is meant as one; a file that cannot be read counts as one."""
     folder = wording.name(path.parent.resolve().name)
     problem = Problem(id=f"{folder}/{wording.name(path.stem)}", path=path, digest="")
     try:
@@ -90,7 +92,7 @@ def _read(path: Path, reader: Reads) -> tuple[Problem, bool]:
 
 
 def with_variants(problem: Problem, defined: dict[str, dict[str, dict[str, Any]]]) -> Problem:
-    """The problem with the variants that a config defines for it added; the config's win over the file's."""
+    """The problem with the variants that a config adds to it; the config's replace the file's."""
     variants = dict(problem.variants)
     for pattern, more in defined.items():
         if fnmatch.fnmatchcase(problem.id, pattern):
@@ -99,7 +101,7 @@ def with_variants(problem: Problem, defined: dict[str, dict[str, dict[str, Any]]
 
 
 def overrides(problem: Problem, variant: str) -> dict[str, Any] | None:
-    """The constants that `variant` replaces, or None where the problem has no such variant.
+    """The constants that `variant` replaces, or None if the problem has no such variant.
 
     Raises UsageError for a constant that the module does not assign.
     """
@@ -118,26 +120,27 @@ def overrides(problem: Problem, variant: str) -> dict[str, Any] | None:
 
 
 def python_files(pattern: str, note: Callable[[str], None]) -> tuple[bool, list[Path]]:
-    """Whether `pattern` names files outright (no folder), and the files; raises UsageError where there is none.
+    """Whether `pattern` names files itself (not a folder), and the files; raises UsageError if there is none.
 
-    `note` hears of what is called like one and is a folder, a pipe, a device or a link that leads nowhere.
+    `note` is called for what is named like one but is a folder, a pipe, a device or a link that leads nowhere.
     """
     try:
         path = places.found(Path(pattern or "\0").expanduser())
     except RuntimeError as error:
-        raise UsageError(f"'{pattern}': nobody here has that name, and so no home folder") from error
-    if path.is_dir():
+        raise UsageError(f"'{pattern}': this machine has no user of that name") from error
+    # Not Path's: that raises for a name that is too long for the system.
+    if os.path.isdir(path):
         return False, _files(_named_python([path]), note)
     found = [path] if os.path.lexists(path) else search.matches(path)
     files = _files([match for match in found if match.suffix == ".py" and not match.is_dir()], note)
     files += _files(_named_python(match for match in found if match.is_dir()), note)
     if not files:
-        raise UsageError(f"'{pattern}' matches no Python file or folder")
-    return path.is_file(), files
+        raise UsageError(f"'{wording.plain(pattern, 200)}' matches no Python file or folder")
+    return os.path.isfile(path), files
 
 
 def _named_python(folders: Iterable[Path]) -> list[Path]:
-    """Whatever is called `*.py` below `folders`, however deep, and is not hidden (`.x`, `_x`)."""
+    """Everything named `*.py` below `folders`, at any depth, that is not hidden (`.x`, `_x`)."""
     listings = search.folders(map(str, folders), (".", "_"))
     return sorted(Path(entry.path) for _, entries in listings for entry in entries if entry.name.endswith(".py"))
 
@@ -146,7 +149,7 @@ def _files(found: Iterable[Path], note: Callable[[str], None]) -> list[Path]:
     kept = []
     for path in found:
         if what := sources.obstacle(path):
-            note(f"passed over {path}: {what}")
+            note(f"skipped {path}: {what}")
         else:
             kept.append(path)
     return kept

@@ -1,4 +1,4 @@
-"""What lies below a folder or matches a pattern, without following links to folders, which may lead in a circle."""
+"""Files below a folder or matching a pattern, without following links to folders, which may form a circle."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 from harness.errors import UsageError
 
-# More than any collection of candidates: somebody has named a whole machine.
+# More than any collection of candidates has: the user has named a whole disk.
 MOST_FOLDERS = 20_000
 
 
 def folders(starts: Iterable[str], passed_over: tuple[str, ...]) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
-    """`starts` and the folders below them, each once and with its entries, but those whose names begin as in
-    `passed_over`.
+    """`starts` and the folders below them, each once and with its entries, without entries whose names begin with one
+    of `passed_over`.
 
-    What cannot be opened is passed over as well. No recursion: folders may lie deeper than a stack reaches. Raises
-    UsageError where there are more than anybody means.
+    Folders that cannot be opened are skipped. No recursion: folders may be nested deeper than the stack allows. Raises
+    UsageError if there are too many.
     """
     waiting, seen = list(starts), set[str]()
     while waiting:
@@ -33,13 +33,13 @@ def folders(starts: Iterable[str], passed_over: tuple[str, ...]) -> Iterator[tup
             continue
         seen.add(folder)
         if len(seen) > MOST_FOLDERS:
-            raise UsageError(f"there are more than {MOST_FOLDERS} folders to look through, {folder} among them")
+            raise UsageError(f"more than {MOST_FOLDERS} folders to search, {folder} among them; name a smaller folder")
         yield folder, entries
         waiting += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def matches(pattern: Path) -> list[Path]:
-    """Files and folders that a pattern with `*`, `?`, `[...]` and `**` matches, sorted; hidden ones where it says so.
+    """Files and folders that a pattern with `*`, `?`, `[...]` and `**` matches, sorted; hidden ones if it names them.
 
     glob.glob follows links to folders below `**`.
     """

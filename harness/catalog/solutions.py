@@ -1,4 +1,4 @@
-"""Finding candidate files and telling which problem each solves, without running or parsing them."""
+"""Finds candidate files and the problem that each solves, without running or parsing them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.records import Outcome, Status
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a candidate lies, and what it is called by that; nobody has looked into it."""
+    """A candidate's path, and its name and problem, which follow from the path. The file has not been read."""
 
     problem: str
     name: str
@@ -25,11 +25,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """One candidate file as far as it was read. Its text is not here: the session must not parse it.
+    """What was read of one candidate file. Its text is not here: the session must not parse it.
 
-    `digest` is the SHA-256 of its bytes and of the data beside it; `fault` says why it cannot be evaluated, where
-    reading it shows that.
-    `baseline` names the way of PyTorch's own that a reference is run in; empty for a candidate proper.
+    `digest` is the SHA-256 of its bytes and of the data beside it; `fault` says why it cannot be evaluated, if reading
+    shows that. `baseline` names PyTorch's own way of running the reference; empty for a real candidate.
     """
 
     problem: str
@@ -45,31 +44,31 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 def discover(patterns: Iterable[str], note: Callable[[str], None] = lambda text: None) -> list[Place]:
     """Candidates under the given files, folders and globs: `.../<set>/<name>/<candidate>.py`.
 
-    `note` hears of what has a candidate's name and is no file. Raises UsageError where a pattern matches nothing or two
-    files claim one name for one problem.
+    `note` is called for what has a candidate's name but is not a file. Raises UsageError if a pattern matches nothing
+    or two files have one name for one problem.
     """
     found: dict[tuple[str, str], Place] = {}
     for pattern in patterns:
         for path in python_files(pattern, note)[1]:
-            # A link solves the problem of the folder that it lies in.
+            # A link solves the problem of the folder that contains the link.
             folder = path.parent.resolve()
             problem = f"{wording.name(folder.parent.name)}/{wording.name(folder.name)}"
             place = Place(problem=problem, name=wording.name(path.stem), path=path)
             key = (place.problem, place.name)
             if key in found and found[key].path.resolve() != path.resolve():
                 what = f"two candidates are called {'/'.join(key)}: {found[key].path} and {path}"
-                raise UsageError(f"{what}; rename one, or name only one of them")
+                raise UsageError(f"{what}; rename one, or select only one of them")
             found[key] = place
     return [found[key] for key in sorted(found)]
 
 
 def read(place: Place, reader: Reads) -> Candidate:
-    """The candidate at this place; one that cannot be read is one too, with its fault."""
+    """The candidate at this place; if it cannot be read, `fault` says why."""
     known = Candidate(problem=place.problem, name=place.name, path=place.path, digest="")
     try:
         data = sources.load(place.path)
     except sources.LoadFault as fault:
-        # Whatever is in it: another verdict has to wait for another file.
+        # The content is not known, so the digest is that of the reason: a new verdict needs another file.
         digest = hashlib.sha256(fault.reason.encode()).hexdigest()
         message = wording.plain(f"{place.path.name}: {fault}", 500)
         outcome = Outcome(status=Status.LOAD_ERROR, reason=fault.reason, message=message)

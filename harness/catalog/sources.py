@@ -1,4 +1,4 @@
-"""A file's bytes, taken so that no file can hold the session up: regular ones only, of bounded size. Not looked at."""
+"""Reads a file's bytes so that no file can block the session: only regular files of bounded size. Parses nothing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from harness.errors import AssayError
 
-# A kernel's weights or a cubin belong in a file beside it.
+# Weights or a cubin belong in a file beside the candidate.
 MOST_BYTES = 4 << 20
-# Of the data beside one: each is named in the request for every process that may read it, and all are digested.
+# For the data beside one: requests name each file for each process that may read it, and all are digested.
 MOST_DATA_FILES, MOST_DATA_BYTES = 128, 4 << 30
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -23,7 +23,7 @@ KINDS = {
 
 
 class LoadFault(AssayError):
-    """A file that is no module with the wanted class; `reason` is the record's word, `line` 0 where none is known."""
+    """A file that is not a module with the wanted class; `reason` is that of the record, `line` is 0 if not known."""
 
     def __init__(self, reason: str, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -32,36 +32,36 @@ class LoadFault(AssayError):
 
 
 def obstacle(path: Path) -> str:
-    """Why what lies at `path` is no file to take, as a noun; empty for a regular file and for a link to one."""
+    """Why the file at `path` cannot be used, as a noun; empty for a regular file and for a link to one."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
         return f"a link that leads nowhere ({error.strerror})" if path.is_symlink() else str(error.strerror)
-    return "" if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no regular file")
+    return "" if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "not a regular file")
 
 
 def load(path: Path) -> bytes:
     """All of the file. Raises LoadFault (`unreadable`, `source_too_large`, `data_too_large`)."""
     try:
         str(path.resolve()).encode()
-        # What takes its place now may be a pipe without a writer.
+        # The file may have been replaced by a pipe without a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise LoadFault("unreadable", "it is no regular file")
+                raise LoadFault("unreadable", "it is not a regular file")
             data = file.read(MOST_BYTES + 1)
     except UnicodeEncodeError:
         raise LoadFault("unreadable", "the name of the file, or of a folder above it, is not valid UTF-8") from None
     except OSError as error:
         raise LoadFault("unreadable", f"it cannot be read: {error.strerror}") from error
     if len(data) > MOST_BYTES:
-        raise LoadFault("source_too_large", f"it is larger than {MOST_BYTES >> 20} MiB; data go in a file beside it")
+        raise LoadFault("source_too_large", f"it is larger than {MOST_BYTES >> 20} MiB; put data in a file beside it")
     _check_data(own_files(path.resolve())[1:])
     return data
 
 
 def _check_data(beside: list[str]) -> None:
-    """Raises LoadFault for more data beside a source than the session can name and digest."""
+    """Raises LoadFault if there is more data beside a source than the session can name and digest."""
     if len(beside) > MOST_DATA_FILES:
         raise LoadFault("data_too_large", f"more than {MOST_DATA_FILES} files beside it are named after it")
     total = 0
@@ -78,9 +78,9 @@ def _check_data(beside: list[str]) -> None:
 
 
 def digest(path: Path, data: bytes) -> str:
-    """The SHA-256 of a file's `data`, and of what may be read beside it: other data want another evaluation.
+    """The SHA-256 of a file's `data`, and of the files beside it that it may read: other data need another evaluation.
 
-    What cannot be read there counts by its name: neither can the candidate.
+    A file that cannot be read counts only by its name: the candidate cannot read it, either.
     """
     whole = hashlib.sha256(data)
     for place in own_files(path.resolve())[1:]:
@@ -96,14 +96,14 @@ def digest(path: Path, data: bytes) -> str:
 def own_files(source: Path) -> list[str]:
     """A source and the data named after it: `fast.cu` and `fast.weights.bin` beside `fast.py`, no other Python file.
 
-    The folder itself stays closed, because other people's candidates lie in it. `source` is absolute, without links.
+    The folder itself stays closed, because other candidates are in it. `source` is absolute, without links.
     """
     try:
         entries = [entry for entry in os.scandir(source.parent) if entry.name.startswith(f"{source.stem}.")]
     except OSError:
-        # Closed or gone meanwhile: whoever opens the source will say so.
+        # Closed or deleted meanwhile: opening the source will report that.
         return [str(source)]
-    # `fast.v2.cu` is another's where there is a `fast.v2.py`.
+    # `fast.v2.cu` belongs to `fast.v2.py` if that exists.
     others = tuple(
         entry.name.removesuffix("py") for entry in entries if entry.name.endswith(".py") and entry.name != source.name
     )
@@ -112,7 +112,7 @@ def own_files(source: Path) -> list[str]:
         for entry in entries
         if not entry.name.endswith(".py")
         and not entry.name.startswith(others)
-        # What a link leads to may be anybody's.
+        # A link may lead to somebody else's file.
         and entry.is_file(follow_symlinks=False)
     )
     return [str(source), *sorted(beside)]

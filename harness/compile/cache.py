@@ -19,11 +19,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 ENTRY = "entry.json"
-MAX_LIBRARY_BYTES = 1 << 30
+MAX_LIBRARY_BYTES, MAX_ENTRY_BYTES = 1 << 30, 4 << 20
 # A run killed while it wrote leaves a folder behind; nobody writes for an hour.
 STALE_S = 3600.0
 
@@ -54,7 +55,8 @@ class Cache:
         """Copy an entry's libraries into `folder`, verified on the way; their paths by digest, and the warnings."""
         place = self._place(key)
         try:
-            entry = msgspec.json.decode((place / ENTRY).read_bytes(), type=Entry)
+            with _opened(place / ENTRY, MAX_ENTRY_BYTES) as file:
+                entry = msgspec.json.decode(file.read(MAX_ENTRY_BYTES), type=Entry)
             if entry.key != key:
                 return None
             paths = {}
@@ -64,7 +66,8 @@ class Cache:
                     return None
                 paths[digest] = str(target)
             os.utime(place)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, ValueError):
+            # No file, no JSON, no name of a file.
             return None
         return paths, entry.warnings
 
@@ -124,13 +127,18 @@ def _copy(source: Path, target: Path) -> str:
     """Copy a regular file and return the SHA-256 of what was written; raises OSError."""
     hasher = hashlib.sha256()
     target.parent.mkdir(parents=True, exist_ok=True)
-    # No links, no pipes, no endless files: the source may be a build process's.
-    handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(handle, "rb") as reader, target.open("wb") as writer:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_LIBRARY_BYTES:
-            raise OSError(f"{source.name} is no library")
+    with _opened(source, MAX_LIBRARY_BYTES) as reader, target.open("wb") as writer:
         while chunk := reader.read(1 << 20):
             hasher.update(chunk)
             writer.write(chunk)
     return hasher.hexdigest()
+
+
+def _opened(path: Path, most_bytes: int) -> BinaryIO:
+    """A regular file of bounded size, to be read; raises OSError. No links, and nobody waits for a pipe's other end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes:
+        os.close(handle)
+        raise OSError(f"{path.name} is no regular file of at most {most_bytes} bytes")
+    return open(handle, "rb")

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.compile import conditionals
+from harness.compile.own_headers import INCLUDE, own_headers
 
 # What does not change the result: where it is built and how much is printed meanwhile.
 IRRELEVANT = ("build_directory", "verbose", "keep_intermediates")
@@ -73,7 +73,7 @@ def identify(arguments: dict[str, Any], compiler: str) -> Identity:
     parts += [hidden(path) for path in listed(arguments.get("extra_include_paths"))]
     texts += [text for language in ("cpp_sources", "cuda_sources") for text in listed(arguments.get(language))]
     folders = _own_include_folders(files, arguments)
-    parts += [hidden(header) for text in texts for header in conditionals.own_headers(text, folders)]
+    parts += [hidden(header) for text in texts for header in own_headers(text, folders)]
     outline = [_without_drawn_words(part) for part in parts]
     return Identity(_digest(parts), _digest(outline), _digest([name]))
 
@@ -96,7 +96,7 @@ def reads_foreign_files(arguments: dict[str, Any]) -> bool:
     if arguments.get("sources") or arguments.get("extra_include_paths"):
         return True
     texts = [text for name in arguments if name.endswith("_sources") for text in listed(arguments[name])]
-    named = [*_flags(arguments), *(name for text in texts for name in conditionals.INCLUDE.findall(text))]
+    named = [*_flags(arguments), *(name for text in texts for name in INCLUDE.findall(text))]
     return any(FOREIGN_PATH.search(text) for text in named)
 
 

@@ -41,7 +41,7 @@ def first_error(output: str, candidate: Path) -> Diagnostic:
     if found:
         return found[0]
     lines = [line for line in output.splitlines() if line.strip()]
-    return Diagnostic(text=lines[-1][:300] if lines else "the build failed without a word")
+    return Diagnostic(text=lines[-1][:300] if lines else "the build failed without an error message")
 
 
 def errors(output: str, candidate: Path, most: int = MOST) -> list[Diagnostic]:

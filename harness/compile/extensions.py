@@ -10,16 +10,17 @@ import contextlib
 import inspect
 import itertools
 import os
-import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils import cpp_extension
 
-from harness.compile import architectures, calls, conditionals, lean, precompiled
+from harness.compile import architectures, calls
+from harness.compile.ways.order import chosen
+from harness.compile.ways.way import BuildCall, BuildPlan, BuildWay
 from harness.errors import AssayError
 
 # Characters of a failed attempt that the build's log keeps.
@@ -31,29 +32,31 @@ class NeedsCuda(BaseException):
     """A CUDA source on a machine without CUDA. No `Exception`, so that a candidate's own fallback cannot hide it."""
 
 
-class NotForLean(AssayError):
-    """The sources could come out differently with smaller headers; the text says by what."""
-
-
 class Builder:
     """Carries out each distinct call in a folder of its own below `folder`.
 
-    `headers`: "lean" tries stand-ins for torch's headers and falls back to the stock build, "stock" does as torch does.
-    `prepared` is a folder of precompiled headers (precompiled.Precompiled), or None. `arch` is the card's architecture
-    as TORCH_CUDA_ARCH_LIST has it (`9.0a`): it is built for that, whatever the candidate's flags or environment say,
-    unless only its own flags compile. `why_no_cuda`, where not empty, turns CUDA sources down with NeedsCuda; a caller
-    that has laid out a CUDA toolkit (cpp_extension.CUDA_HOME) on a machine without a card leaves it empty.
+    `ways` are tried in their order; the last one's failure is the call's. `prepared` is a folder of precompiled headers
+    (prepare.py), or None. `arch` is the card's architecture as TORCH_CUDA_ARCH_LIST has it (`9.0a`): it is built for
+    that, whatever the candidate's flags or environment say, unless only its own flags compile. `why_no_cuda`, where not
+    empty, turns CUDA sources down with NeedsCuda; a caller that has laid out a CUDA toolkit (cpp_extension.CUDA_HOME)
+    on a machine without a card leaves it empty.
 
     `libraries` and `failures` are keyed by the identity of a call; `made` says of each library how it was built,
     `warnings` are for the record. `self_contained`: no file beside the candidate's own was compiled.
     """
 
     def __init__(
-        self, folder: Path, why_no_cuda: str, *, headers: str = "stock", prepared: Path | None = None, arch: str = ""
+        self,
+        folder: Path,
+        why_no_cuda: str,
+        *,
+        ways: Sequence[BuildWay] = chosen("stock"),
+        prepared: Path | None = None,
+        arch: str = "",
     ) -> None:
         self._folder = folder
         self._why_no_cuda = why_no_cuda
-        self._headers = headers
+        *self._first, self._last = ways
         self._prepared = prepared
         self._arch = arch
         self._numbers = itertools.count()
@@ -85,78 +88,53 @@ class Builder:
 
     def _built(self, stock: Callable[..., Any], arguments: dict[str, Any], key: str, folder: Path) -> Any:
         own = self._for_this_card(arguments)
-        if self._headers == "lean":
+        call, tried = self._call(own), set[str]()
+        for way in self._first:
+            if way.name in tried:
+                continue
             versions = dict(cpp_extension.JIT_EXTENSION_VERSIONER.entries)
             try:
-                result = self._lean(stock, own, folder / "lean")
-                self.made[key] = "lean headers" + _notes(folder / "lean")
-                return result
+                plan = way.plan(call, folder / way.name)
+                tried |= way.contains
+                return self._carried_out(stock, plan, key, folder / way.name)
             except Exception as error:
-                # Whatever it was: the stock build decides. It must not find the name taken by this attempt.
-                print(f"with lean headers: {str(error)[-LOGGED:]}", file=sys.stderr)
+                # Whatever it was: another way decides. It must not find the name taken by this attempt.
+                print(f"{way.name}: {str(error)[-LOGGED:]}", file=sys.stderr)
                 cpp_extension.JIT_EXTENSION_VERSIONER.entries = versions
+        last, place = self._last, folder / self._last.name
         try:
-            result = self._stock(stock, own, folder / "stock")
+            return self._carried_out(stock, last.plan(call, place), key, place)
         except Exception:
             if own.get("extra_cuda_cflags") == arguments.get("extra_cuda_cflags"):
                 raise
-            result = self._stock(stock, arguments, folder / "as_written")
-            self.warnings = [text for text in self.warnings if not text.startswith("foreign_architecture")]
-            name = arguments.get("name")
-            self.warnings.append(
-                f"foreign_architecture: extension '{name}' compiles with its own architecture flags only"
-            )
-        self.made[key] = "stock headers"
+            place = folder / "as_written"
+            result = self._carried_out(stock, last.plan(self._call(arguments), place), key, place)
+        self.warnings = [text for text in self.warnings if not text.startswith("foreign_architecture")]
+        name = arguments.get("name")
+        self.warnings.append(f"foreign_architecture: extension '{name}' compiles with its own architecture flags only")
         return result
 
-    def _stock(self, stock: Callable[..., Any], arguments: dict[str, Any], folder: Path) -> Any:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Stock load_inline inserts into the lists it is given; the digest in the runner must not see that.
-        with _environment({"TORCH_CUDA_ARCH_LIST": self._arch} if self._arch else {}):
-            return stock(**_copied(arguments) | {"build_directory": str(folder), "verbose": False})
-
-    def _lean(self, stock: Callable[..., Any], arguments: dict[str, Any], folder: Path) -> Any:
-        """The stock build with other headers before torch's own, and nvcc.py in nvcc's place."""
-        root = Path(torch.__file__).parent
+    def _call(self, arguments: dict[str, Any]) -> BuildCall:
         cpp, cuda = _texts(arguments)
-        macros = conditionals.read(self._prepared / precompiled.MACROS) if self._prepared else None
-        for text, by_nvcc in [*((text, False) for text in cpp), *((text, True) for text in cuda)]:
-            for code in _with_own_headers(text, arguments):
-                if why := conditionals.obstacle(code, macros, cuda=by_nvcc):
-                    raise NotForLean(why)
-                if part := lean.absent(code):
-                    raise NotForLean(f"names {part}")
-        generated = folder / "generated"
-        (generated / "assay").mkdir(parents=True)
-        (generated / "assay/operators.h").write_text(lean.operators_header(root, cpp, cuda))
-        changed = dict(arguments)
-        includes = [str(generated), str(lean.LEAN)]
-        changed["extra_include_paths"] = [*includes, *calls.listed(arguments.get("extra_include_paths"))]
-        environment = {}
-        if self._prepared is not None:
-            if "cpp_sources" in arguments and not arguments.get("no_implicit_headers"):
-                binding = ["-include", str(self._prepared / precompiled.BINDING)]
-                changed["extra_cflags"] = [*binding, *calls.listed(arguments.get("extra_cflags"))]
-            plain = macros is not None and not conditionals.defines(
-                calls.listed(arguments.get("extra_cuda_cflags")), macros
-            )
-            if plain and cpp_extension.CUDA_HOME and "PYTORCH_NVCC" not in os.environ:
-                environment = {
-                    "PYTORCH_NVCC": shlex.join([sys.executable, "-SE", str(Path(lean.__file__).with_name("nvcc.py"))]),
-                    "ASSAY_NVCC": str(Path(cpp_extension.CUDA_HOME) / "bin/nvcc"),
-                    "ASSAY_TORCH": str(root),
-                    "ASSAY_FLAGS": shlex.join(calls.listed(arguments.get("extra_cuda_cflags"))),
-                    "ASSAY_GENERATED": str(generated),
-                    "ASSAY_PREPARED": str(self._prepared),
-                    "ASSAY_NOTES": str(folder / "notes.txt"),
-                    # Dependencies are for building again; this folder is built once.
-                    "TORCH_EXTENSION_SKIP_NVCC_GEN_DEPENDENCIES": "1",
-                }
-        if "use_pch" in changed:
-            # torch would precompile its full headers into its own folder.
-            changed["use_pch"] = False
-        with _environment(environment):
-            return self._stock(stock, changed, folder)
+        # Whoever names a compiler of their own gets that one.
+        home = cpp_extension.CUDA_HOME if "PYTORCH_NVCC" not in os.environ else None
+        return BuildCall(
+            arguments=arguments,
+            cpp=cpp,
+            cuda=cuda,
+            torch_root=Path(torch.__file__).parent,
+            nvcc=str(Path(home) / "bin/nvcc") if home else "",
+            prepared=self._prepared,
+        )
+
+    def _carried_out(self, stock: Callable[..., Any], plan: BuildPlan, key: str, folder: Path) -> Any:
+        folder.mkdir(parents=True, exist_ok=True)
+        architecture = {"TORCH_CUDA_ARCH_LIST": self._arch} if self._arch else {}
+        with _environment(plan.environment | architecture):
+            # Stock load_inline inserts into the lists it is given; the digest in the runner must not see that.
+            result = stock(**_copied(plan.arguments) | {"build_directory": str(folder), "verbose": False})
+        self.made[key] = plan.made + _notes(plan.notes)
+        return result
 
     def _for_this_card(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The call with the card's own architecture in place of those that the candidate names."""
@@ -170,8 +148,8 @@ class Builder:
         if foreign:
             names = ", ".join(f"sm_{name}" if name.isdigit() else name for name in foreign)
             self.warnings.append(
-                f"foreign_architecture: extension '{arguments.get('name')}' asks for {names}; "
-                f"built for this card's sm_{self._arch.replace('.', '')}"
+                f"foreign_architecture: extension '{arguments.get('name')}' names {names}; "
+                f"built for this GPU's sm_{self._arch.replace('.', '')}"
             )
         same = kept == calls.listed(arguments.get("extra_cuda_cflags"))
         return arguments if same else arguments | {"extra_cuda_cflags": kept}
@@ -190,7 +168,7 @@ class Prebuilt:
         key = self._given.get(call) or calls.match(call, [*self._libraries, *self._failures], set(self._given.values()))
         if key is None:
             raise LateCompile(
-                f"extension '{arguments.get('name')}' was not built beforehand: call load_inline at import or in "
+                f"extension '{arguments.get('name')}' was not built before the run: call load_inline at import or in "
                 "__init__, with sources that do not depend on the process"
             )
         self._given[call] = key
@@ -253,17 +231,10 @@ def _texts(arguments: dict[str, Any]) -> tuple[list[str], list[str]]:
     return cpp, cuda
 
 
-def _with_own_headers(text: str, arguments: dict[str, Any]) -> list[str]:
-    """A source and the headers that the candidate brings along for it, without comments."""
-    folders = [Path(path).parent for path in calls.listed(arguments.get("sources"))]
-    folders += [Path(path) for path in calls.listed(arguments.get("extra_include_paths"))]
-    return [lean.without_comments(each) for each in (text, *conditionals.own_headers(text, folders))]
-
-
-def _notes(folder: Path) -> str:
-    """What nvcc.py wrote of each kernel file: read with the sketch, or why not."""
+def _notes(file: Path | None) -> str:
+    """What a way's own compiler wrote of each kernel file; nothing where there was none."""
     try:
-        return ", " + "; ".join((folder / "notes.txt").read_text().splitlines())
+        return ", " + "; ".join(file.read_text().splitlines()) if file else ""
     except OSError:
         return ""
 

@@ -13,8 +13,7 @@ TABLE: tuple[tuple[str, str], ...] = (
     # Headers.
     (
         r"(?P<header>(?:cutlass|cute)/\S+): No such file",
-        "CUTLASS is no part of the CUDA toolkit: give its folder in extra_include_paths, and expect other machines to "
-        "lack it",
+        "CUTLASS is not part of the CUDA toolkit: give its folder in extra_include_paths; other machines may lack it",
     ),
     (
         r"(?P<header>cudnn\S*|nccl\S*|cufft\S*|curand\S*|cusparse\S*): No such file",
@@ -22,7 +21,7 @@ TABLE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"(?P<header>[\w./+-]+): No such file or directory",
-        "no folder that is searched has {header}: check its spelling, or name its folder in extra_include_paths",
+        "{header} is in none of the include folders: check its spelling, or add its folder to extra_include_paths",
     ),
     (r'identifier "(?P<name>half2?|__half2?)" is undefined', "#include <cuda_fp16.h> for {name}"),
     (
@@ -40,7 +39,7 @@ TABLE: tuple[tuple[str, str], ...] = (
         r'identifier "(?P<name>C10_CUDA_(?:KERNEL_LAUNCH_)?CHECK)" is undefined',
         "#include <c10/cuda/CUDAException.h> for {name}",
     ),
-    (r'identifier "AT_CHECK" is undefined', "AT_CHECK is gone from PyTorch: write TORCH_CHECK"),
+    (r'identifier "AT_CHECK" is undefined', "PyTorch no longer has AT_CHECK: use TORCH_CHECK"),
     # PyTorch's own interfaces.
     (
         r'"const at::DeprecatedTypeProperties" to "c10::ScalarType"',
@@ -69,11 +68,11 @@ TABLE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"does not define module export function \(PyInit_",
-        "nothing is bound to Python: name the functions in functions=[...], or write a PYBIND11_MODULE",
+        "no function is bound to Python: name them in functions=[...], or write a PYBIND11_MODULE",
     ),
     (
         r"redefinition of .*(?:PyInit_|pybind11_init_|pybind11_exec_)",
-        "two PYBIND11_MODULE: functions=[...] already writes one, so leave out either",
+        "two PYBIND11_MODULE: functions=[...] already generates one; use only one of the two",
     ),
     (
         r"multiple definition of",
@@ -92,7 +91,7 @@ TABLE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"this declaration has no storage class or type specifier(?s:.*?)torch::",
-        "torch:: is unknown here: #include <torch/extension.h>, which no_implicit_headers leaves out",
+        "torch:: is unknown: #include <torch/extension.h>, because no_implicit_headers leaves it out",
     ),
     # Half precision.
     (
@@ -111,14 +110,14 @@ TABLE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"not implemented for '(?:Half|BFloat16)'",
-        "AT_DISPATCH_FLOATING_TYPES leaves Half out: AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, ...) "
-        "takes it",
+        "AT_DISPATCH_FLOATING_TYPES does not cover Half: use "
+        "AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, ...)",
     ),
     # The card and its limits.
     (
         r"Unsupported gpu architecture '(?P<name>\w+)'",
-        "this CUDA does not know {name}, being too old or too new for it: leave -arch and -gencode out of "
-        "extra_cuda_cflags, the harness names the card",
+        "this CUDA version does not support {name} (too old or too new): leave -arch and -gencode out of "
+        "extra_cuda_cflags; the harness adds the GPU's architecture",
     ),
     (
         r"(?:Instruction|Feature) '(?P<what>[^']+)' not supported on \.target '(?P<arch>sm_\d+)'",
@@ -127,7 +126,7 @@ TABLE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"uses too much shared data \((?P<used>\w+) bytes, (?P<most>\w+) max\)",
-        "make the tiles smaller, or ask for dynamic shared memory up to the card's limit with "
+        "make the tiles smaller, or request dynamic shared memory up to the GPU's limit with "
         "cudaFuncAttributeMaxDynamicSharedMemorySize",
     ),
     (
@@ -137,7 +136,7 @@ TABLE: tuple[tuple[str, str], ...] = (
     # Strings built in Python.
     (
         r"expected an expression\n.*\[\{{1,2}[A-Za-z_]\w*\}",
-        "a placeholder such as {{TILE}} reached the compiler: the Python string is no f-string, or .format was not "
+        "a placeholder such as {{TILE}} reached the compiler: the Python string is not an f-string, or .format was not "
         "called",
     ),
     (
@@ -152,11 +151,11 @@ TABLE: tuple[tuple[str, str], ...] = (
     # Flags.
     (
         r"unrecognized command-line option '(?P<name>[^']+)'",
-        "{name} is no option of the C++ compiler: nvcc's own go in extra_cuda_cflags",
+        "the C++ compiler has no option {name}: options of nvcc go in extra_cuda_cflags",
     ),
     (
         r"Unknown option '(?P<name>[^']+)'",
-        "{name} is no option of nvcc: those of the host compiler go after -Xcompiler",
+        "nvcc has no option {name}: options of the host compiler go after -Xcompiler",
     ),
 )
 QUOTES = {0x2018: "'", 0x2019: "'"}

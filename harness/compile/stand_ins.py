@@ -33,12 +33,12 @@ OWNERS = (
 )
 DATA = re.compile(r"_Z(?:T[VTIS]|GV)")
 
-# The words that say elsewhere that a candidate needs a card.
+# By "no NVIDIA driver" wire/faults.py knows that a candidate needs a card (tests/test_check.py).
 HEAD = """\
 #include <stdexcept>
 #include <string>
 [[noreturn]] static void absent(const char* name) {
-  throw std::runtime_error(std::string(name) + " was called: no NVIDIA driver, nor its library, is on this machine");
+  throw std::runtime_error(std::string(name) + " was called, but this machine has no NVIDIA driver");
 }
 extern "C" {
 """

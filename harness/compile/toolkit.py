@@ -144,7 +144,7 @@ def missing_package(error: str, toolkit: Toolkit) -> str:
 
 def architecture(word: str) -> str:
     """`90a` or `sm_90a` as torch writes it in TORCH_CUDA_ARCH_LIST: `9.0a`. Raises UsageError for anything else."""
-    match = re.fullmatch(r"(?:sm_|compute_)?(\d{1,2})\.?(\d)([af]?)", word)
+    match = re.fullmatch(r"(?:sm_|compute_)?(\d{1,2})\.?(\d)([af]?)", word, re.ASCII)
     if match is None:
         raise UsageError(f"--arch {word}: write it as nvcc does without its sm_: 90a, 100a, 86, ...")
     return f"{match.group(1)}.{match.group(2)}{match.group(3)}"

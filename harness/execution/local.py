@@ -1,7 +1,8 @@
-"""Jobs on this machine: builds on CPU slots, ahead of one evaluation slot a device."""
+"""Runs jobs on this machine: builds on CPU slots, then one evaluation slot per device."""
 
 from __future__ import annotations
 
+import itertools
 import queue
 import tempfile
 import threading
@@ -28,15 +29,17 @@ from harness.supervise.supervisor import Supervisor
 from harness.wire import faults
 
 POLL_S = 0.05
-# Said of a slot that waits for all builds, in a job's place.
+# A slot whose processes have ended takes so long at most, for its own folder.
+SLOT_END_S = folders.END_S + 30.0
+# Shown in place of a job for a slot that waits for all builds.
 BESIDE = "waiting for builds before timing on the CPU"
 SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR)
-# Jobs left in another slot's group from which on it is quicker to open it once more: on an H200 that takes twice
-# as long as most candidates.
+# With at least this many jobs left in another slot's group, opening the group once more is quicker: on an H200 opening
+# takes twice as long as most candidates.
 WORTH_SHARING = 4
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
 BUILD_MEMORY_BYTES = 4 << 30
-# Two compilers, their parts and what starts them, beside a pool of threads.
+# Two compilers, their subprocesses and what starts them, and a pool of threads.
 BUILD_PROCESSES = 64
 
 
@@ -72,13 +75,15 @@ class LocalExecutor:
         builders = ThreadPoolExecutor(self._build_slots(), thread_name_prefix="build")
         done: queue.Queue[Record | BaseException] = queue.Queue()
         stop = threading.Event()
+        slots: list[threading.Thread] = []
         try:
             workshop = Workshop(self._devices[0], self._config)
             builds = self._start_builds(jobs, builders, workshop, nursery, scratch, report_phase)
             work = _Work(jobs, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
             for device in self._devices:
                 arguments = (device, work, nursery, done, stop, report_phase)
-                threading.Thread(target=self._serve, args=arguments, name=device.spec, daemon=True).start()
+                slots.append(threading.Thread(target=self._serve, args=arguments, name=device.spec, daemon=True))
+                slots[-1].start()
             for _ in jobs:
                 item = done.get()
                 if isinstance(item, BaseException):
@@ -88,10 +93,14 @@ class LocalExecutor:
             stop.set()
             builders.shutdown(wait=False, cancel_futures=True)
             nursery.close()
-            folders.remove(scratch)
+            folders.remove_at_end(scratch)
+            # They remove folders, too.
+            deadline = time.monotonic() + SLOT_END_S
+            for slot in slots:
+                slot.join(max(deadline - time.monotonic(), 0.0))
 
     def _nursery(self, jobs: list[Job]) -> Nursery:
-        """The forking parent, whose untrusted children find neither results nor other candidates' sources."""
+        """The forking parent; its untrusted children can read neither results nor other candidates' sources."""
         on_a_card = self._devices[0].kind == "cuda"
         if on_a_card:
             make_device_nodes()
@@ -101,7 +110,7 @@ class LocalExecutor:
         return Nursery(found.layers, private, int(limit), self._share_of_processes())
 
     def _share_of_processes(self) -> int:
-        """What each untrusted process may have, so that all of them together leave room for ours; 0 for no bound."""
+        """How many processes each untrusted one may have, so that all together leave room for ours; 0 for no bound."""
         room = room_for_processes()
         # A runner and a baseline's beside the builds; one share is ours.
         return 0 if room is None else max(1, room // (self._build_slots() + 2 * len(self._devices) + 1))
@@ -122,16 +131,19 @@ class LocalExecutor:
         scratch: Path,
         report_phase: ReportPhase,
     ) -> dict[tuple[Path, str], Future[BuildResult]]:
-        """One build a candidate file, whatever the number of its variants and precisions."""
+        """One build per candidate file, for all its variants and precisions."""
         builds: dict[tuple[Path, str], Future[BuildResult]] = {}
 
-        def carry_out(job: Job, folder: Path) -> BuildResult:
+        # Each attempt has a folder of its own: what the last one left may still be there.
+        numbers = itertools.count()
+
+        def carry_out(job: Job) -> BuildResult:
             # The pool numbers its threads from 0.
             slot = f"builder {threading.current_thread().name.rpartition('_')[2]}"
             report_phase(slot, job.title, "building")
             try:
                 log = self._logs / f"{recording.build_name(job)}.build.txt"
-                return built_again(lambda: workshop.build(job, nursery, folder, log))
+                return built_again(lambda: workshop.build(job, nursery, scratch / str(next(numbers)), log))
             except ZygoteLost as error:
                 return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error)))
             except (NoProcess, BlockingIOError) as error:
@@ -139,11 +151,11 @@ class LocalExecutor:
             finally:
                 report_phase(slot, job.title, "")
 
-        for index, job in enumerate(jobs):
+        for job in jobs:
             if _build_key(job) in builds:
                 continue
             if needs_build(job) and not job.problem.fault:
-                builds[_build_key(job)] = builders.submit(carry_out, job, scratch / str(index))
+                builds[_build_key(job)] = builders.submit(carry_out, job)
             else:
                 nothing: Future[BuildResult] = Future()
                 nothing.set_result(BuildResult(fault=job.candidate.fault))
@@ -177,7 +189,7 @@ class LocalExecutor:
                     phase(taken, "")
                     fault = self._device_fault(supervisor) if _may_have_broken(record) else ""
                     if fault:
-                        note = f"device_lost: {device.spec} is out of service from here on: {fault}"
+                        note = f"device_lost: {device.spec} is out of service from now on: {fault}"
                         record = msgspec.structs.replace(record, warnings=[*record.warnings, note])
                     if not stop.is_set():
                         done.put(record)
@@ -198,7 +210,7 @@ class LocalExecutor:
 
 
 def _may_have_broken(record: Record) -> bool:
-    """Whether the device should be looked at before the next candidate comes."""
+    """Whether the device should be tested before the next candidate."""
     return record.status in SUSPECT or record.reason in faults.DEVICE_WORDS
 
 
@@ -225,7 +237,7 @@ class _Work:
         self._waiting = list(jobs)
         self._slots = slots
         self._builds = builds
-        # Compilers beside a measurement on the CPU would be measured too; what needs none gets its record at once.
+        # On the CPU, compilers would disturb a measurement. A job that is not measured gets its record at once.
         self._all_builds_first = all_builds_first
         self._lock = threading.Lock()
         self._groups: dict[str, tuple[str, str, str]] = {}
@@ -238,12 +250,12 @@ class _Work:
         return sum(not future.done() for future in self._builds.values()) if self._all_builds_first else 0
 
     def _is_measured(self, job: Job) -> bool:
-        """Whether a job whose build is over goes on from there."""
+        """Whether a job whose build has ended will be measured."""
         build = self._builds[_build_key(job)]
         return not job.problem.fault and build.exception() is None and build.result().fault is None
 
     def leave(self, slot: str) -> list[Job]:
-        """Take one slot out of service; the jobs that nobody is left for."""
+        """Take one slot out of service; returns the jobs for which no slot is left."""
         with self._lock:
             self._slots -= 1
             self._groups.pop(slot, None)
@@ -251,7 +263,7 @@ class _Work:
             return abandoned
 
     def take(self, slot: str) -> Job | str | None:
-        """What `slot` is to do next, of what is built; "wait" if there is nothing now, None if nothing is left."""
+        """The next job for `slot` whose build has ended; "wait" if there is none now, None if no job is left."""
         with self._lock:
             if not self._waiting:
                 return None

@@ -1,28 +1,13 @@
-"""C++ and CUDA in a candidate's strings: the code without comments and literals, and what in it is worth a look."""
+"""C++ and CUDA in a candidate's strings: the code without comments and literals, and findings in it."""
 
 from __future__ import annotations
 
-import bisect
 import re
 from collections.abc import Iterator
 
-# What may hide a word from the compiler. Raw strings first: their quotes are no quotes. Every pattern takes in what it
-# has looked at, so that no text is looked at again and again: unclosed literals are tokens of their own, and the ends
-# of raw strings are found beforehand.
-TOKENS = re.compile(
-    r"""
-    (?P<raw>R"(?P<mark>[^()\\\s"]{0,16})\()
-  | (?P<line>//(?:\\\n|[^\n])*+)
-  | (?P<block>/\*.*?(?:\*/|\Z))
-  | (?P<include>^[ \t]*+\#[ \t]*+include[^\n]*+)
-  | (?P<string>"(?:\\.|[^"\\\n])*+(?:"|(?P<unclosed>)))
-  | (?P<number>(?<!\w)\d(?:'?[\w.])*+)
-  | (?P<character>'(?:\\.|[^'\\\n])*+(?:'|(?P<unclosed_character>)))
-    """,
-    re.VERBOSE | re.DOTALL | re.MULTILINE,
-)
-RAW_END = re.compile(r'\)([^()\\\s"]{0,16})"')
-KEPT = ("include", "number")
+from harness.catalog.cpp_tokens import Kind, tokens
+
+KEPT = (Kind.CODE, Kind.HEADER, Kind.UNCLOSED)
 NOT_A_LINE_END = re.compile(r"[^\n]")
 
 OWN_WORK = (
@@ -30,9 +15,14 @@ OWN_WORK = (
     "|dtype|device|TensorOptions|Tensor|TensorList|OptionalTensorRef|IntArrayRef|IntList|Scalar|Half|BFloat16|parallel_for"
     "|get_num_threads|ceil_div|vec|native|cuda|cpu|detail|optional|nullopt|elementSize|kFloat|kHalf|toAccumulateType"
 )
-# Kind, whether it warns, pattern over code without comments and literals, and what to say; groups fill the braces.
+# Kind, whether it warns, pattern for code without comments and literals, and the text; groups fill the braces.
 RULES = (
-    ("stream", False, r"\b(?P<name>cudaStreamCreate\w*|getStreamFromPool)\s*\(", "{name}: work on a stream of its own"),
+    (
+        "stream",
+        False,
+        r"\b(?P<name>cudaStreamCreate\w*|getStreamFromPool)\s*\(",
+        "{name}: runs work on a stream of its own",
+    ),
     (
         "stream",
         False,
@@ -84,7 +74,7 @@ RULES = (
         "reach",
         True,
         r"(?<![\w.>])(?P<name>fopen|std::ofstream|std::fstream|std::ifstream|ptrace|process_vm_\w+|socket|mmap)\b(?=[\s(<])",
-        "{name}: reaches for files, memory or the network",
+        "{name}: accesses files, memory or the network",
     ),
     (
         "reach",
@@ -100,8 +90,8 @@ RULES = (
         "{name}: sets something for the whole process",
     ),
 )
-# A pattern that begins with letters is searched for many times as quickly as one that begins with a boundary: the
-# boundary is looked at where the rest has been found.
+# A search is many times faster if the pattern begins with letters and not with a boundary. So the boundary is checked
+# after the rest has been found.
 BOUNDARY = r"\b"
 _COMPILED = tuple(
     (kind, warning, pattern.startswith(BOUNDARY), re.compile(pattern.removeprefix(BOUNDARY), re.MULTILINE), text)
@@ -110,7 +100,7 @@ _COMPILED = tuple(
 
 
 def looks_like_code(text: str) -> bool:
-    """Whether a string is C++ or CUDA rather than prose: it has a body, and a word that only code has."""
+    """Whether a string is C++ or CUDA and not prose: it has a bracket, and a word that only code has."""
     return "(" in text and bool(
         re.search(
             r"^[ \t]*+#[ \t]*+include|__global__|__device__|\b(?:torch|at|std|c10)::|PYBIND11_MODULE|\bextern \"C\"",
@@ -121,28 +111,12 @@ def looks_like_code(text: str) -> bool:
 
 
 def bare(code: str) -> str:
-    """The code with comments and literals blanked; every line and column stays where it was."""
-    ends: dict[str, list[int]] = {}
-    for found in RAW_END.finditer(code):
-        ends.setdefault(found[1], []).append(found.end())
-    parts, position = [], 0
-    while match := TOKENS.search(code, position):
-        begin, end = match.span()
-        closed = match["unclosed"] is None and match["unclosed_character"] is None
-        if match["raw"]:
-            later = ends.get(match["mark"], [])
-            # The text between the brackets may be empty.
-            place = bisect.bisect_left(later, end + len(match["mark"]) + 2)
-            closed = place < len(later)
-            end = later[place] if closed else begin + 1
-        kept = not closed or match.lastgroup in KEPT
-        parts += [code[position:begin], code[begin:end] if kept else NOT_A_LINE_END.sub(" ", code[begin:end])]
-        position = end
-    return "".join([*parts, code[position:]])
+    """The code with comments and literals replaced by spaces; lines and columns do not move."""
+    return "".join(piece if kind in KEPT else NOT_A_LINE_END.sub(" ", piece) for kind, piece in tokens(code))
 
 
 def remarks(code: str) -> Iterator[tuple[int, str, str, bool]]:
-    """Line (from 0), kind, sentence and whether it warns, of each thing in `code` worth a look."""
+    """Line (from 0), kind, sentence and whether it warns, of each finding in `code`."""
     text = bare(code)
     for kind, warning, whole_word, pattern, sentence in _COMPILED:
         line, counted = 0, 0

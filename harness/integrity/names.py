@@ -31,7 +31,7 @@ class Names:
                 self._learn(node.targets[0], node.value)
 
     def of(self, node: ast.AST) -> str:
-        """The dotted name that an expression stands for; empty where reading does not tell."""
+        """The dotted name that an expression stands for; empty if reading does not show it."""
         if isinstance(node, ast.Name):
             if node.id in self._known:
                 return self._known[node.id]

@@ -1,6 +1,6 @@
-"""Which kernels a candidate brought along: compiled into its extensions, or written in its file.
+"""Which kernels belong to a candidate: those compiled into its extensions or defined in its file.
 
-Only a process that may be lost imports this (worker.reader): both are searched, and both are the candidate's work.
+Only a process that may crash imports this (reading.reader), because it searches content that the candidate made.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from harness.catalog.facts import LONGEST_NAME, MOST_NAMES
 from harness.integrity import cxx
 from harness.integrity.kernel_names import ANONYMOUS, qualified
 
-# How compilers spell it in mangled names; nvcc adds the file's name and a hash.
+# An anonymous namespace in mangled names; nvcc adds the file's name and a hash.
 ANONYMOUS_MANGLED = rb"\d+_GLOBAL__N_\w{0,300}?"
-# In one name: each is looked for at all places behind the one before.
+# Per name: each is searched for at all places after the one before.
 MOST_ANONYMOUS = 2
-# Up to the first bracket behind it; bounded, because a text may be made of nothing else.
+# Up to the next bracket; bounded, because a text may consist of nothing else.
 DECLARED = re.compile(r"__global__\b([^;{}()]{0,400}+)\(")
 BOUNDS = re.compile(r"__launch_bounds__\s*+\((?:[^()]|\([^()]{0,200}\)){0,200}\)")
 
 
 def among(names: Sequence[str], libraries: Iterable[int], written: Iterable[str]) -> list[int]:
-    """The places in `names` (as a profiler calls them) of kernels that are written so, or in one of the libraries.
+    """The indices in `names` (as a profiler reports them) of kernels in `written` or in one of the libraries.
 
-    A kernel's name stands in its extension whether or not it is stripped, because the host registers it by name. The
-    files, given by descriptor, are only searched for it: no tool that could be misled takes them apart.
+    An extension contains its kernels' names even if it is stripped, because the host registers kernels by name. The
+    files, given by descriptor, are only searched for the names; no tool that could be misled parses them.
     """
     own = frozenset(written)
     found = {place for place, name in enumerate(names) if _is_written(qualified(name), own)}
@@ -57,12 +57,12 @@ def _is_jit(decorator: ast.expr) -> bool:
 
 
 def _is_written(parts: Sequence[str], own: frozenset[str]) -> bool:
-    # Triton of old appends what it has specialised on: add_kernel_0d1d2d.
+    # Old versions of Triton append their specialisation: add_kernel_0d1d2d.
     return len(parts) == 1 and (parts[0] in own or re.sub(r"_[\dcde]+\Z", "", parts[0]) in own)
 
 
 def _held(descriptor: int, names: dict[int, str]) -> set[int]:
-    """The places of the names that the file holds."""
+    """The indices of the names that the file contains."""
     patterns = {place: pattern for place, name in names.items() if (pattern := _spelt(name))}
     try:
         with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as content:
@@ -86,7 +86,7 @@ def _mangled(parts: Sequence[str]) -> bytes:
         ANONYMOUS_MANGLED if part == ANONYMOUS else re.escape(f"{len(part.encode())}{part}".encode()) for part in parts
     ]
     if len(parts) > 1:
-        # Looked for from its own start only, so that no byte is looked at twice, whatever a library repeats.
+        # Searched for only from its own start, so that no byte is read twice, whatever a library repeats.
         return (rb"(?<!\w)_ZN" if ANONYMOUS in parts else b"_ZN") + b"".join(spelt)
     plain = re.escape(parts[0].encode())
     return b"_ZL?" + spelt[0] + b"|(?<![\\w.])" + plain + b"\\0"

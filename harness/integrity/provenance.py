@@ -1,7 +1,7 @@
-"""Who did the work: the kernels of one profiled call, sorted by whose they are, and what a run says to that. Pure.
+"""Who did the work: the kernels of one profiled call by owner, and a run's rules about that. Pure.
 
-The profile is the word of the process that runs the candidate. It tells what an honest candidate is made of, and is no
-defence against one that lies (docs/threat-model.md).
+The process that runs the candidate makes the profile. It shows what an honest candidate consists of, and is no defence
+against one that lies (docs/threat-model.md).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from harness.config import ProvenanceConfig
 from harness.integrity import kernel_names
 from harness.records import KernelUse, Outcome, Provenance, Status
 
-# Of a record's list, and of a sentence's.
+# Kernels in a record, and in a message.
 MOST_KERNELS, NAMED = 20, 3
 LONGEST_NAME = 200
-# Of what a runner may tell.
+# What a runner may send at most.
 MOST_LAUNCHED, LONGEST_TOLD = 512, 1000
-OUTSIDE = "outside of PyTorch's operators"
-# How far a profiled call may be from the timed ones: CUPTI costs each kernel some, and a cold device more.
+OUTSIDE = "outside PyTorch's operators"
+# How much a profiled call may differ from the timed ones: CUPTI adds time to each kernel, and a cold device adds more.
 DOUBT_FACTOR = 2.0
 SLACK_US, SLACK_PER_KERNEL_US = 50.0, 5.0
-# A rule of the config -> the kinds it refuses. What PyTorch's operators launch is its work, whichever library they use.
+# A rule of the config -> the kinds that it refuses. What PyTorch's operators launch counts as PyTorch's.
 FORBIDDEN = {"torch_fallback": ("torch", "triton"), "cublas": ("cublas",), "third_party": ("third_party", "cudnn")}
 
 
@@ -33,7 +33,7 @@ Microseconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True):
-    """What a profiler saw: a kernel or transfer, or an operator on the CPU, where `name` is empty.
+    """One entry of a profile: a kernel or transfer, or on the CPU an operator, with an empty `name`.
 
     `op` is the innermost operator around it, `device_us` the time of all calls.
     """
@@ -45,7 +45,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """A profiled call as its process tells it, or in `fault` why there is none.
+    """A profiled call as its process reports it, or in `fault` why there is none.
 
     `wall_us` is the time of `forward` on the host.
     """
@@ -56,32 +56,32 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_device(launched: Iterable[Launched], own: Container[str]) -> Provenance | None:
-    """The share of each kind in the kernels' time; None where no time was spent at all."""
+    """The share of each kind in the kernels' time; None if that is zero."""
     uses = [_use(one, kernel_names.kind(one.name, one.op, own), one.name) for one in launched]
     return _shared(uses, sum(use.device_us for use in uses))
 
 
 def of_host(operators: Iterable[Launched], wall_us: float) -> Provenance | None:
-    """The same for a call of `wall_us` on the CPU: what no operator of PyTorch's took is the candidate's own."""
+    """The same for a call of `wall_us` on the CPU: time outside PyTorch's operators is the candidate's own."""
     uses = [_use(one, kernel_names.kind_of_operator(one.op), one.op) for one in operators]
     told = sum(use.device_us for use in uses)
     if wall_us > told:
-        # In the candidate's own operators, the time is among theirs.
+        # Time in the candidate's own operators is already counted with them.
         uses.append(KernelUse(name=OUTSIDE, kind="own", device_us=wall_us - told))
     return _shared(uses, max(wall_us, told))
 
 
 def violation(found: Provenance, rules: ProvenanceConfig) -> Outcome | None:
-    """The rejection that the rules ask for, naming the kernels; None where they are kept."""
+    """The rejection by a rule, naming the kernels; None if all rules are met."""
     for rule in rules.forbid:
         offenders = [use for use in found.kernels if _offends(use, rule)]
         if offenders:
-            message = f"this run forbids {rule}, and a profiled call ran {_named(offenders)}"
+            message = f"this run forbids {rule}, but a profiled call ran {_named(offenders)}"
             return _rejected(f"forbidden:{rule}", message, found)
     if found.own_share < rules.min_own_share:
         others = [use for use in found.kernels if use.kind != "own"]
         message = (
-            f"{found.own_share:.1%} of the device time is in kernels of its own, where this run asks for "
+            f"own kernels took {found.own_share:.1%} of the device time, but this run requires "
             f"{rules.min_own_share:.1%}; the rest is {_named(others)}"
         )
         return _rejected("own_share", message, found)
@@ -89,13 +89,13 @@ def violation(found: Provenance, rules: ProvenanceConfig) -> Outcome | None:
 
 
 def short(found: Provenance) -> Provenance:
-    """As a record keeps it: the kernels with the most time."""
+    """As a record keeps it: only the kernels with the most time."""
     kept = found.kernels[:MOST_KERNELS]
     return msgspec.structs.replace(found, kernels=kept, omitted=found.omitted + len(found.kernels) - len(kept))
 
 
 def doubt(launched: Iterable[Launched], profiled_us: float, timed_us: float) -> str:
-    """Why a profile on a card may not be of what was timed, as a sentence; empty where nothing speaks for it.
+    """Why a profile on a GPU may differ from what was timed, as a sentence; empty if there is no sign of it.
 
     `profiled_us` is the judge's own time of the profiled call, and `timed_us` that of a timed one.
     """
@@ -103,7 +103,7 @@ def doubt(launched: Iterable[Launched], profiled_us: float, timed_us: float) -> 
     listed_us = sum(one.device_us for one in listed)
     slack_us = SLACK_US + SLACK_PER_KERNEL_US * sum(one.calls for one in listed)
     if abs(profiled_us - timed_us) > slack_us and not 1 / DOUBT_FACTOR < profiled_us / timed_us < DOUBT_FACTOR:
-        return f"the profiled call took {profiled_us:.0f} us by the judge's clock, a timed one {timed_us:.0f} us"
+        return f"the profiled call took {profiled_us:.0f} us by the judge's clock, a timed call {timed_us:.0f} us"
     if listed_us < profiled_us / DOUBT_FACTOR - slack_us:
         return f"the profile lists {listed_us:.0f} us of work in a call of {profiled_us:.0f} us by the judge's clock"
     return ""

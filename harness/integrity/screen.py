@@ -1,7 +1,7 @@
-"""A look at a candidate's source before anything runs: what a reader should know of it, line by line. No torch.
+"""The source screen: what a reader should know about a candidate's source, line by line, before it runs. No torch.
 
-It reads the syntax tree, so that a word in a comment or a docstring means nothing, and it follows import aliases. It
-explains and never rejects: whoever wants to hide from it can, and the judge does not rely on it.
+It reads the syntax tree, so words in comments and docstrings do not count, and it follows import aliases. It explains
+and never rejects: a candidate can hide from it, and the judge does not rely on it.
 """
 
 from __future__ import annotations
@@ -19,52 +19,52 @@ from harness.integrity.names import Names
 # Dotted name, or its beginning -> kind, whether it warns, sentence.
 MODULES = {
     "ctypes": ("reach", True, "imports ctypes: reads and writes any memory of its process"),
-    "gc": ("reach", True, "imports gc: finds objects that nobody handed to it"),
-    "inspect": ("reach", True, "imports inspect: looks at its callers"),
-    "socket": ("reach", True, "imports socket: reaches for the network"),
-    "urllib": ("reach", True, "imports urllib: reaches for the network"),
-    "requests": ("reach", True, "imports requests: reaches for the network"),
+    "gc": ("reach", True, "imports gc: finds objects that were not passed to it"),
+    "inspect": ("reach", True, "imports inspect: reads its callers"),
+    "socket": ("reach", True, "imports socket: uses the network"),
+    "urllib": ("reach", True, "imports urllib: uses the network"),
+    "requests": ("reach", True, "imports requests: uses the network"),
     "subprocess": ("thread", True, "imports subprocess: starts processes"),
     "multiprocessing": ("thread", True, "imports multiprocessing: starts processes"),
     "threading": ("thread", True, "imports threading: works outside the calling thread"),
     "concurrent.futures": ("thread", True, "imports concurrent.futures: works outside the calling thread"),
-    "asyncio": ("thread", True, "imports asyncio: works after it has returned"),
-    "signal": ("reach", True, "imports signal: may be called at any moment"),
-    "atexit": ("reach", True, "imports atexit: works after its process was told to end"),
-    "mmap": ("reach", True, "imports mmap: reaches for files or shared memory"),
+    "asyncio": ("thread", True, "imports asyncio: may work after forward has returned"),
+    "signal": ("reach", True, "imports signal: may run code at any moment"),
+    "atexit": ("reach", True, "imports atexit: runs code while its process ends"),
+    "mmap": ("reach", True, "imports mmap: accesses files or shared memory"),
     "unittest.mock": ("patch", True, "imports unittest.mock: replaces what other modules define"),
     "harness": ("reach", True, "imports the harness itself"),
 }
 USES = {
-    "sys._getframe": ("reach", True, "sys._getframe: looks at its callers' variables"),
-    "sys.modules": ("reach", True, "sys.modules: reaches for modules that it did not import"),
-    "sys.settrace": ("reach", True, "sys.settrace: watches or changes other code as it runs"),
-    "sys.setprofile": ("reach", True, "sys.setprofile: watches other code as it runs"),
+    "sys._getframe": ("reach", True, "sys._getframe: reads its callers' variables"),
+    "sys.modules": ("reach", True, "sys.modules: accesses modules that it did not import"),
+    "sys.settrace": ("reach", True, "sys.settrace: observes or changes other code while it runs"),
+    "sys.setprofile": ("reach", True, "sys.setprofile: observes other code while it runs"),
     "sys.exit": ("reach", True, "sys.exit: ends its process"),
     "os.environ": ("switch", True, "os.environ: reads or changes the process's environment"),
     "os.putenv": ("switch", True, "os.putenv: changes the process's environment"),
     "os.system": ("thread", True, "os.system: starts a process"),
     "os.popen": ("thread", True, "os.popen: starts a process"),
     "os.fork": ("thread", True, "os.fork: starts a process"),
-    "os.kill": ("reach", True, "os.kill: signals a process"),
-    "os._exit": ("reach", True, "os._exit: ends its process without a word"),
+    "os.kill": ("reach", True, "os.kill: sends a signal to a process"),
+    "os._exit": ("reach", True, "os._exit: ends its process at once"),
     "os.remove": ("reach", True, "os.remove: deletes files"),
-    "builtins.exec": ("reach", True, "exec: runs text as code, which this screen cannot see into"),
-    "builtins.eval": ("reach", True, "eval: runs text as code, which this screen cannot see into"),
-    "builtins.globals": ("reach", True, "globals(): changes names where nobody looks for it"),
-    "time.sleep": ("stream", True, "time.sleep: waits, for whatever reason"),
-    "torch.set_default_dtype": ("switch", True, "torch.set_default_dtype: every later tensor has another type"),
-    "torch.set_default_device": ("switch", True, "torch.set_default_device: every later tensor is elsewhere"),
+    "builtins.exec": ("reach", True, "exec: runs text as code, which this screen cannot read"),
+    "builtins.eval": ("reach", True, "eval: runs text as code, which this screen cannot read"),
+    "builtins.globals": ("reach", True, "globals(): may change any name of its module"),
+    "time.sleep": ("stream", True, "time.sleep: waits"),
+    "torch.set_default_dtype": ("switch", True, "torch.set_default_dtype: later tensors have another dtype"),
+    "torch.set_default_device": ("switch", True, "torch.set_default_device: later tensors are on another device"),
     "torch.set_float32_matmul_precision": ("switch", True, "allows lower precision in PyTorch's matrix products"),
     "torch.manual_seed": ("switch", True, "torch.manual_seed: sets the generator that random operations draw from"),
-    "torch.cuda.manual_seed": ("switch", True, "torch.cuda.manual_seed: sets the card's generator"),
-    "torch.cuda.manual_seed_all": ("switch", True, "torch.cuda.manual_seed_all: sets the cards' generators"),
+    "torch.cuda.manual_seed": ("switch", True, "torch.cuda.manual_seed: sets the GPU's generator"),
+    "torch.cuda.manual_seed_all": ("switch", True, "torch.cuda.manual_seed_all: sets all GPUs' generators"),
     "torch.set_num_threads": ("switch", True, "torch.set_num_threads: changes how many cores PyTorch uses"),
     "torch.set_grad_enabled": ("switch", True, "torch.set_grad_enabled: changes whether PyTorch records gradients"),
     "torch.use_deterministic_algorithms": ("switch", True, "changes which algorithms PyTorch may choose"),
-    "torch.cuda.Stream": ("stream", False, "torch.cuda.Stream: work on a stream of its own"),
-    "torch.cuda.stream": ("stream", False, "torch.cuda.stream: work on a stream of its own"),
-    "torch.cuda.ExternalStream": ("stream", False, "torch.cuda.ExternalStream: work on a stream of its own"),
+    "torch.cuda.Stream": ("stream", False, "torch.cuda.Stream: runs work on a stream of its own"),
+    "torch.cuda.stream": ("stream", False, "torch.cuda.stream: runs work on a stream of its own"),
+    "torch.cuda.ExternalStream": ("stream", False, "torch.cuda.ExternalStream: runs work on a stream of its own"),
     "torch.cuda.CUDAGraph": ("stream", False, "torch.cuda.CUDAGraph: replays captured work"),
     "torch.cuda.graph": ("stream", False, "torch.cuda.graph: replays captured work"),
     "torch.cuda.make_graphed_callables": ("stream", False, "make_graphed_callables: replays captured work"),
@@ -76,7 +76,7 @@ USES = {
     ),
     "torch.compile": ("library", False, "torch.compile: PyTorch's own compiler does the work"),
 }
-# Roots that nobody but their owners should change.
+# Modules that candidates should not change.
 FOREIGN = ("torch", "time", "sys", "os", "builtins", "numpy", "gc", "math", "random", "functools")
 COMPILERS = ("torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load")
 # Functions of torch that compute nothing.
@@ -87,7 +87,7 @@ PLUMBING = frozenset(
         *("no_grad", "inference_mode", "enable_grad", "set_grad_enabled", "finfo", "iinfo", "typename", "compile"),
     )
 )
-# Methods that are tensors' own and do the work of a kernel; anything called `forward` may have others of that name.
+# Methods of tensors that do the work of a kernel.
 METHODS = frozenset(
     ("matmul", "mm", "bmm", "addmm", "baddbmm", "softmax", "log_softmax", "einsum", "conv1d", "conv2d", "layer_norm")
 )
@@ -99,9 +99,9 @@ Nodes = list[ast.AST]
 
 
 def screen(nodes: Nodes) -> list[ScreenFinding]:
-    """Everything worth a look in a candidate's syntax tree, given as all its nodes in `ast.walk`'s order; by line.
+    """All findings in a candidate's syntax tree, given as all its nodes in `ast.walk`'s order; sorted by line.
 
-    Of the same finding only the first line is kept, and no more than the first findings.
+    A repeated finding is kept only for its first line, and only the first findings are kept.
     """
     try:
         found = _everything(nodes)
@@ -143,7 +143,7 @@ def _uses(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
 
 
 def _assignments(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
-    """Attributes of foreign modules that are set, deleted or handed to setattr."""
+    """Attributes of foreign modules that are set, deleted or passed to setattr."""
     for node in nodes:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             yield from _set(names.of(node), node.lineno)
@@ -176,12 +176,12 @@ def _calls(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
             text = f"imports {_literal(node.args) or 'a module that it computes'} by name"
             yield ScreenFinding(line=node.lineno, kind="reach", text=text, warning=True)
         elif method == "data_ptr":
-            text = "data_ptr in Python: tells tensors apart by their address"
+            text = "data_ptr in Python: may distinguish tensors by their address"
             yield ScreenFinding(line=node.lineno, kind="cache", text=text, warning=True)
 
 
 def _literal(arguments: list[ast.expr]) -> str:
-    """The first argument where it is a string as written."""
+    """The first argument, if it is a string literal."""
     first = arguments[0] if arguments else None
     return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
 
@@ -201,15 +201,15 @@ def _fallbacks(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
             raises = any(isinstance(inner, ast.Raise) for statement in handler.body for inner in ast.walk(statement))
             operation = next((name for call in _called(handler.body) if (name := _operation(call, names))), "")
             if operation and _called(node.body):
-                text = f"except: falls back to {operation}, so a fault of its own code would go unseen"
+                text = f"except: falls back to {operation}, so an error in its own code goes unnoticed"
                 yield ScreenFinding(line=handler.lineno, kind="fallback", text=text, warning=True)
             elif compiles and not raises:
-                text = "except: goes on without its extension where that does not compile"
+                text = "except: continues without its extension if that does not compile"
                 yield ScreenFinding(line=handler.lineno, kind="fallback", text=text, warning=True)
 
 
 def _library_ops(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
-    """Operations of PyTorch's that `forward` calls: for information, most candidates have some."""
+    """PyTorch's operations that `forward` calls; for information, because most candidates have some."""
     for function in nodes:
         if not isinstance(function, ast.FunctionDef) or function.name != "forward":
             continue
@@ -223,7 +223,7 @@ def _library_ops(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
 
 
 def _operation(call: ast.Call, names: Names) -> str:
-    """PyTorch's name of what is called, if it computes anything; a module that `__init__` keeps counts by its class."""
+    """PyTorch's name for what is called, if it computes anything; for a module kept by `__init__`, its class."""
     held = names.held(call.func)
     if held:
         return "" if held.startswith(COMPILERS) else held
@@ -247,7 +247,7 @@ def _called(body: list[ast.stmt]) -> list[ast.Call]:
 
 
 def _strings(nodes: Nodes) -> Iterator[ScreenFinding]:
-    """What C++ and CUDA texts do. Docstrings are prose."""
+    """Findings in C++ and CUDA texts. Docstrings are prose."""
     prose = {
         id(node.body[0].value)
         for node in nodes
@@ -257,7 +257,7 @@ def _strings(nodes: Nodes) -> Iterator[ScreenFinding]:
     }
     for node in nodes:
         if isinstance(node, ast.JoinedStr):
-            # One text, with a word for each value: what stands between two of them makes no sense alone.
+            # One text with a word for each value: the pieces alone make no sense.
             pieces = [piece.value if isinstance(piece, ast.Constant) else "value" for piece in node.values]
             prose |= {id(piece) for piece in node.values}
             code = "".join(str(piece) for piece in pieces)

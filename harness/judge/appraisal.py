@@ -1,9 +1,10 @@
-"""From times to a verdict: the speedup with its interval, and what the times cannot explain."""
+"""From times to an outcome: the speedup with its interval, and what the times cannot explain."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.judge.bench import Bench
@@ -13,86 +14,94 @@ from harness.roofline.light import Floor
 from harness.timing import claims, statistics
 from harness.timing.sampling import Samples
 from harness.timing.suspicion import Suspicion
-from harness.wire.messages import Verdict
+from harness.wire.messages import Figures
 
 
-def verdict(bench: Bench, samples: Samples, factor: float, evidence_of: list[Suspicion]) -> Verdict:
+@dataclass(frozen=True)
+class Appraisal:
+    """The result of the times; without figures if they are impossible."""
+
+    outcome: Outcome
+    figures: Figures | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def appraise(bench: Bench, samples: Samples, factor: float, evidence_of: list[Suspicion]) -> Appraisal:
     """Passed, with the speedup's interval, and what the times cannot explain as warnings; or rejected as impossible.
 
-    The speedup is over `factor` of the baseline's times (company.py). All else is about the times as they were read.
+    The speedup is over `factor` of the baseline's times (company.py). Everything else uses the times as they were read.
     """
-    fixed, burst = bench.fixed_cost, bench.bursts["candidate"]
+    fixed, burst = bench.clock.fixed_cost, bench.clock.bursts["candidate"]
     credited = dataclasses.replace(samples, baseline_us=[value * factor for value in samples.baseline_us])
-    speedup = credited.speedup(systematic=bench.systematic)
+    speedup = credited.speedup(systematic=bench.clock.systematic)
     if samples.doubtful:
         # Others used the device throughout, which comes and goes for longer than a pair: twice as wide.
-        speedup = credited.speedup(systematic=bench.systematic + credited.speedup().half_width)
+        speedup = credited.speedup(systematic=bench.clock.systematic + credited.speedup().half_width)
     unaccounted = claims.unaccounted(
         samples.candidate_us,
         samples.candidate_claimed_us,
-        fixed_error_us=bench.unclaimed_us,
+        fixed_error_us=bench.clock.unclaimed_us,
         baseline_judge_us=samples.baseline_us,
         baseline_claimed_us=samples.baseline_claimed_us,
     )
     candidate_us = statistics.median(samples.candidate_us)
     error_us = candidate_us * speedup.half_width + fixed.error_us / burst.shortest
-    least = bench.least
+    least = bench.floors.least(burst.shortest)
     if least is not None and light.faster_than_light(candidate_us, error_us, least.streamed_us):
-        return Verdict(outcome=_too_fast(candidate_us, least))
+        return Appraisal(_too_fast(candidate_us, least))
     suspicions = [*evidence_of, *([unaccounted] if unaccounted else [])]
     evidence: dict[str, Any] = {finding.word: finding.evidence for finding in suspicions}
     card = bench.card()
-    floor = bench.floor
+    floor = bench.floors.floor
     warnings = [
         *(f"{finding.word}: {finding.message}" for finding in suspicions),
         *_warnings(bench, samples, candidate_us, error_us, card),
     ]
-    return Verdict(
-        outcome=Outcome(status=Status.PASSED, evidence=evidence),
+    figures = Figures(
         speedup=speedup.value,
         speedup_lo=speedup.lo,
         speedup_hi=speedup.hi,
         candidate_ms=candidate_us / 1e3,
         baseline_ms=statistics.median(credited.baseline_us) / 1e3,
         sol_fraction=light.sol_fraction(candidate_us, floor.us) if floor else None,
-        warnings=warnings,
         timing=_timing(bench, samples, factor, card),
     )
+    return Appraisal(Outcome(status=Status.PASSED, evidence=evidence), figures, warnings)
 
 
 def _warnings(
     bench: Bench, samples: Samples, candidate_us: float, error_us: float, card: dict[str, Any]
 ) -> Iterator[str]:
-    """What a reader of the speedup should know of the circumstances."""
-    floor = bench.floor
+    """Warnings about the circumstances of the speedup."""
+    floor = bench.floors.floor
     if floor is not None and light.faster_than_light(candidate_us, error_us, floor.us):
         yield (
             f"under_the_floor: {candidate_us:.1f} us, where the reference's work takes {floor.us:.1f} us "
             f"({floor.bound}) at this device's best rates"
         )
-    if sides := bench.unresolved(samples):
+    if sides := bench.clock.unresolved(samples):
         yield (
             f"below_resolution: {sides} bursts are too short to be told from empty ones; the times are upper bounds, "
-            "and the interval says so"
+            "and the interval includes that"
         )
     if samples.taken_back:
         wider = ", and the interval is twice as wide" if samples.doubtful else ""
-        yield f"noisy: {samples.taken_back} of {len(samples.candidate_us)} pairs are of doubtful quality{wider}"
-    if bench.why_ungated:
-        yield f"ungated: {bench.why_ungated}"
+        yield f"noisy: {samples.taken_back} of {len(samples.candidate_us)} pairs were disturbed{wider}"
+    if bench.clock.why_ungated:
+        yield f"ungated: {bench.clock.why_ungated}"
     others = card.get("ranges", {}).get("others")
     if others and others[1] > 0:
-        yield f"shared_device: up to {others[1]:g} other processes used the device meanwhile"
+        yield f"shared_device: up to {others[1]:g} other processes used the device during the measurement"
 
 
 def _timing(bench: Bench, samples: Samples, factor: float, card: dict[str, Any]) -> Timing:
-    """The record's account of how the times came about."""
-    floor = bench.floor
+    """The record's description of how the times were taken."""
+    floor = bench.floors.floor
     return Timing(
-        clock=bench.clock,
-        calls_per_burst=bench.bursts["candidate"].calls,
-        baseline_calls_per_burst=bench.bursts["baseline"].calls,
-        fixed_us=round(bench.fixed_cost.us, 3),
+        clock=bench.clock.name,
+        calls_per_burst=bench.clock.bursts["candidate"].calls,
+        baseline_calls_per_burst=bench.clock.bursts["baseline"].calls,
+        fixed_us=round(bench.clock.fixed_cost.us, 3),
         candidate_us=_rounded(samples.candidate_us),
         baseline_us=_rounded(samples.baseline_us),
         baseline_factor=factor,
@@ -101,12 +110,12 @@ def _timing(bench: Bench, samples: Samples, factor: float, card: dict[str, Any])
         candidate_single_us=_rounded(samples.candidate_single_us),
         baseline_single_us=_rounded(samples.baseline_single_us),
         baseline_first=samples.baseline_first,
-        systematic=bench.systematic,
+        systematic=bench.clock.systematic,
         candidate_latency_us=bench.latency_us.get("candidate"),
         baseline_latency_us=bench.latency_us.get("baseline"),
         floor_us=round(floor.us, 3) if floor else None,
         floor_bound=floor.bound if floor else "",
-        floor_notes=bench.floor_notes,
+        floor_notes=bench.floors.notes,
         card=card,
         stopped=str(samples.stopped),
         dropped=samples.dropped,

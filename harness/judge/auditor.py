@@ -9,13 +9,15 @@ from pathlib import Path
 import msgspec
 import torch
 
-from harness.judge import auditing
 from harness.judge.reference import Reference
-from harness.oracle.oracle import InvalidReference, Oracle
+from harness.oracle import auditing
+from harness.oracle.controls import Tried
+from harness.oracle.expectation import InvalidReference
+from harness.oracle.oracle import Oracle
 from harness.records import Outcome, Status
 from harness.wire import faults
 from harness.wire.channel import Channel
-from harness.wire.messages import Audit, Audited
+from harness.wire.messages import Audit, Audited, ControlResult
 
 
 def main(channel_fd: int) -> None:
@@ -37,7 +39,7 @@ def audit(request: Audit) -> Audited:
     """Every control on drawn and, where those do not settle it, stress inputs; raises what the problem's code does."""
     device = torch.device(request.device)
     reference = Reference(request.problem, request.precision, device, request.seed)
-    oracle = Oracle(reference.model)
+    oracle = Oracle(reference.model, promises=reference.promises)
     draw, another = reference.draw(), reference.draw()
     expected = oracle.expect(list(draw.inputs), draw.seed)
     other = oracle.glance(list(another.inputs), another.seed).native
@@ -45,7 +47,21 @@ def audit(request: Audit) -> Audited:
     def stress() -> auditing.Sets:
         return auditing.binding(oracle.stress(list(draw.inputs), draw.seed))
 
-    results = auditing.negative(oracle, expected, other, stress())
+    tried = auditing.negative(oracle, expected, other, stress())
     del other
-    results += auditing.positive(oracle, expected, stress(), request.compiled)
-    return Audited(results=results, float64=expected.where, exact_precision=expected.precision)
+    tried += auditing.positive(oracle, expected, stress(), request.compiled)
+    results = [_result(one) for one in tried]
+    promises = list(reference.promises.words)
+    return Audited(results=results, promises=promises, float64=expected.where, exact_precision=expected.precision)
+
+
+def _result(tried: Tried) -> ControlResult:
+    finding = tried.finding
+    return ControlResult(
+        name=tried.control.name,
+        refuse=tried.control.refuse,
+        refused_on=tried.refused_on,
+        reason=finding.reason if finding else "",
+        message=finding.message[:300] if finding else "",
+        error_ratio=finding.error_ratio if finding else None,
+    )

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import random
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 
 from harness.config import Check
-from harness.judge import auditing
-from harness.judge.link import Draw, LateOutput, Link, RepeatAsked
+from harness.judge.endings import FAILURES
+from harness.judge.hard_turns import Expected, HardCall, HardInputs
 from harness.judge.reference import Reference
-from harness.oracle.expectation import Expectation
-from harness.oracle.oracle import InvalidReference, Oracle
+from harness.links.link import Draw, LateOutput, Link, RepeatAsked
+from harness.oracle import auditing
+from harness.oracle.expectation import Expectation, InvalidReference
+from harness.oracle.oracle import Oracle
 from harness.oracle.stress import SETS, Stress
 from harness.oracle.verdict import Finding
 from harness.records import Status
@@ -27,15 +28,14 @@ from harness.wire import values
 from harness.wire.nodes import Opaque, TensorRef
 
 POISON_READS = float("nan")
+# Where in the outputs of `_WithInputs` a refusal was found.
+PLACE = re.compile(r"output\[(\d+)\]")
 # By what share of its error a wrong answer differs from another one.
 OTHERWISE = 1e-3
 # Expectations are kept for the next candidate if all of a problem's take up less than this.
 KEPT_BYTES = 1 << 30
 # Bytes of an expectation over those of a call's inputs and outputs: the exact output and the yardsticks beside them.
 EXPECTATION_FACTOR = 8
-
-# Finds out what to expect of a call on hard inputs; None where nothing can be.
-Expected = Callable[[], Expectation | None]
 
 
 class Examiner:
@@ -45,17 +45,17 @@ class Examiner:
         self._reference = reference
         self._options = options
         self._keep = call_bytes * EXPECTATION_FACTOR * len(SETS) < KEPT_BYTES
-        self._oracle = Oracle(reference.model, allow)
+        self._oracle = Oracle(reference.model, allow, promises=reference.promises)
         self._draw = reference.draw()
         self._expected: Expectation | None = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
         # Where even the reference hardly gets an answer, next to any answer passes.
         self.meaningful = self._expected.meaningful
         self._in_place = bool(self._oracle.reference.writes_inputs)
         # Of the output alone: that inputs become part of an answer allows no view of another.
-        self._returns_inputs = self._oracle.reference.returns_inputs
+        self._returned = frozenset(self._oracle.reference.returned)
         if self._in_place:
             # What becomes of the inputs is then part of the answer, and is held to the same rule.
-            self._oracle = Oracle(_WithInputs(reference.model), allow)
+            self._oracle = Oracle(_WithInputs(reference.model), allow, promises=reference.promises)
             self._expected = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
         self._kept: list[tuple[Stress, Expectation]] = []
         shuffled = random.sample(SETS, len(SETS))
@@ -65,10 +65,16 @@ class Examiner:
         if not self._keep:
             self._expected = None
 
-    def left_out(self) -> str:
-        """Which stress sets no candidate is tried on because the reference raised, in a line; or nothing."""
-        sets = ", ".join(f"{name} ({said})" for name, said in sorted(self._oracle.undefined.items()))
-        return f"stress sets left out, because the reference raised: {sets}" if sets else ""
+    def notes(self) -> list[str]:
+        """What hard inputs keep, and which stress sets no candidate is tried on, each in a line."""
+        raised = ", ".join(f"{name} ({said})" for name, said in sorted(self._oracle.undefined.items()))
+        unchanged = ", ".join(sorted(self._oracle.unchanged))
+        lines = {
+            "promised by get_inputs and kept by hard inputs": "; ".join(self._reference.promises.words),
+            "stress sets left out, because the reference raised": raised,
+            "stress sets left out, because with what is promised they are no different": unchanged,
+        }
+        return [f"{title}: {text}" for title, text in lines.items() if text]
 
     def weakness(self) -> str:
         """Why a candidate of this problem that passes may be wrong all the same, in a sentence; or nothing."""
@@ -88,8 +94,9 @@ class Examiner:
             tried = ((stress, expect()) for stress, _, expect in self._stress_sets())
             known = ((stress, expected) for stress, expected in tried if expected is not None)
             sets = auditing.binding(known, self._options.stress_budget_s)
-        results = auditing.negative(self._oracle, expected, output, sets)
-        return [result.name for result in results if not result.refused_on and result.name not in permitted]
+        found = auditing.negative(self._oracle, expected, output, sets)
+        passed = [one.control.name for one in found if not one.refused_on]
+        return [name for name in passed if name not in permitted]
 
     def first_call(self, link: Link, deadline_s: float) -> Finding:
         """One call against the float64 reference. Raises what the runner makes Link raise.
@@ -116,16 +123,18 @@ class Examiner:
             reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         expected = expected or self._oracle.expect(list(draw.inputs), draw.seed)
         finding = self._finding(link, 0, draw, expected)
-        if not finding.passed or self._returns_inputs:
+        if not finding.passed:
             return finding
-        aliased = reading.aliased or link.shared_inputs(0)
+        returned = {position for _, position in self._returned}
+        found = {position for _, position in link.shared_inputs(0) - self._returned}
+        aliased = sorted(found | (set(reading.aliased) - returned))
         if aliased:
             message = (
                 f"the output shares memory with input {aliased[0]}, and the reference's does not: "
                 "whoever writes to one changes the other"
             )
-            return Finding(Status.INCORRECT, "aliases_input", message, evidence={"aliased": list(aliased)})
-        link.apart = True
+            return Finding(Status.INCORRECT, "aliases_input", message, evidence={"aliased": aliased})
+        link.may_return = frozenset(returned)
         return finding
 
     def burst(self, link: Link, draws: list[Draw], hard: HardCall | None = None) -> Finding | None:
@@ -136,10 +145,27 @@ class Examiner:
                 finding = self._hard_finding(link, call, hard)
             else:
                 glance = self._oracle.glance(list(draw.inputs), draw.seed)
-                finding = _after_a_right_one(self._finding(link, call, draw, glance))
+                finding = self._finding(link, call, draw, glance)
+                if not finding.passed:
+                    return self._asked_again(link, draw, glance, finding)
             if not finding.passed:
                 return finding
         return None
+
+    def _asked_again(self, link: Link, draw: Draw, expected: Any, finding: Finding) -> Finding:
+        """A wrong answer of who was right on other draws, with what comes of the same inputs once more."""
+        if finding.error is None:
+            return finding
+        said = f"{finding.message}; on other draws it was right"
+        try:
+            link.burst([draw], gated=False, deadline_s=link.limits.call_s)
+            again = self._finding(link, 0, draw, expected)
+        except (RepeatAsked, *FAILURES):
+            # The wrong answer stands, whatever became of this one.
+            return replace(finding, message=said)
+        if _differs(finding, again):
+            said += ", and called again on the same inputs it gave another answer: does it depend on earlier calls?"
+        return replace(finding, message=said)
 
     def hard_inputs(self) -> HardInputs:
         """The stress sets for one candidate."""
@@ -192,7 +218,8 @@ class Examiner:
             return fault
         seen = link.seen_inputs(call)
         if self._in_place:
-            return self._oracle.check(expected, (output, *seen), POISON_READS)
+            finding = self._oracle.check(expected, (output, *seen), POISON_READS)
+            return _of_inputs(finding, values.tensors(draw.inputs), seen)
         finding = self._oracle.check(expected, output, POISON_READS)
         if finding.passed:
             for index, (own, now) in enumerate(zip(values.tensors(draw.inputs), seen, strict=True)):
@@ -204,83 +231,35 @@ class Examiner:
 
 def _as_it_was_before(first: Finding, again: Finding) -> Finding:
     """The second of two wrong calls on the same inputs, which says so where it is wrong in another way."""
-    if first.error is None or again.error is None or abs(first.error - again.error) <= OTHERWISE * first.error:
+    if again.error is None or not _differs(first, again):
         return again
     message = f"{again.message}; called twice on the same inputs it gave two answers: does it depend on earlier calls?"
     return replace(again, message=message)
 
 
-def _after_a_right_one(finding: Finding) -> Finding:
-    """What is said of a call on drawn inputs after a first one that was right."""
-    if finding.passed or finding.error is None:
+def _differs(first: Finding, again: Finding) -> bool:
+    """Whether the same inputs, of which the first answer was wrong, got another one."""
+    if again.passed or first.error is None or again.error is None:
+        return again.passed
+    return abs(first.error - again.error) > OTHERWISE * first.error
+
+
+def _of_inputs(finding: Finding, given: list[torch.Tensor], seen: list[torch.Tensor]) -> Finding:
+    """The finding of a call that changes its inputs, which stand behind its output: by the names that they have."""
+    place = None if finding.passed else PLACE.match(finding.message)
+    if place is None:
         return finding
-    message = f"{finding.message}; its first call, on inputs drawn alike, was right: does it depend on earlier calls?"
-    return replace(finding, message=message)
+    index, rest = int(place[1]) - 1, finding.message[place.end() :]
+    if index < 0:
+        return replace(finding, message=f"output{rest}")
+    if values.same_bytes(given[index], seen[index]):
+        message = f"input {index}, which the reference changes, was left as it was"
+        return replace(finding, reason="input_unchanged", message=message)
+    return replace(finding, message=f"input {index}, as the call left it{rest}")
 
 
 def _itself(known: Expectation) -> Expectation:
     return known
-
-
-@dataclass(frozen=True)
-class HardCall:
-    """One call on a stress set; `warnings` takes what is said of a set that does not bind.
-
-    `expected` tells what to expect; None where nothing can be. It may take a while, and is called after the call.
-    """
-
-    draw: Draw
-    stress: Stress
-    expected: Expected
-    warnings: list[str]
-
-
-class HardInputs:
-    """One candidate's calls on the stress sets, handed out one by one as far as the time goes.
-
-    `done` names the sets handed out of which something could be expected, `warnings` has what was found on those that
-    do not bind, and `spent_s` is the time spent within `counted`.
-    """
-
-    def __init__(self, sets: Iterator[tuple[Stress, Draw, Expected]], count: int, budget_s: float) -> None:
-        self.done: list[str] = []
-        self.warnings: list[str] = []
-        self.spent_s = 0.0
-        self._sets = sets
-        self._count = count
-        self._taken = 0
-        self._budget_s = budget_s
-
-    @property
-    def left(self) -> int:
-        """How many more may come; 0 when the time is over."""
-        return self._count - self._taken if self.spent_s < self._budget_s else 0
-
-    def take(self) -> HardCall | None:
-        """The next one; None where there is none."""
-        pair = next(self._sets, None) if self.left else None
-        if pair is None:
-            self._count = self._taken
-            return None
-        stress, draw, expect = pair
-        self._taken += 1
-
-        def expected() -> Expectation | None:
-            found = expect()
-            if found is not None:
-                self.done.append(stress.name)
-            return found
-
-        return HardCall(draw, stress, expected, self.warnings)
-
-    @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
-        """What is done inside counts towards the budget."""
-        begun = time.monotonic()
-        try:
-            yield
-        finally:
-            self.spent_s += time.monotonic() - begun
 
 
 class _WithInputs(nn.Module):
@@ -324,4 +303,4 @@ def _wrong_metadata(native: Any, got: TensorRef, place: str) -> Finding:
     return Finding(Status.INCORRECT, "wrong_structure", f"{place} has more tensors than the reference's output")
 
 
-__all__ = ["Examiner", "HardCall", "HardInputs", "InvalidReference"]
+__all__ = ["Examiner", "InvalidReference"]

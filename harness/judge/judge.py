@@ -19,16 +19,17 @@ from pathlib import Path
 import msgspec
 import torch
 
-from harness.config import TimingConfig
-from harness.errors import AssayError
-from harness.judge import deadlines, measurement, planning
-from harness.judge.bench import Surroundings, WrongAnswer
+from harness.config import Limits, TimingConfig
+from harness.judge import endings, measurement, planning
+from harness.judge.bench import Surroundings
+from harness.judge.endings import FAILURES, Ended, WrongAnswer
 from harness.judge.examiner import Examiner, InvalidReference
-from harness.judge.freezer import Freezer
-from harness.judge.host_link import HostLink
-from harness.judge.link import Link, RunnerFailed
+from harness.judge.hard_turns import HardInputs
 from harness.judge.reference import Reference
-from harness.judge.start_watch import StartWatch
+from harness.links.freezer import Freezer
+from harness.links.host_link import HostLink
+from harness.links.link import Link
+from harness.links.start_watch import StartWatch
 from harness.machine.card import Card, Watch
 from harness.machine.host_card import HostCard
 from harness.machine.nvml_card import NvmlCard
@@ -38,9 +39,11 @@ from harness.roofline import ceilings
 from harness.timing.company import Alone
 from harness.timing.sampling import Side
 from harness.wire import faults
-from harness.wire.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError
+from harness.wire.channel import Channel, PeerGone
 from harness.wire.messages import (
     CandidateSource,
+    Checks,
+    Ending,
     Evaluate,
     FromRunner,
     Open,
@@ -84,14 +87,6 @@ def probe(request: Probe) -> Probed:
     return Probed(fault="" if total == 1 << 10 else f"the sum of {1 << 10} ones is {total}")
 
 
-class Ended(AssayError):
-    """A runner's evaluation is over before it was timed; the verdict says why."""
-
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(verdict.outcome.message)
-        self.verdict = verdict
-
-
 class Judge:
     """One problem, its baseline runner, and the verdicts on its candidates."""
 
@@ -115,9 +110,10 @@ class Judge:
             self._phase("reference")
             request = self._request
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
-            self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
             self._plan = planning.plan(self._reference, self._timing, self._limits.total_s)
-            call_s = deadlines.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
+            # Behind the first call, which gives lazy parameters their shapes.
+            self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
+            call_s = planning.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
             # Where the reference's own time is the bound, a larger limit changes nothing.
             self._call_limit = "limits.call_s" if call_s == self._limits.call_s else ""
             self._limits = msgspec.structs.replace(self._limits, call_s=call_s)
@@ -139,25 +135,27 @@ class Judge:
                 self._baseline.learn_start(self._plan.example)
                 self._phase("baseline alone")
                 self._before = measurement.before(*self._of_baseline())
-        except Ended as end:
-            return _no_baseline(end.verdict)
+        except Ended as ended:
+            return _no_baseline(ended.ending, request.limits)
         return Opened()
 
     def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
-        """Load, check and time one candidate; the verdict's `runner` tells the supervisor what to look into."""
+        """Load, check and time one candidate; the ending's `runner` tells the supervisor what to look into."""
         started = time.monotonic()
         candidate = self._connect(candidate_fd, request.runner_pid)
-        phases: dict[str, float] = {}
+        spent_s: dict[str, float] = {}
         try:
-            first = self._admit(request.candidate, candidate, phases)
-            with self._watched(request.candidate, "call", self._call_limit), _timed(phases, "evaluate"):
-                verdict = self._measure(candidate, request, first)
-        except Ended as end:
-            verdict = end.verdict
+            first = self._admit(request.candidate, candidate, spent_s)
+            with self._watched(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):
+                ending, checks = self._measure(candidate, request, first, spent_s)
+        except Ended as ended:
+            # Not the exception itself: what it passed through would be kept, memory on the card among it.
+            ending, checks = ended.ending, ended.checks
         finally:
             candidate.close()
-        phases = {**verdict.phases_s, **phases, "judge": time.monotonic() - started}
-        return msgspec.structs.replace(verdict, phases_s={name: round(value, 4) for name, value in phases.items()})
+        spent_s["judge"] = time.monotonic() - started
+        phases_s = {name: round(seconds, 4) for name, seconds in spent_s.items()}
+        return Verdict(ending=ending, checks=checks, phases_s=phases_s)
 
     def retime(self) -> Retimed:
         """Time the baseline alone again, and go by that from now on if it is slower."""
@@ -186,7 +184,7 @@ class Judge:
             first = self._examiner(source).first_call(runner, self._limits.first_call_s)
         if not first.passed:
             outcome = _with_unmatched(first.outcome(), ready.unmatched)
-            raise Ended(Verdict(outcome=outcome, error_ratio=first.error_ratio))
+            raise WrongAnswer(outcome, Checks(error_ratio=first.error_ratio))
         return first
 
     def _examiner(self, source: CandidateSource) -> Examiner:
@@ -215,52 +213,46 @@ class Judge:
         if self._device.type == "cpu":
             return HostLink(*arguments, random=self._plan.random)
         # Imported where a card is, because cuda-bindings loads the driver.
-        from harness.judge.cuda_link import CudaLink
+        from harness.links.cuda_link import CudaLink
 
         return CudaLink(*arguments, warm=self._timing.cache == "warm")
 
-    def _measure(self, candidate: Link, request: Evaluate, first: Finding) -> Verdict:
-        """The verdict on a candidate whose first call was right: time, with hard inputs in between, then a profile."""
-        source = request.candidate
+    def _measure(
+        self, candidate: Link, request: Evaluate, first: Finding, spent_s: dict[str, float]
+    ) -> tuple[Ending, Checks]:
+        """Time a candidate whose first call was right, with hard inputs in between, then profile it."""
         self._phase("timing")
+        examiner = self._examiner(request.candidate)
         examiners: dict[Side, Examiner] = {
-            "candidate": self._examiner(source),
+            "candidate": examiner,
             "baseline": self._examiner(self._request.baseline),
         }
         links: dict[Side, Link] = {"candidate": candidate, "baseline": self._baseline}
-        hard = examiners["candidate"].hard_inputs()
-        verdict = measurement.measure(
-            self._reference,
-            examiners,
-            links,
-            self._plan,
-            self._surroundings,
-            self._timing,
-            self._limits,
-            self._before,
-            hard,
-            profiled=request.profiled,
-        )
-        warnings = hard.warnings
-        weakness = examiners["candidate"].weakness()
-        if weakness:
-            warnings.append(f"weak_problem: {weakness}")
-        if first.allowance:
-            warnings.append(f"lower_precision: right only within the error of {first.allowance}, which this run allows")
-        evidence = verdict.outcome.evidence | {"oracle": first.evidence, "stress_sets": hard.done}
-        return msgspec.structs.replace(
-            verdict,
-            outcome=msgspec.structs.replace(verdict.outcome, evidence=evidence),
-            error_ratio=first.error_ratio,
-            warnings=[*warnings, *verdict.warnings],
-            notes=[left_out] if (left_out := examiners["candidate"].left_out()) else [],
-        )
+        hard = examiner.hard_inputs()
+        try:
+            ending = measurement.measure(
+                self._reference,
+                examiners,
+                links,
+                self._plan,
+                self._surroundings,
+                self._timing,
+                self._limits,
+                self._before,
+                hard,
+                spent_s,
+                profiled=request.profiled,
+            )
+        except WrongAnswer as wrong:
+            # What is known of the other answers belongs to a wrong one, too.
+            ending = wrong.ending
+        return ending, _checks(first, hard, examiner)
 
     def _time_alone(self) -> Alone:
         """Of the baseline, when a candidate is gone; nothing where that fails, which the next candidate tells."""
         try:
             return measurement.time_alone(*self._of_baseline(), self._before)
-        except (WrongAnswer, RunnerFailed, PeerGone, DeadlineExceeded, ProtocolError) as error:
+        except (WrongAnswer, *FAILURES) as error:
             print(f"the baseline alone: {error}", file=sys.stderr)
             return Alone()
 
@@ -269,32 +261,8 @@ class Judge:
         examiner = self._examiner(self._request.baseline)
         return self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing
 
-    @contextlib.contextmanager
-    def _watched(self, source: CandidateSource, phase: str, limit: str) -> Iterator[None]:
-        """Raises Ended where the runner fails, dies, hangs, talks nonsense or answers wrongly meanwhile.
-
-        `limit` is the config's key of the deadline that holds in it.
-        """
-        try:
-            yield
-        except WrongAnswer as error:
-            right = error.outcome.status is not Status.INVALID_REFERENCE
-            raise Ended(Verdict(outcome=error.outcome, baseline_ok=right)) from error
-        except RunnerFailed as error:
-            failed, name, why_no_cuda = error.failure, Path(source.path).name, self._request.why_no_cuda
-            outcome = faults.classify(failed.phase, failed.exception, failed.text, name, failed.line, why_no_cuda)
-            raise Ended(Verdict(outcome=outcome)) from error
-        except PeerGone as error:
-            outcome = Outcome(status=Status.CRASHED, reason="gone", message=f"the process went away in {phase}")
-            raise Ended(Verdict(outcome=outcome, runner="gone", phase=phase)) from error
-        except DeadlineExceeded as error:
-            message = f"no answer in time in {phase}"
-            outcome = Outcome(status=Status.TIMEOUT, reason=phase, message=message, limit=limit)
-            raise Ended(Verdict(outcome=outcome, runner="hung")) from error
-        except ProtocolError as error:
-            message = f"the process broke the protocol in {phase}: {error}"
-            outcome = Outcome(status=Status.REJECTED, reason="protocol", message=message)
-            raise Ended(Verdict(outcome=outcome, runner="broke_protocol")) from error
+    def _watched(self, source: CandidateSource, phase: str, limit: str) -> contextlib.AbstractContextManager[None]:
+        return endings.watched(source.path, phase, limit, self._request.why_no_cuda)
 
     def _phase(self, name: str) -> None:
         self._channel.send(Phase(name=name))
@@ -311,11 +279,30 @@ def _timed(phases: dict[str, float], name: str) -> Iterator[None]:
         phases[name] = time.monotonic() - begun
 
 
-def _no_baseline(verdict: Verdict) -> Opened:
-    outcome = verdict.outcome
+def _checks(first: Finding, hard: HardInputs, examiner: Examiner) -> Checks:
+    """What is known of the answers of a candidate that has given all that it was asked for."""
+    warnings = list(hard.warnings)
+    if weakness := examiner.weakness():
+        warnings.append(f"weak_problem: {weakness}")
+    if first.allowance:
+        warnings.append(f"lower_precision: right only within the error of {first.allowance}, which this run allows")
+    return Checks(
+        error_ratio=first.error_ratio,
+        evidence={"oracle": first.evidence, "stress_sets": hard.done},
+        warnings=warnings,
+        notes=examiner.notes(),
+    )
+
+
+def _no_baseline(ending: Ending, limits: Limits) -> Opened:
+    outcome = ending.outcome
+    if outcome.status is Status.HARNESS_ERROR:
+        return Opened(fault=outcome)
     message = f"the baseline, run by itself, ended {outcome.status} ({outcome.reason}): {outcome.message}"
+    if outcome.limit:
+        message = faults.too_small(outcome.limit, limits, message)
     fault = msgspec.structs.replace(outcome, status=Status.INVALID_REFERENCE, reason="baseline", message=message)
-    return Opened(fault=fault, runner=verdict.runner)
+    return Opened(fault=fault, runner=ending.runner)
 
 
 def _with_unmatched(outcome: Outcome, names: list[str]) -> Outcome:

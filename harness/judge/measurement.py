@@ -1,26 +1,30 @@
-"""How the judge times a candidate against the baseline: the order of things, from warm-up to verdict."""
+"""How the judge times a candidate against the baseline: the steps from warm-up to profile."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 
-import msgspec
-
 from harness.config import Limits, TimingConfig
+from harness.integrity import provenance
+from harness.integrity.provenance import Profile
 from harness.judge import appraisal
-from harness.judge.bench import Before, Bench, Surroundings, WrongAnswer, calibrated, ungated_us
-from harness.judge.examiner import Examiner, HardInputs
-from harness.judge.link import Link
+from harness.judge.bench import LATENCY_CALLS, Before, Bench, Surroundings
+from harness.judge.examiner import Examiner
+from harness.judge.hard_turns import HardInputs
 from harness.judge.planning import Workload
 from harness.judge.reference import Reference
+from harness.links.link import Link, RunnerFailed
 from harness.records import Status
-from harness.timing import statistics
+from harness.timing import burst_clock, statistics
 from harness.timing.company import Alone, Usual
+from harness.timing.fixed_cost import FixedCost
 from harness.timing.sampling import Side
 from harness.timing.stopping import StoppingRule
-from harness.wire.messages import Verdict
+from harness.wire.channel import DeadlineExceeded, PeerGone
+from harness.wire.messages import Ending
 
+NULL_BURSTS = 30
 # Bursts of the baseline, of each kind, before any candidate is there.
 ALONE_BURSTS = 9
 # Of calls so long that these take longer than this, there are fewer.
@@ -36,7 +40,7 @@ def before(
     timing: TimingConfig,
 ) -> Before:
     """What the baseline shows while no candidate is there. Raises WrongAnswer, and what Link raises."""
-    found = Before(calibrated(baseline))
+    found = Before(_calibrated(baseline))
     if reference.device.type == "cpu":
         # Where a candidate stands still in others' turns, it cannot slow them.
         bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, found)
@@ -44,7 +48,7 @@ def before(
         with baseline.learning():
             usual = bench.usual("baseline", max(1, min(ALONE_BURSTS, int(ALONE_S / plan.call_s))))
         return dataclasses.replace(found, no_company=bench.no_company(usual))
-    found = dataclasses.replace(found, ungated_us=ungated_us(baseline))
+    found = dataclasses.replace(found, ungated_us=_ungated_us(baseline))
     return dataclasses.replace(
         found, alone=time_alone(reference, examiner, baseline, plan, surroundings, timing, found)
     )
@@ -63,7 +67,7 @@ def time_alone(
     bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, found)
     bench.warm_up()
     gated = Usual([], [])
-    if bench.clock == "device":
+    if bench.clock.name == "device":
         gated = bench.usual("baseline", ALONE_BURSTS)
         bench.give_up_gate()
     return Alone(gated, bench.usual("baseline", ALONE_BURSTS))
@@ -79,13 +83,14 @@ def measure(
     limits: Limits,
     found: Before,
     hard: HardInputs,
+    spent_s: dict[str, float],
     *,
     profiled: bool,
-) -> Verdict:
+) -> Ending:
     """Time a candidate that has passed its first call, with calls on `hard` inputs among the timed ones.
 
-    `profiled`: with one more call at the end, of which the verdict has the profile. Raises what the candidate's runner
-    makes Link raise.
+    `profiled`: with one more call at the end, of which the ending has the profile and `spent_s` the seconds. Raises
+    WrongAnswer, and what the candidate's runner makes Link raise.
     """
     bench = Bench(reference, examiners, links, plan, surroundings, timing, found, hard)
     rule = StoppingRule(
@@ -94,29 +99,58 @@ def measure(
         min_pairs=timing.min_pairs,
         max_pairs=timing.max_pairs,
     )
-    try:
-        bench.warm_up()
-        bench.time_latency()
+    bench.warm_up()
+    bench.time_latency()
+    samples = bench.sample(rule)
+    batched, samples = bench.batching(samples)
+    if batched:
+        # In bursts of one call there is no company to gain from, whatever the reason was.
+        bench.one_call_a_burst()
         samples = bench.sample(rule)
-        batched, samples = bench.batching(samples)
-        if batched:
-            # In bursts of one call there is no company to gain from, whatever the reason was.
-            bench.one_call_a_burst()
-            samples = bench.sample(rule)
-        slowed = bench.slow_baseline(samples)
-    except WrongAnswer as error:
-        return Verdict(outcome=error.outcome, baseline_ok=error.outcome.status is not Status.INVALID_REFERENCE)
+    slowed = bench.slow_baseline(samples)
     batched = batched or found.no_company
     waits = bench.own_wait(samples)
     factor = min((finding.evidence["factor"] for finding in (slowed, waits) if finding), default=1.0)
-    verdict = appraisal.verdict(bench, samples, factor, [finding for finding in (batched, slowed, waits) if finding])
-    verdict = msgspec.structs.replace(verdict, slowed=slowed is not None, warnings=[*bench.warnings, *verdict.warnings])
-    if not profiled or verdict.outcome.status is not Status.PASSED:
-        return verdict
-    begun = time.monotonic()
+    said = appraisal.appraise(bench, samples, factor, [finding for finding in (batched, slowed, waits) if finding])
+    profile: Profile | None = None
+    doubts: list[str] = []
+    if profiled and said.outcome.status is Status.PASSED:
+        begun = time.monotonic()
+        profile, doubts = _profile(bench, statistics.median(samples.candidate_us), limits.first_call_s)
+        spent_s["profile"] = time.monotonic() - begun
+    return Ending(
+        outcome=said.outcome,
+        slowed=slowed is not None,
+        figures=said.figures,
+        profile=profile,
+        warnings=[*bench.warnings, *said.warnings, *doubts],
+    )
+
+
+def _calibrated(baseline: Link) -> FixedCost:
+    """What a burst of the trusted baseline costs that runs nothing."""
+    # The first one meets cold code and cold memory.
+    readings = [baseline.null_us() for _ in range(NULL_BURSTS + 1)][1:]
+    return burst_clock.calibrated(readings, on_card=baseline.device.type == "cuda")
+
+
+def _ungated_us(baseline: Link) -> float:
+    """What a burst without the gate takes that runs nothing, on a card."""
+    return statistics.median([baseline.null_us(gated=False) for _ in range(LATENCY_CALLS)])
+
+
+def _profile(bench: Bench, timed_us: float, deadline_s: float) -> tuple[Profile, list[str]]:
+    """Of one more call of the candidate, with warnings; `timed_us` is what one takes. Raises WrongAnswer.
+
+    Under a profiler a process may fail that does not otherwise: that is a profile's fault, and nobody's reason.
+    """
     try:
-        profile, doubts = bench.profile(statistics.median(samples.candidate_us), limits.first_call_s)
-    except WrongAnswer as error:
-        return Verdict(outcome=error.outcome)
-    phases = {"profile": time.monotonic() - begun}
-    return msgspec.structs.replace(verdict, profile=profile, phases_s=phases, warnings=[*verdict.warnings, *doubts])
+        reading = bench.profiled(deadline_s)
+    except (RunnerFailed, PeerGone, DeadlineExceeded) as error:
+        return Profile(fault=f"the profiled call failed: {error}"[: provenance.LONGEST_TOLD]), []
+    profile = reading.profile or Profile(fault="the candidate's process sent no profile")
+    if profile.fault or not reading.gated:
+        # Without the gate, loading the profiler is in the judge's reading.
+        return profile, []
+    doubt = provenance.doubt(profile.launched, bench.one_call_us(reading), timed_us)
+    return profile, [f"doubtful_profile: {doubt}"] if doubt else []

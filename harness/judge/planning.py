@@ -1,4 +1,5 @@
-"""What a reference call needs, found by trying it: example inputs, its time, its memory, and how long bursts can be."""
+"""What a reference call needs, found by trying it: example inputs, its time, its memory; how long bursts can be, and
+how long they may take."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ import torch
 
 from harness.catalog import modules
 from harness.config import TimingConfig
-from harness.judge.link import Draw
 from harness.judge.reference import Reference
+from harness.links.link import Draw
 from harness.roofline.ceilings import cache_bytes
 from harness.roofline.work import Estimate
 from harness.timing import bursts
@@ -29,6 +30,10 @@ COPIES = 4
 HOST_MEMORY_BYTES = 2 << 30
 # Of a burst: a card's queue holds about a thousand operations.
 MOST_OUTPUTS = 512
+# A candidate this many times slower than the reference is no candidate any more.
+SLOWEST = 100.0
+# Starting threads, loading kernels and a busy machine take their time, however short the work is.
+SHORTEST_S = 10.0
 # Bursts of an evaluation beside those of its pairs, at the least: warm-up, hard inputs; on a card latencies, too.
 OTHER_BURSTS = {"cpu": 20, "cuda": 50}
 
@@ -54,7 +59,7 @@ def plan(reference: Reference, timing: TimingConfig, total_s: float) -> Workload
     bursts_of_one = OTHER_BURSTS[reference.device.type] + 2 * timing.min_pairs
     if bursts_of_one * (trial.draw_s + trial.seconds) > total_s:
         seen = f"get_inputs takes {trial.draw_s:.3g} s and a call of the reference {trial.seconds:.3g} s"
-        needed = f"and an evaluation needs some {bursts_of_one} of both: more than limits.total_s = {total_s:g} s"
+        needed = f"and an evaluation needs about {bursts_of_one} of each: more than limits.total_s = {total_s:g} s"
         raise modules.LoadFault("too_slow", f"{seen}, {needed}")
     tensors = values.tensors((trial.draw.inputs, trial.output))
     call_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
@@ -85,8 +90,16 @@ def plan(reference: Reference, timing: TimingConfig, total_s: float) -> Workload
     )
 
 
+def burst_s(reference_call_s: float, calls: int, limit_s: float) -> float:
+    """Seconds for a burst of up to `calls` calls of which the reference needs `reference_call_s` each.
+
+    Never more than `limit_s` (the config's `limits.call_s`).
+    """
+    return min(limit_s, max(SHORTEST_S, SLOWEST * reference_call_s * calls))
+
+
 def _calls_to_tell(inputs: Any, output: Any) -> int:
-    """How many calls one message can tell of, with some to spare: each names all of its tensors and values."""
+    """How many calls fit in one message, with a margin: each call names all of its tensors and values."""
     longest = max(len(msgspec.json.encode(values.encode(value, _widest))) for value in (inputs, output))
     return max(1, MAX_FRAME_BYTES // (2 * longest))
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 import msgspec
 import torch
 
 from harness.catalog import modules
-from harness.judge.link import Draw
+from harness.errors import door
+from harness.links.link import Draw
+from harness.oracle.expectation import InvalidReference
+from harness.oracle.promises import Promises, find
+from harness.oracle.structure import unsupported
 from harness.roofline import work
-from harness.wire import generators, values
+from harness.wire import generators, layout, values
 from harness.wire.messages import CandidateSource
 from harness.wire.nodes import TensorRef
 
@@ -51,37 +57,45 @@ class Reference:
         self._draws = 0
         module = modules.execute(Path(source.path), source.overrides)
         self._file = Path(source.path).name
-        self._get_inputs = module.get_inputs
-        self.init_args: Any = list(module.get_init_inputs())
+        self._module = module
+        self.init_args: Any = _returned(module, "get_init_inputs")
         self.init_seed = self._derive("weights")
         torch.manual_seed(self.init_seed)
-        self.model: torch.nn.Module = modules.entry_class(module, source.entries)(*self.init_args)
-        self.model.to(device=device, dtype=self.dtype)
+        self.model = _constructed(modules.entry_class(module, source.entries), self.init_args, device, self.dtype)
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Parameters and buffers by name, as they are now."""
-        return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        """Parameters and buffers by name, as they are now, but for those of a kind that no runner can be sent."""
+        own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        return {name: tensor for name, tensor in own.items() if layout.is_strided(tensor) and not tensor.is_quantized}
 
     def draw(self) -> Draw:
         """Fresh inputs on the device under test, floating ones in the precision under test; never the same twice."""
         self._draws += 1
         generators.seed(self.device, self._derive(f"inputs {self._draws}"))
         with torch.device(self.device):
-            inputs = self._get_inputs()
+            inputs = _returned(self._module, "get_inputs")
         inputs = values.cast_floating(tuple(inputs), self.dtype)
         if self._draws == 1:
             _require_transferable(inputs)
         return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator {self._draws}"))
 
+    @functools.cached_property
+    def promises(self) -> Promises:
+        """What inputs have in common, draw by draw."""
+        return find(list(self.draw().inputs), lambda: list(self.draw().inputs))
+
     def try_out(self) -> Trial:
         """Draw and call twice, watching the first call and timing the second; the model's state stays as it is.
 
-        Raises what the problem's code raises.
+        Raises what the problem's code raises, and InvalidReference for an output that cannot be compared.
         """
-        before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        # What gets its shape in these calls has no state before them.
+        before = {name: tensor.clone() for name, tensor in self.state().items()}
         first, first_s = self._timed(self.draw)
         with work.Observer(first.inputs) as seen:
             output, _ = self._timed(lambda: self._call(first))
+        if fault := unsupported(output):
+            raise InvalidReference("unsupported_output", f"the reference's {fault}")
         estimate = seen.estimate(output)
         forms = _form(first.inputs), _form(output)
         draw, second_s = self._timed(self.draw)
@@ -92,11 +106,14 @@ class Reference:
             text = "the output's shapes depend on the inputs' values, so that nothing can be compared call by call"
             raise modules.LoadFault("contract", f"{self._file}: {text}")
         random = generators.drawn_from(self.device, draw.seed)
-        for name, buffer in self.model.named_buffers():
-            buffer.copy_(before[name])
+        with torch.no_grad():
+            for name, tensor in self.state().items():
+                if name in before:
+                    tensor.copy_(before[name])
         draw_s = min(first_s, second_s)
         return Trial(draw=draw, output=output, seconds=seconds, draw_s=draw_s, work=estimate, random=random)
 
+    @door
     def _call(self, draw: Draw) -> Any:
         generators.seed(self.device, draw.seed)
         with torch.no_grad():
@@ -115,13 +132,28 @@ class Reference:
         return int.from_bytes(digest[:7], "little")
 
 
+@door
+def _returned(module: ModuleType, name: str) -> list[Any]:
+    return list(getattr(module, name)())
+
+
+@door
+def _constructed(entry: type, arguments: Any, device: torch.device, dtype: torch.dtype) -> torch.nn.Module:
+    model: torch.nn.Module = entry(*arguments)
+    return model.to(device=device, dtype=dtype)
+
+
 def _synchronize(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def _require_transferable(inputs: Any) -> None:
-    """Raises LoadFault where an input is something that no message to a runner can hold."""
+    """Raises LoadFault where an input is something that no runner can be sent."""
+    for tensor in values.tensors(inputs):
+        if not layout.is_strided(tensor) or tensor.is_quantized:
+            found = f"a tensor that is sparse, quantized or of a class of its own ({tensor.layout!s})"
+            raise modules.LoadFault("contract", f"get_inputs returns {found}, which is not supported; use plain ones")
     anything = TensorRef(block=0, offset=0, dtype="", shape=(), stride=(), device="")
     waiting = [msgspec.to_builtins(values.encode(inputs, lambda _: anything))]
     while waiting:

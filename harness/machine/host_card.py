@@ -96,6 +96,5 @@ class HostCard:
                 continue
             seen.add(pid)
             ticks += sum(int(count) for count in procfs.stat(pid)[11:15])
-            for tasks in (procfs.PROC / str(pid) / "task").glob("*/children"):
-                waiting += [int(child) for child in procfs.read(tasks).split()]
+            waiting += procfs.children(pid)
         return ticks * self._tick_s

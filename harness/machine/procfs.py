@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 
 PROC = Path("/proc")
+# What a process, or a thread, that has ended answers.
+GONE = (FileNotFoundError, ProcessLookupError)
 
 
 def is_descendant(pid: int, ancestors: Collection[int]) -> bool:
@@ -25,9 +28,30 @@ def stat(pid: int) -> list[str]:
     return read(PROC / str(pid) / "stat").rpartition(")")[2].split()
 
 
-def read(path: Path) -> str:
-    """A file's text; empty where it cannot be read."""
+def children(pid: int) -> list[int]:
+    """The processes that a process's threads have started and not yet waited for; nothing of one that is gone."""
+    tasks = PROC / str(pid) / "task"
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError):
+        threads = os.listdir(tasks)
+    except GONE:
+        return []
+    return [int(child) for thread in threads for child in read_of(tasks / thread / "children").split()]
+
+
+def read(path: Path) -> str:
+    """A file's text, whatever bytes a process has put into its name; empty where it cannot be read."""
+    try:
+        return path.read_text(errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def read_of(path: Path) -> str:
+    """The same of a process's file, for who relies on it: empty where the process is gone, and for no other reason.
+
+    Raises OSError.
+    """
+    try:
+        return path.read_text(errors="surrogateescape")
+    except GONE:
         return ""

@@ -1,4 +1,4 @@
-"""An output tree held against an expectation, leaf by leaf; the first refusal decides."""
+"""Compares an output tree with an expectation, leaf by leaf; the first refusal decides."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def full(
 def fast(
     reference: ExactReference, inputs: list[Any], native: Any, outputs: Any, limits: dict[str, Fast]
 ) -> Finding | None:
-    """`outputs`, of the reference's structure, against its own output; None where that does not settle it."""
+    """`outputs`, of the reference's structure, against its own output; None if that does not decide."""
     got = dict(flatten(outputs))
     dtype = reference.precision(inputs)
     figures = {}
@@ -118,5 +118,5 @@ def _figures(weighed: Weighed, expected: Expectation, path: str) -> dict[str, An
         "over": weighed.refused,
         "allowance": weighed.allowance,
     }
-    # JSON has no infinities: what is not limited, or beyond all bounds, is left open.
+    # JSON has no infinities: None stands for no limit, and for an infinite error.
     return {name: None if isinstance(x, float) and not math.isfinite(x) else x for name, x in figures.items()}

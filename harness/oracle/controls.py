@@ -14,7 +14,7 @@ import torch
 
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation
-from harness.oracle.formats import format_of, next_lower, round_to
+from harness.oracle.formats import calculable, format_of, next_lower, round_to
 from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
 from harness.oracle.slices import matrix, real
@@ -110,21 +110,23 @@ def _different(make: Callable[[Expectation], Any | None]) -> Callable[[Expectati
 
 
 def _same(a: Any, b: Any) -> bool:
-    return torch.equal(a, b) if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else bool(a == b)
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return torch.equal(calculable(a), calculable(b))
+    return bool(a == b)
 
 
 def _constant(leaf: torch.Tensor) -> torch.Tensor:
     """Its mean everywhere; of a boolean or integer one, what comes first."""
     if not (leaf.is_floating_point() or leaf.is_complex()):
         return leaf.reshape(-1)[:1].expand(leaf.numel()).reshape(leaf.shape).clone()
-    return torch.full_like(leaf, leaf.mean(dtype=_wide(leaf)).item())
+    return torch.full_like(leaf, calculable(leaf).mean(dtype=_wide(leaf)).item())
 
 
 def _mean_of_axis(dimension: int) -> Callable[[Expectation], Any]:
     def mean(leaf: torch.Tensor) -> torch.Tensor:
         if leaf.dim() <= dimension or not (leaf.is_floating_point() or leaf.is_complex()):
             return leaf
-        average = leaf.mean(dimension, keepdim=True, dtype=_wide(leaf)).to(leaf.dtype)
+        average = calculable(leaf).mean(dimension, keepdim=True, dtype=_wide(leaf)).to(leaf.dtype)
         return average.expand_as(leaf).clone()
 
     return lambda expected: convert(expected.native, mean)
@@ -145,7 +147,7 @@ def _one_element(expected: Expectation) -> Any | None:
     for path, leaf in leaves.items():
         if not isinstance(leaf, torch.Tensor) or not leaf.numel():
             continue
-        moved = leaf.clone(memory_format=torch.contiguous_format)
+        moved = calculable(leaf).clone(memory_format=torch.contiguous_format)
         last = moved.reshape(-1)[-1:]
         if path in expected.yards:
             scale = expected.yards[path].scale
@@ -154,7 +156,7 @@ def _one_element(expected: Expectation) -> Any | None:
             last.logical_not_()
         else:
             last += 1
-        return rebuild(expected.native, list({**leaves, path: moved}.values()))
+        return rebuild(expected.native, list({**leaves, path: moved.to(leaf.dtype)}.values()))
     return None
 
 
@@ -178,7 +180,7 @@ def _noisy(leaf: torch.Tensor) -> torch.Tensor:
         return leaf
     generator = torch.Generator(leaf.device).manual_seed(1)
     noise = torch.empty_like(leaf, dtype=torch.float32).normal_(0.0, NOISE, generator=generator)
-    return (leaf * (1 + noise)).to(leaf.dtype)
+    return (calculable(leaf) * (1 + noise)).to(leaf.dtype)
 
 
 def _lower(reference: ExactReference, expected: Expectation) -> Any | None:

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.environment import available_memory_bytes
+from harness.errors import door
 from harness.oracle.chunks import find_split
 from harness.oracle.float64 import Operation, Widened
 from harness.oracle.formats import Format, jitter, round_to
@@ -53,8 +54,8 @@ class ExactReference:
         # Whether a run writes to these; known after the first one. They are cloned for each run until it is.
         self.writes_inputs: bool | None = None
         self.writes_parameters: bool | None = None
-        # Whether an output shares memory with an input, which is then no fault of a candidate's either.
-        self.returns_inputs = False
+        # Which tensor of the output shares memory with which of the inputs, by number: a candidate's may, too.
+        self.returned: set[tuple[int, int]] = set()
 
     def precision(self, inputs: list[Any]) -> torch.dtype:
         """The dtype that the problem is computed in: that of the first floating input, or of the parameters."""
@@ -94,7 +95,7 @@ class ExactReference:
         generators: dict[torch.device, torch.Generator] = {}
 
         def move(tensor: torch.Tensor) -> torch.Tensor:
-            if not tensor.is_floating_point():
+            if not _is_floating(tensor):
                 return tensor
             generator = generators.setdefault(tensor.device, torch.Generator(tensor.device).manual_seed(draw))
             return jitter(tensor, ulps, generator)
@@ -167,6 +168,7 @@ class ExactReference:
         columns = zip(*([leaf for _, leaf in flatten(part)] for part in parts), strict=True)
         return rebuild(native, [torch.cat(column) for column in columns])
 
+    @door
     def _run(
         self,
         inputs: list[Any],
@@ -195,7 +197,7 @@ class ExactReference:
             with _seeded(seed, arguments), mode or contextlib.nullcontext():
                 output = (wrap(module) if wrap else module)(*arguments)
                 output = convert(output, lambda t: t.detach())
-            self.returns_inputs |= bool(_storages(arguments) & _storages(output))
+            self.returned |= _shared(output, arguments)
             self.writes_inputs = bool(self.writes_inputs) or given != _versions(arguments)
             self.writes_parameters = bool(self.writes_parameters) or held != _versions(list(module.parameters()))
             return output
@@ -233,10 +235,20 @@ def _cuda(inputs: list[Any]) -> torch.device | None:
     return next((t.device for _, t in flatten(inputs) if isinstance(t, torch.Tensor) and t.is_cuda), None)
 
 
-def _storages(tree: Any) -> set[int]:
-    """Addresses of the memory behind the dense tensors of a tree."""
-    dense = (t for _, t in flatten(tree) if isinstance(t, torch.Tensor) and t.layout is torch.strided and t.numel())
-    return {t.untyped_storage().data_ptr() for t in dense}
+def _shared(outputs: Any, inputs: Any) -> set[tuple[int, int]]:
+    """Numbers of tensors of either tree with the same memory behind them."""
+    return {
+        (place, other)
+        for place, memory in enumerate(_storages(outputs))
+        for other, its in enumerate(_storages(inputs))
+        if memory is not None and memory == its
+    }
+
+
+def _storages(tree: Any) -> list[int | None]:
+    """The address of the memory behind each tensor; None of one that has no elements, or is not dense."""
+    tensors = [t for _, t in flatten(tree) if isinstance(t, torch.Tensor)]
+    return [t.untyped_storage().data_ptr() if t.layout is torch.strided and t.numel() else None for t in tensors]
 
 
 def _versions(tensors: list[Any]) -> list[int]:
@@ -245,7 +257,8 @@ def _versions(tensors: list[Any]) -> list[int]:
 
 
 def _is_floating(tensor: torch.Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
+    """Whether its numbers can be rounded or moved where they lie; a sparse buffer keeps its own."""
+    return tensor.layout is torch.strided and (tensor.is_floating_point() or tensor.is_complex())
 
 
 def _upcast(tensor: torch.Tensor, wide: torch.dtype) -> torch.Tensor:

@@ -9,14 +9,23 @@ from typing import Any
 
 import torch
 
+from harness.errors import AssayError
 from harness.oracle.exact import ExactReference
-from harness.oracle.formats import Format
+from harness.oracle.formats import Format, calculable
 from harness.oracle.slices import SHORTEST_ROW, real, wide_dtype
-from harness.oracle.structure import flatten
+from harness.oracle.structure import flatten, unsupported
 from harness.oracle.yardstick import Runs, Yardstick, yardstick
 
 # Runs with inputs moved by a unit in the last place, for outputs whose own error may be small by luck.
 JITTERED = 4
+
+
+class InvalidReference(AssayError):
+    """The problem cannot be used for judging: `reason` is a word, `str()` a sentence."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -43,24 +52,28 @@ class Expectation:
 
 
 def number(leaf: Any, dtype: torch.dtype) -> torch.Tensor | None:
-    """A floating or complex leaf as a dense tensor, a Python float as a 0-d one of `dtype`; None for any other leaf."""
+    """A floating or complex leaf as a tensor to calculate with, a Python float as a 0-d one of `dtype`; None for any
+    other leaf."""
     if isinstance(leaf, float):
         return torch.tensor(leaf, dtype=dtype)
     if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()):
-        return leaf if leaf.layout is torch.strided else leaf.to_dense()
+        return calculable(leaf)
     return None
 
 
 def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple[str, ...]) -> Expectation:
     """Runs the reference: as it is, in float64, on coarser inputs, and in what other ways the output calls for."""
     native = reference.native(inputs, seed)
+    if fault := unsupported(native):
+        raise InvalidReference("unsupported_output", f"the reference's {fault}")
     result = reference.exact(inputs, seed, native)
     exact, where, precision = dict(flatten(result.output)), result.where, result.precision
     dtype = reference.precision(inputs)
     leaves = {path: tensor for path, leaf in flatten(native) if (tensor := number(leaf, dtype)) is not None}
-    for path, leaf in leaves.items():
+    dtypes = {path: getattr(leaf, "dtype", dtype) for path, leaf in flatten(native) if path in leaves}
+    for path in leaves:
         # Replaced one by one, so that two precisions of the whole output are never held at once.
-        exact[path] = _widened_like(number(exact[path], torch.float64), leaf)
+        exact[path] = _widened(number(exact[path], torch.float64), dtypes[path])
     composed = _tried(lambda: reference.composed(inputs, seed)) if result.attention else None
     longest = result.longest
     del result
@@ -85,6 +98,7 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
         return Runs(
             exact=exact[path],
             native=leaves[path],
+            dtype=dtypes[path],
             lowered=lower,
             strict=lambda: leaf_of(strict(), path),
             composed=leaf_of(composed, path),
@@ -95,10 +109,11 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
     return Expectation(inputs, seed, native, exact, yards, where, precision)
 
 
-def _widened_like(exact: torch.Tensor | None, native: torch.Tensor) -> torch.Tensor:
+def _widened(exact: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
+    """As exact as an output of `dtype` is compared."""
     if exact is None:
         raise TypeError("the reference gives another kind of output in float64")
-    return real(exact).to(wide_dtype(native.dtype))
+    return real(exact).to(wide_dtype(dtype))
 
 
 def _tried(run: Callable[[], Any]) -> dict[str, Any] | None:

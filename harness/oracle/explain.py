@@ -1,4 +1,4 @@
-"""Why an output was refused: reason words, one sentence, and figures. May run the reference again; never in a pass."""
+"""Why an output was refused: reason, one sentence, figures. May run the reference again; not used for a pass."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from harness.oracle.slices import real, sample, widened
 from harness.oracle.structure import flatten
 from harness.oracle.verdict import Weighed, correlation
 
-# Elements kept of earlier outputs, to know them again when they are given for another input; and of how many.
+# Elements kept of each earlier output, to recognise it if it is returned for another input; number of outputs kept.
 FINGERPRINT = 1024
 KEPT = 64
 CLOSE = 1e-3
-# A lower precision explains an error of its own size within this factor either way.
+# A lower precision explains an error that differs from its own by at most this factor.
 SIZE = 4.0
-# Above this share of wrong elements, the output as a whole is something else.
+# Below this share, wrong elements are counted.
+RARE = 1e-3
+# Above this share of wrong elements, the whole output is taken for something else.
 MOSTLY = 0.3
-# A wrong element may be found by several times what is expected, if none is over the limit of the worst.
+# If no element exceeds the limit of the worst, elements this many times over what is expected count as wrong.
 VISIBLE = 4.0
 
 
@@ -39,7 +41,7 @@ class Explanation:
 
 
 class Earlier:
-    """A few elements of each earlier output, by path."""
+    """Some elements of each earlier output, by path."""
 
     def __init__(self) -> None:
         self._kept: list[dict[str, torch.Tensor]] = []
@@ -59,12 +61,12 @@ class Earlier:
 
 
 def _print(leaf: torch.Tensor) -> torch.Tensor:
-    return patterns.at(leaf.to_dense(), sample(leaf.numel(), leaf.device, FINGERPRINT))
+    return patterns.at(leaf, sample(leaf.numel(), leaf.device, FINGERPRINT))
 
 
 @dataclass(frozen=True)
 class Case:
-    """A refused floating leaf, and all that may tell why."""
+    """A refused floating leaf, and everything that may explain it."""
 
     reference: ExactReference
     expected: Expectation
@@ -83,19 +85,24 @@ def explain(case: Case) -> Explanation:
     allowed = max(1.0, yard.limits.norm / yard.base)
     mask, worst = wrong(got, exact, yard.scale, yard.expected, min(yard.limits.worst, VISIBLE * allowed))
     if not bool(mask.any()):
-        # All are off by as much, none by several times what all may be.
+        # All errors are of similar size, so no element is several times over the limit.
         mask, worst = wrong(got, exact, yard.scale, yard.expected, allowed)
     mask = mask.reshape(got.shape)
     region = regions.locate(mask)
-    share = float(mask.sum()) / mask.numel()
-    evidence = {"path": case.path, "share_wrong": share, **_elements(got, exact, mask, worst)}
+    count = int(mask.sum())
+    share = count / mask.numel()
+    elements = _elements(got, exact, mask, worst)
+    evidence = {"path": case.path, "share_wrong": share, **elements}
     if region.box:
         evidence["wrong_within"] = region.box
     reason, clause, more = _cause(case, got, exact, region, share)
     error = case.weighed.errors.norm / (yard.scale.spread or 1.0)
+    some = f"{share:.2%}" if share >= RARE else f"{count}"
+    # Where most are wrong, a single one says little.
+    worst_one = f" (the worst {_told(elements['worst'])})" if share < MOSTLY else ""
     message = (
-        f"{case.path}: {clause}; {share:.2%} of {mask.numel()} elements wrong, error {error:.2g} of the output's "
-        f"variation where the reference errs by {yard.own / (yard.scale.spread or 1.0):.2g}"
+        f"{case.path}: {clause}; {some} of {mask.numel()} elements wrong{worst_one}; error {error:.2g} of the output's "
+        f"variation, the reference's own error {yard.own / (yard.scale.spread or 1.0):.2g}"
     )
     return Explanation(reason, message, {**evidence, **more})
 
@@ -115,13 +122,13 @@ def explain_other(path: str, got: torch.Tensor, exact: torch.Tensor, mask: torch
 def _cause(
     case: Case, got: torch.Tensor, exact: torch.Tensor, region: regions.Region, share: float
 ) -> tuple[str, str, dict[str, Any]]:
-    """Reason, clause and figures of the most telling cause that fits."""
+    """Reason, clause and figures of the first cause that fits, the most specific ones first."""
     unwritten = _unwritten(case, got)
     if unwritten is not None:
         return unwritten
     if case.weighed.errors.broken:
         return _broken(got, region)
-    # Where most elements are right, the place of the others says more than any pattern over all of them.
+    # If most elements are right, the place of the wrong ones says more than a pattern over all elements.
     if share >= MOSTLY:
         found = _whole(case, got, exact)
         if found is not None:
@@ -133,7 +140,7 @@ def _cause(
 
 
 def _whole(case: Case, got: torch.Tensor, exact: torch.Tensor) -> tuple[str, str, dict[str, Any]] | None:
-    """What the output is instead of the right one."""
+    """What the output is instead of the right answer."""
     pattern = patterns.recognise(got, exact)
     if pattern is not None and pattern.word in ("zeros", "constant"):
         return f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence
@@ -148,7 +155,7 @@ def _whole(case: Case, got: torch.Tensor, exact: torch.Tensor) -> tuple[str, str
 
 
 def _unwritten(case: Case, got: torch.Tensor) -> tuple[str, str, dict[str, Any]] | None:
-    """Elements that still hold the poison, bit for bit, where the right answer is something else."""
+    """Elements that still hold the fill value, bit for bit, although the right answer is something else."""
     if case.poison is None or got.is_complex() or got.element_size() not in _BITS:
         return None
     integer = _BITS[got.element_size()]
@@ -159,7 +166,7 @@ def _unwritten(case: Case, got: torch.Tensor) -> tuple[str, str, dict[str, Any]]
         return None
     share = count / got.numel()
     if share > regions.WHOLE:
-        return "unwritten", "never written: it still holds what it was filled with", {"share_unwritten": share}
+        return "unwritten", "never written: it still holds the fill value", {"share_unwritten": share}
     place = regions.locate(held)
     word = f"unwritten:{place.word}" if place.word else "unwritten"
     clause = f"never written: {place.sentence or f'{share:.2%} of the elements'}"
@@ -182,7 +189,7 @@ def _broken(got: torch.Tensor, region: regions.Region) -> tuple[str, str, dict[s
 
 
 def _other_mode(case: Case) -> tuple[str, str, dict[str, Any]] | None:
-    """Whether the output is right for the reference in the other mode: eval where it is in train mode, or so."""
+    """Whether the output is right for the reference in the other mode, eval instead of train or the reverse."""
     training = case.reference.module.training
     try:
         other = case.reference.native(case.expected.inputs, case.expected.seed, training=not training)
@@ -202,7 +209,7 @@ def _other_mode(case: Case) -> tuple[str, str, dict[str, Any]] | None:
 
 
 def _precision(case: Case, exact: torch.Tensor) -> tuple[str, str, dict[str, Any]] | None:
-    """Whether the error is that of a lower precision: goes along with it, or is of its size and spread evenly."""
+    """Whether the error is that of a lower precision: correlated with it, or of its size and evenly spread."""
     yard, errors = case.expected.yards[case.path], case.weighed.errors
     places = sample(exact.numel(), case.got.device, patterns.SAMPLES)
     true = patterns.at(exact, places)
@@ -228,13 +235,13 @@ def _precision(case: Case, exact: torch.Tensor) -> tuple[str, str, dict[str, Any
     within = [format for format, size in sizes.items() if size / SIZE <= errors.norm <= SIZE * size]
     if even and within:
         nearest = min(within, key=lambda format: abs(math.log(errors.norm / sizes[format])))
-        clause = f"errors of the size that {nearest.name} has, spread evenly"
+        clause = f"the errors are as large as those of {nearest.name}, and evenly spread"
         return "precision_downgrade", clause, {**evidence, "format": nearest.name}
     return None
 
 
 def _coarser(level: Format) -> list[Format]:
-    """The two formats below the one that the reference computes in."""
+    """The next two formats below the one in which the reference computes."""
     first = next_lower(level)
     second = next_lower(first) if first else None
     return [format for format in (first, second) if format is not None]
@@ -266,6 +273,11 @@ def _element(got: torch.Tensor, exact: torch.Tensor, flat: int) -> dict[str, Any
     index = [int(i) for i in patterns.coordinates(torch.tensor(flat), got.shape)] if got.dim() else []
     place = tuple(index)
     return {"index": index, "expected": _plain(exact[place]), "got": _plain(got[place])}
+
+
+def _told(element: dict[str, Any]) -> str:
+    got, expected = (x if isinstance(x, str) else f"{x:.6g}" for x in (element["got"], element["expected"]))
+    return f"at {element['index']}: {got} in place of {expected}"
 
 
 def _plain(value: torch.Tensor) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from harness.errors import door
 from harness.oracle.lengths import Longest
 from harness.oracle.modes import Mode
 
@@ -51,6 +52,7 @@ class Widened(Mode):
         self.attention = False
         self.longest = Longest()
 
+    @door
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         name = func._schema.name

@@ -59,6 +59,11 @@ def format_of(dtype: torch.dtype) -> Format:
     return _BY_DTYPE.get(dtype, FLOAT8)
 
 
+def calculable(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers in a dtype that PyTorch calculates in: 8-bit floats, which it only stores, as float32."""
+    return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
+
+
 def next_lower(format: Format) -> Format | None:
     """The coarser format that hardware offers at a higher speed, if there is one."""
     return _LOWER.get(format)

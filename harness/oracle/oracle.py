@@ -1,7 +1,7 @@
-"""Is it right? One `Oracle` a problem: what to expect of some inputs, and whether an output is that.
+"""Whether answers are right. One `Oracle` per problem: what to expect for some inputs, and whether an output is that.
 
-The full check compares with the float64 reference, the fast one with the reference's own output; what the fast check
-does not accept goes to the full one, so it only ever saves time.
+The full check compares with the float64 reference, the fast one with the reference's own output. What the fast check
+does not accept goes to the full one, so it only saves time.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.errors import AssayError
 from harness.oracle import checks, expectation, formats
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
-from harness.oracle.expectation import Expectation, number
+from harness.oracle.expectation import Expectation, InvalidReference, number
 from harness.oracle.explain import Earlier
 from harness.oracle.fast import Fast
+from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.slices import rms, widened
 from harness.oracle.stress import SETS, Stress
 from harness.oracle.structure import compare, flatten
@@ -37,14 +37,6 @@ RANDOM_SHARE = 1e-4
 SCALED_ROUNDINGS = 4.0
 
 
-class InvalidReference(AssayError):
-    """The problem can judge nobody: `reason` is a word, `str()` a sentence."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
 @dataclass(frozen=True)
 class Glance:
     """The reference's output for `inputs`, all that the fast check needs; `inputs` as in `Expectation`."""
@@ -58,10 +50,17 @@ class Oracle:
     """Knows one reference module, in the mode and precision it is in, and never changes it.
 
     `allow` names lower precisions that candidates may use (tf32, bf16, fp16). `memory_limit` in bytes replaces the
-    device's free memory in the decision where float64 runs. Outputs are expected on the device of the inputs.
+    device's free memory in the decision where float64 runs. Hard inputs keep the `promises` of the drawn ones. Outputs
+    are expected on the device of the inputs.
     """
 
-    def __init__(self, module: nn.Module, allow: tuple[str, ...] = (), memory_limit: int | None = None) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        allow: tuple[str, ...] = (),
+        memory_limit: int | None = None,
+        promises: Promises = NOTHING,
+    ) -> None:
         unknown = set(allow) - set(formats.ALLOWABLE)
         if unknown:
             raise ValueError(f"no such precision: {', '.join(sorted(unknown))}; valid: {', '.join(formats.ALLOWABLE)}")
@@ -69,6 +68,9 @@ class Oracle:
         self.allow = allow
         # Of stress sets on which the reference raised, by name: what it said.
         self.undefined: dict[str, str] = {}
+        # Names of stress sets that change nothing where the inputs keep what they promise.
+        self.unchanged: set[str] = set()
+        self._promises = promises
         self._fast: dict[str, Fast] = {}
         self._earlier = Earlier()
         self._steady = False
@@ -76,7 +78,8 @@ class Oracle:
     def expect(self, inputs: list[Any], seed: int = 0) -> Expectation:
         """What the full check compares with, for drawn inputs; `seed` sets the generators before each run.
 
-        Raises InvalidReference where the reference differs from itself or gives no number at all.
+        Raises InvalidReference if the reference differs from call to call, gives no finite number, or an output that is
+        not a plain tensor.
         """
         expected = expectation.expect(self.reference, inputs, seed, self.allow)
         if not self._steady:
@@ -96,10 +99,9 @@ class Oracle:
     ) -> Iterator[tuple[Stress, Expectation]]:
         """Those of `sets` on which the reference is defined and meaningful, each with what to expect, one at a time.
 
-        Where the reference raises (`undefined` says how), overflows, or errs by a tenth of its output's variation,
-        nobody can be blamed; nor where a plain running sum would lose as much as is asked for. Of inputs with a large
-        element in each row, a sum over several rows may lose what a running sum does, which drops the small ones
-        between the large.
+        A set is left out if the reference raises (`undefined` says how), overflows, or has an error of a tenth of its
+        output's variation; also if a plain running sum would not meet the limits. On inputs with a large element in
+        each row, a sum over several rows may lose what a running sum loses: the small elements between the large ones.
         """
         for proposed, inputs in self.stress_inputs(drawn, seed, sets):
             expected = self.expect_stress(proposed, inputs, drawn, seed)
@@ -107,17 +109,25 @@ class Oracle:
                 yield proposed, expected
 
     def stress_inputs(self, drawn: list[Any], seed: int, sets: Sequence[Stress]) -> Iterator[tuple[Stress, list[Any]]]:
-        """Each of `sets` with its inputs, whatever the reference makes of them; what cannot be made is left out."""
+        """Each of `sets` with its inputs, whatever the reference returns.
+
+        Without sets whose inputs cannot be made, and those that promises leave as they were drawn (`unchanged`).
+        """
         for position, proposed in enumerate(sets):
             try:
-                yield proposed, proposed.inputs(drawn, seed + position)
+                inputs = proposed.inputs(drawn, seed + position, self._promises)
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:
                 self._leave_out(proposed, error)
+                continue
+            if self._promises and as_drawn(inputs, drawn):
+                self.unchanged.add(proposed.name)
+                continue
+            yield proposed, inputs
 
     def expect_stress(self, proposed: Stress, inputs: list[Any], drawn: list[Any], seed: int) -> Expectation | None:
-        """What to expect of a set's inputs; None where `stress` would leave it out."""
+        """What to expect for a set's inputs; None if `stress` would leave it out."""
         try:
             expected = expectation.expect(self.reference, inputs, seed, self.allow)
         except torch.OutOfMemoryError:
@@ -132,7 +142,7 @@ class Oracle:
         return _demanding(expected, proposed.demands)
 
     def _leave_out(self, proposed: Stress, error: Exception) -> None:
-        """Foreign code on inputs that it was not written for."""
+        """Record that foreign code raised on inputs for which it was not written."""
         self.undefined[proposed.name] = f"{type(error).__name__}: {error}".partition("\n")[0][:100]
 
     def check(
@@ -153,7 +163,7 @@ class Oracle:
         return checks.full(self.reference, expected, outputs, self._earlier if explained else None, poison)
 
     def _as_on_drawn(self, expected: Expectation, drawn: list[Any]) -> Expectation:
-        """With limits no smaller than on drawn inputs, but for outputs that only scale with the inputs."""
+        """With limits no smaller than on ordinary inputs, except for outputs that only scale with the inputs."""
         before = dict(flatten(self.reference.native(drawn, expected.seed)))
         after = dict(flatten(expected.native))
         yards = dict(expected.yards)
@@ -165,7 +175,7 @@ class Oracle:
         return replace(expected, yards=yards)
 
     def _require_steady(self, expected: Expectation) -> None:
-        """A number at all, and the same one again."""
+        """Require finite numbers, and the same ones again."""
         again = dict(flatten(self.reference.native(expected.inputs, expected.seed)))
         dtype = self.reference.precision(expected.inputs)
         for path, native in flatten(expected.native):
@@ -201,7 +211,7 @@ def _only_scaled(before: torch.Tensor, after: torch.Tensor, yard: Yardstick) -> 
 
 
 def _demanding(expected: Expectation, demands: str) -> Expectation | None:
-    """With the limits that a stress set asks for; None where it asks for more than an honest kernel may keep."""
+    """With the limits of a stress set; None if an honest kernel may not be able to meet them."""
     row = _row(expected.inputs)
 
     def limited(yard: Yardstick) -> Yardstick:

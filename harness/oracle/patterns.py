@@ -1,4 +1,4 @@
-"""What kind of mistake an output shows, told from elements at sampled places: no whole-tensor temporaries."""
+"""Recognises kinds of wrong outputs from sampled elements, without temporaries as large as the output."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Views:
         return float((self.given - self.true)[self.finite].square().mean())
 
     def explains(self, guess: torch.Tensor) -> bool:
-        """Whether the sampled output is `guess`, far more nearly than it is the true one, and near beside both."""
+        """Whether `guess` leaves almost nothing of the sampled output's error, or of the true output's variation."""
         off = float((self.given - guess)[self.finite].square().mean())
         return off <= EXPLAINED * min(self.error, max(self.variation, self.error))
 
@@ -71,7 +71,7 @@ def at(tensor: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
 
 
 def recognise(got: torch.Tensor, exact: torch.Tensor) -> Pattern | None:
-    """The first pattern that explains the output by the true one alone."""
+    """The first pattern that explains the output from the true one alone."""
     views = Views(got, exact)
     if int(views.finite.sum()) < 2:
         return None
@@ -96,8 +96,8 @@ def _constant(views: Views) -> Pattern | None:
     value = float(given[0])
     if bool((given == value).all()) and given.numel() > 1:
         if value == 0:
-            return Pattern("zeros", "every element looked at is zero", {})
-        return Pattern("constant", f"every element looked at is {value:.6g}", {"constant": value})
+            return Pattern("zeros", "all sampled elements are zero", {})
+        return Pattern("constant", f"all sampled elements are {value:.6g}", {"constant": value})
     return None
 
 
@@ -119,7 +119,7 @@ def _linear(views: Views) -> Pattern | None:
         shift = float(given.mean() - slope * true.mean())
         if abs(slope) > 1e-3 and views.explains(slope * views.true + shift):
             evidence = {"factor": slope, "offset": shift}
-            return Pattern("factor_and_offset", f"{slope:.6g} times the right answer and {shift:.6g}", evidence)
+            return Pattern("factor_and_offset", f"{slope:.6g} times the right answer plus {shift:.6g}", evidence)
     return None
 
 
@@ -146,13 +146,13 @@ def _other_axis(views: Views) -> Pattern | None:
     true = [d for d in range(views.exact.dim()) if _sums_to_one(views.exact, d)]
     given = [d for d in range(views.got.dim()) if _sums_to_one(views.got, d)]
     if len(true) == 1 and len(given) == 1 and true != given:
-        sentence = f"sums to one along dimension {given[0]}, should along {true[0]}: softmax over the wrong axis"
+        sentence = f"sums to one along dimension {given[0]} instead of {true[0]}: softmax over the wrong axis"
         return Pattern("softmax_axis", sentence, {"got": given[0], "expected": true[0]})
     return None
 
 
 def _flat_axis(views: Views) -> Pattern | None:
-    """The same all along a dimension, where the true output varies: its mean, or something else."""
+    """Constant along a dimension in which the true output varies: its mean, or something else."""
     for dimension, length in enumerate(views.exact.shape):
         if length < 2:
             continue
@@ -162,7 +162,7 @@ def _flat_axis(views: Views) -> Pattern | None:
         if varied > 0 and float((given - given[:, :1]).square().mean()) <= 1e-4 * varied:
             if float((given - mean).square().mean()) <= 0.01 * varied:
                 return Pattern("mean_of_axis", f"the mean along dimension {dimension}", {"dimension": dimension})
-            return Pattern("flat_axis", f"the same all along dimension {dimension}", {"dimension": dimension})
+            return Pattern("flat_axis", f"constant along dimension {dimension}", {"dimension": dimension})
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-# A box counts as the place of the error if this share of it is wrong, and if it is no more than this much of the whole.
+# A box is the place of the error if at least this share of it is wrong, and if it is at most this share of the whole.
 DENSE = 0.5
 WHOLE = 0.9
 FEW = 8
@@ -23,7 +23,7 @@ class Region:
 
 
 def locate(mask: torch.Tensor) -> Region:
-    """The place that a mask of wrong elements (the output's shape) points out."""
+    """Where the wrong elements of a mask (of the output's shape) are."""
     count, total = int(mask.sum()), mask.numel()
     box = _box(mask) if count else []
     if not count or total == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -68,3 +68,17 @@ def sample(numel: int, device: torch.device, count: int) -> torch.Tensor:
 def rms(tensor: torch.Tensor) -> float:
     """Root mean square; 0 for an empty tensor."""
     return float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(max(1, tensor.numel()))
+
+
+def blocks(shape: Sequence[int], most: int, whole: int = 0) -> Iterator[tuple[slice, ...]]:
+    """Where to index a tensor of that shape for blocks of at most `most` elements, which cover it; its last `whole`
+    dimensions are never split."""
+    if math.prod(shape) <= most or len(shape) <= whole:
+        yield tuple(slice(0, length) for length in shape)
+        return
+    behind = math.prod(shape[1:])
+    step = max(1, most // behind)
+    for start in range(0, shape[0], step):
+        here = slice(start, min(start + step, shape[0]))
+        for rest in blocks(shape[1:], most, whole):
+            yield (here, *rest)

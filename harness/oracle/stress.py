@@ -1,7 +1,7 @@
 """Inputs beyond the drawn ones, made from them: what a kernel that is right for one kind of numbers gets wrong.
 
-Only floating tensors change; indices, labels, masks, shapes and scalars stay. Each set is a proposal: whether the
-reference is defined and meaningful on it is for `Oracle.stress` to find out.
+Only floating tensors change; indices, labels, masks, shapes and scalars stay, and so does what the inputs promise. Each
+set is a proposal: whether the reference is defined and meaningful on it is for `Oracle.stress` to find out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import torch
 
+from harness.oracle.promises import NOTHING, Promises
 from harness.oracle.structure import convert
 
 
@@ -33,19 +34,38 @@ class Stress:
     binding: bool = True
     first_only: bool = False
 
-    def inputs(self, drawn: list[Any], seed: int) -> list[Any]:
-        """New inputs from drawn ones, which stay as they are. Every tensor has its own draws from `seed`."""
+    def inputs(self, drawn: list[Any], seed: int, promises: Promises = NOTHING) -> list[Any]:
+        """New inputs from drawn ones, which stay as they are. Every tensor has its own draws from `seed`.
+
+        Tensors without a change, because of the `promises` or the set, are the drawn ones themselves.
+        """
         generators: dict[torch.device, torch.Generator] = {}
         done = 0
+        # Of each floating tensor that has elements, the drawn one and the new one.
+        made: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-        def change(tensor: torch.Tensor) -> torch.Tensor:
+        def new(tensor: torch.Tensor) -> torch.Tensor:
             nonlocal done
-            if not tensor.is_floating_point() or tensor.numel() == 0 or (self.first_only and done):
+            kept = promises.of(len(made))
+            if kept is not None and kept.copy_of is not None:
+                before, after = made[kept.copy_of]
+                if after is before:
+                    return tensor
+                return (after.mT if kept.transposed else after).clone(memory_format=torch.contiguous_format)
+            if (kept is not None and kept.whole) or (self.first_only and done):
                 return tensor
             done += 1
             device = tensor.device
             generator = generators.setdefault(device, torch.Generator(device).manual_seed(seed))
-            return self.make(tensor, generator)
+            if kept is None:
+                return self.make(tensor, generator)
+            return kept.changed(tensor, lambda seen: self.make(seen, generator))
+
+        def change(tensor: torch.Tensor) -> torch.Tensor:
+            if not tensor.is_floating_point() or tensor.numel() == 0:
+                return tensor
+            made.append((tensor, new(tensor)))
+            return made[-1][1]
 
         changed: list[Any] = convert(list(drawn), change)
         return changed

@@ -98,6 +98,19 @@ def _compare_tensors(expected: torch.Tensor, got: Any, path: str) -> Fault | Non
     return None
 
 
+def unsupported(tree: Any) -> str:
+    """A clause about the first tensor of a kind that cannot be compared; empty where there is none."""
+    for path, leaf in flatten(tree):
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        kind = str(leaf.layout).removeprefix("torch.").removeprefix("_")
+        if leaf.is_nested or leaf.is_quantized:
+            kind = "nested" if leaf.is_nested else "quantized"
+        if kind != "strided":
+            return f"{path} is a {kind} tensor: this kind of output is not supported; return plain, dense tensors"
+    return ""
+
+
 def _first(faults: Iterator[Fault | None]) -> Fault | None:
     return next((fault for fault in faults if fault is not None), None)
 

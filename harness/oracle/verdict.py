@@ -1,4 +1,4 @@
-"""The rule applied: errors against a yardstick, and the finding that comes of it."""
+"""Applies the rule: compares errors with a yardstick, and makes the finding."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from harness.records import Outcome, Status
 class Finding:
     """The oracle's answer about one call.
 
-    error: norm of the error in units of the true output's spread (its root mean square, where it is constant).
-    error_ratio: that error over the reference's own (or over the rounding of the output, if larger). Both None where
-    no floating output was compared. allowance: the lower precision without whose permission this would be a refusal.
+    error: norm of the error in units of the true output's spread (of its root mean square if it is constant).
+    error_ratio: that error over the reference's own (or over the rounding of the output, if larger). Both None if
+    no floating output was compared. allowance: the lower precision that the run allows and this answer needs.
     level: `full` against float64, `fast` against the reference's own output.
     """
 
@@ -44,8 +44,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Weighed:
-    """One floating leaf against its yardstick. `refused` names the measure that was over its limit, or `signature`;
-    `allowance` the lower precision whose limit it kept, if not the problem's own."""
+    """One floating leaf against its yardstick. `refused` names the measure that exceeded its limit, or is `signature`;
+    `allowance` is the lower precision whose limit it met, if not the problem's own."""
 
     errors: Errors
     refused: str
@@ -69,7 +69,7 @@ def weigh(got: torch.Tensor, errors: Errors, yard: Yardstick) -> Weighed:
 def likeness(signature: Signature | None, got: torch.Tensor, errors: Errors) -> float:
     """Correlation (-1..1) of the error with the way that rounding the inputs moves the native output.
 
-    0 where the error is too small against that movement to be made of it.
+    0 if the error is too small to consist of that movement.
     """
     if signature is None or not errors.norm >= rule.SIGNATURE * rms(signature.moved):
         return 0.0
@@ -80,7 +80,7 @@ def likeness(signature: Signature | None, got: torch.Tensor, errors: Errors) -> 
 
 
 def _detrended(error: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-    """Without what goes with the exact values, and without its mean."""
+    """Without the part proportional to the exact values, and without its mean."""
     x = torch.nan_to_num(exact, nan=0.0, posinf=0.0, neginf=0.0)
     x, error = x - x.mean(), error - error.mean()
     square = float(x @ x)
@@ -88,7 +88,7 @@ def _detrended(error: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
 
 
 def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Of two vectors about zero, cut off at four times their mean sizes so that no few elements decide it."""
+    """Of two vectors about zero, clamped at four times their mean sizes so that a few elements do not decide it."""
     a, b = (x.clamp(-4 * float(x.abs().mean()), 4 * float(x.abs().mean())) for x in (a, b))
     scale = float(a.norm() * b.norm())
     return float(a @ b) / scale if scale else 0.0

@@ -115,13 +115,15 @@ class Yardstick:
 
 @dataclass(frozen=True)
 class Runs:
-    """One floating leaf of the reference's outputs in several runs: `exact` widened, the others in their own dtype.
+    """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` widened, the others in a dtype
+    that holds theirs.
 
     `lowered` and `strict` run the reference when they are asked, and answer None where it cannot run that way.
     """
 
     exact: torch.Tensor
     native: torch.Tensor
+    dtype: torch.dtype
     lowered: Callable[[Format], torch.Tensor | None]
     strict: Callable[[], torch.Tensor | None]
     composed: torch.Tensor | None = None
@@ -130,7 +132,7 @@ class Runs:
 
 def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick:
     """The yardstick of one leaf; `longest` tells how long the sums behind it may be."""
-    scale, part, format = scale_of(runs.exact), Part(runs.exact), format_of(runs.native.dtype)
+    scale, part, format = scale_of(runs.exact), Part(runs.exact), format_of(runs.dtype)
     exact = part.of(runs.exact)
 
     def distance(output: torch.Tensor | None) -> float | None:
@@ -139,7 +141,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     # The rounding of a few elements may be anything up to the roundoff; that of many is known.
     few = runs.exact.numel() < SHORTEST_ROW
     share = 1.0 if few else ROUNDING_RMS
-    floor = format.roundoff * scale.size * share + smallest(runs.native.dtype)
+    floor = format.roundoff * scale.size * share + smallest(runs.dtype)
     own = _distance(part.of(runs.native), exact)
     tight = format.bits < FLOAT32.bits
 
@@ -149,7 +151,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         level, lower, tight = next_lower(format) or format, next_lower(level), True
         downgraded = None if lower is None else distance(runs.lowered(lower))
     # What one rounding does to attention is known from the run that rounds its scores and weights.
-    nudged = None if runs.composed is not None else runs.lowered(nudge(runs.native.dtype))
+    nudged = None if runs.composed is not None else runs.lowered(nudge(runs.dtype))
     condition = (distance(nudged) or 0.0) / NUDGE
     base = max(own, floor, condition, *(_distance(part.of(output), exact) for output in runs.jittered))
 
@@ -164,7 +166,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         axis=scale.axis,
         tight=tight,
     )
-    expected = expected_errors(runs.native.dtype, scale, base)
+    expected = expected_errors(runs.dtype, scale, base)
     others = (runs.native, runs.composed, nudged)
     known = [_errors(part, output, exact, scale, expected) for output in others if output is not None]
     loose = {}

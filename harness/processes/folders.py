@@ -9,7 +9,13 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
+import time
 from pathlib import Path, PurePosixPath
+
+# A folder may hold any number of files. So long a slot waits for one to go; what is left goes with the folder above
+# it, at the end of all, within so long.
+SLOT_S, END_S = 10.0, 60.0
 
 
 def copy_out(folder: Path, name: str, target: Path, limit_bytes: int) -> int:
@@ -31,7 +37,7 @@ def copy_out(folder: Path, name: str, target: Path, limit_bytes: int) -> int:
     with open(source, "rb") as reader:
         status = os.fstat(source)
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit_bytes:
-            raise OSError(f"{name[:100]} is no regular file of at most {limit_bytes} bytes")
+            raise OSError(f"{name[:100]} is not a regular file of at most {limit_bytes} bytes")
         with target.open("xb") as writer:
             shutil.copyfileobj(reader, writer)
     target.chmod(0o644)
@@ -40,17 +46,33 @@ def copy_out(folder: Path, name: str, target: Path, limit_bytes: int) -> int:
 
 def _open_below(folder: int, part: str, flags: int) -> int:
     if part in ("", "/", "..") or part.startswith("//"):
-        raise ValueError(f"no name: {part!r}")
+        raise ValueError(f"not a file name: {part!r}")
     return os.open(part, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
 
 
-def remove(folder: Path) -> None:
-    """Remove `folder` and what is below it, however deep and whatever its permissions; what cannot go stays.
+def remove(folder: Path, timeout_s: float = SLOT_S) -> bool:
+    """Remove `folder` and what is below it, however deep and whatever its permissions; whether it is gone.
 
-    shutil.rmtree recurses, and so a candidate that nests a thousand folders would end the session.
+    What cannot go, or not in time, stays. By processes of their own: shutil.rmtree recurses, and so a candidate that
+    nests a thousand folders would end the session.
     """
+    deadline = time.monotonic() + timeout_s
     path = str(folder.absolute())
-    # chmod follows no link below a folder, but one that is in its place.
-    unlock = [] if folder.is_symlink() else [["chmod", "-R", "u+rwX", "--", path]]
-    for command in (*unlock, ["rm", "-rf", "--", path]):
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    delete = ["rm", "-rf", "--", path]
+    # Hardly any needs it. chmod follows no link below a folder, but one that is in its place.
+    unlock = [] if folder.is_symlink() else [["chmod", "-R", "u+rwX", "--", path], delete]
+    for command in (delete, *unlock):
+        if not os.path.lexists(path):
+            return True
+        left_s = max(deadline - time.monotonic(), 0.0)
+        try:
+            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=left_s)
+        except (subprocess.TimeoutExpired, OSError):
+            return False
+    return not os.path.lexists(path)
+
+
+def remove_at_end(folder: Path) -> None:
+    """Remove a folder that nobody comes back to, and say so where it stays."""
+    if not remove(folder, END_S):
+        print(f"{folder} is left: it could not be removed in {END_S:g} s; remove it by hand", file=sys.stderr)

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from harness.environment import available_memory_bytes
-from harness.judge.freezer import Freezer
+from harness.links.freezer import Freezer
 from harness.machine import procfs
 from harness.sandbox.syscalls import PR_SET_PDEATHSIG, prctl
 
@@ -144,7 +144,7 @@ class Watcher:
         except ConnectionError:
             data = b""
         if not data:
-            raise EOFError("the memory watch is gone")
+            raise EOFError("the process that watches memory has ended")
         return msgspec.json.decode(data, type=list[int])
 
 

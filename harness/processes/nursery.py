@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -19,10 +20,10 @@ from harness import places
 from harness.environment import Device
 from harness.errors import AssayError
 from harness.processes import zygote
-from harness.processes.zygote import Exited, Kill, Spawn, Spawned
+from harness.processes.zygote import MAX_REQUEST_BYTES, Exited, Kill, Spawn, Spawned
 from harness.sandbox import enforcement, visible
 from harness.sandbox.enforcement import Confinement
-from harness.wire.channel import Channel, pair
+from harness.wire.channel import Channel, NotSendable, encoded, pair
 
 MAX_LOG_BYTES = 1 << 20
 # What our processes inherit of the user's environment. What else is there, keys and tokens among it, would lie in the
@@ -84,7 +85,7 @@ class Child:
         return self._exit_code
 
     def kill(self) -> int | None:
-        """End it and everything it started; returns how it had ended, or None where something would not die."""
+        """End it and everything it started; returns how it had ended, or None if a process could not be ended."""
         self._nursery.kill(self._identity)
         exit_code = self.wait(10.0)
         # Not before: a child that hears us hang up may end by itself first.
@@ -147,40 +148,43 @@ class Nursery:
         readable: Iterable[str] = (),
         card: Device | None = None,
     ) -> Child:
-        """Fork a child in `role`; raises ZygoteLost or NoProcess.
+        """Fork a child in `role`; raises ZygoteLost, NoProcess, or NotSendable where the request cannot be told.
 
         An untrusted one may write to `folder` only, read the `readable` files and folders beside the system, and use
         its `card`, if it is to have one.
         """
-        mine, its = pair()
-        read_end, write_end = os.pipe()
+        untrusted = role in UNTRUSTED
         with self._lock:
             self._serial += 1
-            child = Child(self, self._serial, Channel(mine, inbound), log, folder)
-            self._children[self._serial] = child
-        untrusted = role in UNTRUSTED
+            identity = self._serial
         request = Spawn(
-            id=child._identity,
+            id=identity,
             role=role,
             environment=(UNTRUSTED_ENVIRONMENT if untrusted else self._trusted_environment) | (environment or {}),
             folder=str(folder or ""),
             confinement=self._confinement(folder, readable, card) if untrusted and self._layers else None,
             memory_bytes=self._memory_bytes if untrusted else 0,
         )
+        packet = encoded(request, MAX_REQUEST_BYTES)
+        mine, its = pair()
+        read_end, write_end = os.pipe()
+        child = Child(self, identity, Channel(mine, inbound), log, folder)
+        with self._lock:
+            self._children[identity] = child
         try:
             threading.Thread(target=_pump, args=(read_end, log, child._drained), daemon=True).start()
         except RuntimeError as error:
-            with self._lock:
-                self._children.pop(child._identity, None)
-            child.channel.close()
+            self._forget(child)
             its.close()
             os.close(read_end)
             os.close(write_end)
             raise NoProcess(str(error)) from error
         try:
-            socket.send_fds(self._control, [msgspec.json.encode(request)], [its.fileno(), write_end])
+            socket.send_fds(self._control, [packet], [its.fileno(), write_end])
         except OSError as error:
-            child.channel.close()
+            self._forget(child)
+            if error.errno == errno.EMSGSIZE:
+                raise NotSendable(f"Spawn is {len(packet)} bytes long, more than a socket takes at once") from error
             raise ZygoteLost(str(error)) from error
         finally:
             its.close()
@@ -190,7 +194,7 @@ class Nursery:
             raise ZygoteLost("the forking parent did not answer")
         if child.cause == zygote.NO_PROCESS:
             child.channel.close()
-            raise NoProcess("the machine has no room for another process (pids.max of its control group, or ulimit -u)")
+            raise NoProcess("no more processes can be started: raise pids.max of the control group, or ulimit -u")
         return child
 
     def _confinement(self, folder: Path | None, readable: Iterable[str], card: Device | None) -> Confinement:
@@ -202,6 +206,12 @@ class Nursery:
             nodes=tuple(visible.nodes(self._layers, card.minor)) if card else (),
             processes=self._processes,
         )
+
+    def _forget(self, child: Child) -> None:
+        """Of one that was never started."""
+        with self._lock:
+            self._children.pop(child._identity, None)
+        child.channel.close()
 
     def kill(self, identity: int) -> None:
         # Where the zygote is gone, the listening thread finds out.

@@ -13,7 +13,7 @@ class Starter(Protocol):
     """What can start children: a Nursery, or a RenewedNursery."""
 
     def start(self, *args: Any, **kwargs: Any) -> Child:
-        """As Nursery.start. Raises ZygoteLost."""
+        """As Nursery.start."""
 
     def close(self) -> None:
         """Ends every child."""
@@ -42,7 +42,10 @@ class RenewedNursery:
                     raise
                 if self._nursery is nursery:
                     nursery.close()
-                    self._nursery = self._make()
+                    try:
+                        self._nursery = self._make()
+                    except OSError as error:
+                        raise ZygoteLost(f"the forking parent died, and no other starts: {error}") from error
             return self._nursery.start(*args, **kwargs)
 
     def close(self) -> None:

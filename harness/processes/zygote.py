@@ -229,11 +229,20 @@ def _no_device_touched() -> Iterator[None]:
         torch.cuda.is_available = is_available
 
 
+def _have_no_main() -> None:
+    """What multiprocessing spawns for a candidate imports the main module first; this one is closed to it, and none of
+    the candidate's."""
+    main = sys.modules["__main__"]
+    main.__spec__ = None
+    del main.__file__
+
+
 def main() -> None:
     """Entry of the zygote process: `python -m harness.processes.zygote FD`."""
     # One thread only while forking: numpy's BLAS would start a pool on import.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     sys.dont_write_bytecode = True
+    _have_no_main()
     keeper.stand_behind()
     control = socket.socket(fileno=int(sys.argv[1]))
     with _no_device_touched():

@@ -16,7 +16,7 @@ import msgspec
 from harness import wording
 from harness.catalog import declared, modules
 from harness.catalog.facts import LONGEST_TEXT, CandidateFacts, HeadersWanted, ProblemFacts
-from harness.compile import precompiled
+from harness.compile import prepare
 from harness.integrity import own_names
 from harness.integrity.screen import TOO_DEEP, screen
 from harness.reading.reading import FindKernels, Found, Listening, ReadCandidate, ReadProblem, ToReader
@@ -36,7 +36,7 @@ def candidate(source: bytes, file: str) -> CandidateFacts:
         needs_build=b"cpp_extension" in source,
         native=b"native" in source,
         asks_its_place=any(word in source for word in PLACE_WORDS),
-        headers=precompiled.wanted(source) if b"cpp_extension" in source else HeadersWanted(),
+        headers=prepare.wanted(source) if b"cpp_extension" in source else HeadersWanted(),
     )
     try:
         tree = modules.parsed(source, file)

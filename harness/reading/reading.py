@@ -19,7 +19,7 @@ from harness import places, wording
 from harness.catalog.facts import MOST_NAMES, CandidateFacts, ProblemFacts
 from harness.errors import AssayError
 from harness.records import Outcome, Status
-from harness.wire.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
+from harness.wire.channel import Channel, DeadlineExceeded, NotSendable, PeerGone, ProtocolError, pair
 
 # Of one file; most take two milliseconds.
 DEADLINE_S = 20.0
@@ -127,11 +127,13 @@ class Reader:
             answer = channel.receive(deadline_s)[0]
             if isinstance(answer, wanted):
                 return answer
-            why = ("parser_died", f"reading it was answered with {type(answer).__name__}")
+            why = ("parser_died", f"the reading process answered with {type(answer).__name__}")
         except DeadlineExceeded:
             why = ("parser_timeout", f"reading it took longer than {deadline_s:g} s")
         except (PeerGone, ProtocolError):
-            why = ("parser_died", "the process that read it died: of a text that is too much for a parser")
+            why = ("parser_died", "the process that read it died; the text is too difficult for a parser")
+        except NotSendable as error:
+            why = ("unsendable", str(error))
         self._end()
         raise ReaderLost(*why)
 
@@ -155,7 +157,9 @@ class Reader:
             self._channel.receive(START_S)
         except (DeadlineExceeded, PeerGone, ProtocolError) as error:
             self._end()
-            raise ReaderFailed(f"the process that reads files does not start ({sys.executable}): {error}") from error
+            raise ReaderFailed(
+                f"the process that reads files could not be started ({sys.executable}): {error}"
+            ) from error
         return self._channel
 
     def _end(self) -> None:

@@ -1,4 +1,4 @@
-"""What an audit found, as a terminal table and as Markdown."""
+"""The results of an audit, as a terminal table and as Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from harness.reports import markdown, text
 
 
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem's audit: controls tried, wrong answers that got through, right ones that were refused."""
+    """One problem's audit: number of controls, wrong answers that passed, right ones that were refused, and what its
+    inputs promise."""
 
     problem: str
     variant: str
@@ -22,6 +23,7 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
     tried: int = 0
     accepted_wrong: list[str] = []
     refused_right: list[str] = []
+    promises: list[str] = []
     fault: Outcome | None = None
     wall_s: float = 0.0
 
@@ -39,21 +41,22 @@ STYLES = {"sound": "green", "weak": "red", "strict": "yellow", "unusable": "mage
 
 
 def line(row: AuditRow) -> str:
-    """What is wrong with a problem, in a clause; how many controls it withstood where nothing is."""
+    """What is wrong with a problem, in a clause, or the number of controls if nothing is; then its promises."""
     if row.fault is not None:
         return f"{row.fault.status} ({row.fault.reason}): {row.fault.message}"
     parts = []
     if row.accepted_wrong:
-        parts.append(f"lets through: {', '.join(row.accepted_wrong)}")
+        parts.append(f"accepts wrong answers: {', '.join(row.accepted_wrong)}")
     if row.refused_right:
-        parts.append(f"refuses: {', '.join(row.refused_right)}")
-    return "; ".join(parts) or f"{row.tried} controls"
+        parts.append(f"refuses right answers: {', '.join(row.refused_right)}")
+    promised = [f"promises {one}" for one in row.promises]
+    return "; ".join([*(parts or [f"all {row.tried} controls as expected"]), *promised])
 
 
 def show(rows: Sequence[AuditRow], console: Console) -> None:
-    """A line a problem, and a count."""
+    """Print a line per problem, and a count."""
     table = Table(box=None, pad_edge=False)
-    for title in ("problem", "variant", "precision", "verdict", "what"):
+    for title in ("problem", "variant", "precision", "verdict", "details"):
         table.add_column(title, overflow="fold", no_wrap=title in ("variant", "verdict"))
     for row in rows:
         verdict = Text(row.verdict, style=STYLES[row.verdict])
@@ -71,9 +74,9 @@ def summary(rows: Sequence[AuditRow]) -> str:
 
 
 def page(rows: Sequence[AuditRow]) -> str:
-    """The problems that are not sound, as a Markdown table, and a count."""
-    lines = ["| problem | verdict | what |", "|---|---|---|"]
+    """The problems that are not sound or promise something, as a Markdown table, and a count."""
+    lines = ["| problem | verdict | details |", "|---|---|---|"]
     for row in rows:
-        if row.verdict != "sound":
+        if row.verdict != "sound" or row.promises:
             lines.append(markdown.line(markdown.code(row.problem), row.verdict, markdown.escape(line(row))))
     return "\n".join([summary(rows), "", *lines, ""])

@@ -1,4 +1,4 @@
-"""What a check found, a block a candidate, for the terminal."""
+"""The results of a check for the terminal, one block per candidate."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from harness.reports import text
 
 
 class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One candidate's check. `failures` are extensions that it goes on without, `absent` counts functions by libraries
-    that are not on this machine."""
+    """One candidate's check. `failures` are extensions without which it continues; `absent` counts functions by the
+    library, missing on this machine, that has them."""
 
     candidate: str
     file: str
@@ -38,7 +38,7 @@ class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> str:
-        """`ok`, `fails`, or `unsure`: this machine lacks what is needed to tell."""
+        """`ok`, `fails`, or `unsure`: this machine lacks what is needed to decide."""
         if any(remark.fatal for remark in self.remarks) or self.failures:
             return "fails"
         if self.fault is None:
@@ -51,7 +51,7 @@ INDENT = 7
 
 
 def show(row: CheckRow, console: Console) -> None:
-    """A line, and below it whatever there is to know."""
+    """Print a line, and the details below it."""
     head = Text.assemble(
         (f"{row.verdict:<{INDENT}}", STYLES[row.verdict]), (text.clean(row.candidate), "bold"), f"  {_built(row)}"
     )
@@ -59,8 +59,8 @@ def show(row: CheckRow, console: Console) -> None:
     for part in _parts(row):
         console.print(Padding(part, (0, 0, 0, INDENT), expand=False), highlight=False)
     if row.errors and row.log:
-        # Never wrapped: a path is there to be copied.
-        console.print(Text(f"{'':{INDENT}}all that was said: {text.clean(row.log)}", style="dim"), soft_wrap=True)
+        # Never wrapped, so that the path can be copied.
+        console.print(Text(f"{'':{INDENT}}full output: {text.clean(row.log)}", style="dim"), soft_wrap=True)
 
 
 def summary(rows: Sequence[CheckRow]) -> str:
@@ -88,12 +88,12 @@ def _parts(row: CheckRow) -> Iterator[RenderableType]:
     for error in row.errors:
         yield from _error(error, row.file)
     for failure in row.failures:
-        yield Text.assemble(("goes on without an extension: ", "red"), text.clean(failure))
+        yield Text.assemble(("continues without an extension: ", "red"), text.clean(failure))
     if row.kernels:
         yield _kernels(row.kernels)
     for kernel in row.kernels:
         if kernel.spills:
-            what = f"keeps values in local memory that its {kernel.registers} registers have no room for"
+            what = f"keeps values in local memory, because its {kernel.registers} registers are not enough"
             yield Text.assemble(("spills: ", "yellow"), f"{_short(kernel.name)} {what}")
     if row.absent:
         yield Text(_absent(row.absent), style="dim")
@@ -159,8 +159,8 @@ def _short(name: str) -> str:
 def _absent(absent: dict[str, int]) -> str:
     libraries = ", ".join(f"{text.clean(name)} ({count})" for name, count in sorted(absent.items()))
     return (
-        f"loaded with stand-ins for functions of {libraries}, which are not on this machine; where a card is, PyTorch "
-        "and CUDA bring them"
+        f"loaded with stand-ins for functions of {libraries}, which this machine lacks; on a machine with a GPU, "
+        "PyTorch and CUDA provide them"
     )
 
 

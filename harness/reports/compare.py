@@ -1,4 +1,4 @@
-"""Two runs side by side: what became of each candidate from run A to run B. Pure; `compare_table` shows it."""
+"""Two runs side by side: how each candidate changed from run A to run B. Pure; `compare_table` shows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.timing.statistics import Interval
 
 
 class ChangeKind(enum.StrEnum):
-    """What became of a candidate, in the order that a report lists it: what needs a look comes first."""
+    """How a candidate changed, in the order of a report: what needs attention comes first."""
 
     BROKEN = "broken"
     SLOWER = "slower"
@@ -27,7 +27,7 @@ class ChangeKind(enum.StrEnum):
     FIXED = "fixed"
     FASTER = "faster"
     NEW = "new"
-    # Passed in neither run, and the status is another one.
+    # Passed in neither run, with different statuses.
     CHANGED = "changed"
     # Passed in both, on different devices, or over different baselines.
     NOT_COMPARED = "not compared"
@@ -39,31 +39,31 @@ class ChangeKind(enum.StrEnum):
 
 ORDER = list(ChangeKind)
 
-# What `--fail-on` takes, as it is typed.
+# The words that `--fail-on` accepts.
 FAIL_ON = {
     outcome.replace(" ", "-"): outcome
     for outcome in (ChangeKind.SLOWER, ChangeKind.BROKEN, ChangeKind.MISSING, ChangeKind.NOT_COMPARED)
 }
 
-# What two speedups must have in common to be compared. A gated clock leaves launch latency out, an ungated one has it
-# on both sides: not the same speedup.
+# What two speedups must have in common to be compared. For the clock: gated times exclude launch latency, ungated ones
+# include it on both sides, so the speedups differ.
 TRAITS: dict[str, Callable[[Record], str]] = {
     "device": lambda record: record.device,
     "baseline": lambda record: record.baseline,
     "clock": lambda record: record.timing.clock if record.timing else "",
 }
 
-# Settings under which verdicts and times come about, but for those that only say when to stop: intervals show these.
+# Settings that influence verdicts and times; not those that only decide when to stop, whose effect the intervals show.
 SETTINGS = ("allow", "check", "timing")
 STOPPING = {"timing.precision", "timing.budget_s", "timing.min_pairs", "timing.max_pairs"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One candidate at one variant and precision; `a` or `b` is None where that run lacks it.
+    """One candidate at one variant and precision; `a` or `b` is None if that run lacks it.
 
-    `ratio` is B's speedup over A's (above 1: B is faster), None unless the two were compared. `obstacle` is what
-    forbids comparing speedups, one of `TRAITS`; empty where nothing does.
+    `ratio` is B's speedup over A's (above 1: B is faster), None unless the two were compared. `obstacle` is the
+    one of `TRAITS` that differs, so that speedups are not compared; empty if none does.
     """
 
     outcome: ChangeKind
@@ -74,7 +74,7 @@ class Row:
 
     @property
     def either(self) -> Record:
-        """The record that names the row: A's, or B's where A has none."""
+        """The record that names the row: A's, or B's if A has none."""
         record = self.a or self.b
         assert record is not None
         return record
@@ -87,7 +87,7 @@ class Row:
 
 
 def rows(a: Iterable[Record], b: Iterable[Record]) -> list[Row]:
-    """Match records by problem, variant, precision and candidate's name, whatever became of its source.
+    """Match records by problem, variant, precision and candidate's name, whether or not its source changed.
 
     Sorted by problem, variant, precision and device; within these by outcome, then by name.
     """
@@ -128,7 +128,7 @@ def listed(counted: Mapping[ChangeKind, int]) -> str:
 
 
 def notes(found: Sequence[Row], a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """What a reader must know before trusting a verdict; `a` and `b` are the manifests, every key optional."""
+    """What a reader must know before trusting an outcome; `a` and `b` are the manifests, every key optional."""
     unlike = Counter((row.obstacle, _trait(row.a, row.obstacle), _trait(row.b, row.obstacle)) for row in found)
     said = [
         f"{obstacle} {one} in A, {other} in B ({_candidates(number)}): speedups are not compared"
@@ -154,7 +154,7 @@ def _by_name(records: Iterable[Record]) -> dict[tuple[str, str, str, str], dict[
 
 
 def _pairs(a: dict[str, Record], b: dict[str, Record]) -> list[tuple[Record | None, Record | None]]:
-    """A candidate's records by device: equal devices belong together, and what is left over is set side by side."""
+    """Pairs of a candidate's records: those of equal devices first, then the remaining ones of both runs in order."""
     shared = [(a[device], b[device]) for device in sorted(a.keys() & b.keys())]
     only_a = [a[device] for device in sorted(a.keys() - b.keys())]
     only_b = [b[device] for device in sorted(b.keys() - a.keys())]
@@ -224,7 +224,7 @@ def _settings(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _differences(a: Mapping[str, Any], b: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """`torch 2.10 in A, 2.11 in B; ...` for the keys that both have, with unlike values."""
+    """`torch 2.10 in A, 2.11 in B; ...` for the keys that both have with different values."""
     unlike = [key for key in keys if key in a and key in b and a[key] != b[key]]
     return "; ".join(f"{key} {_plain(a[key])} in A, {_plain(b[key])} in B" for key in unlike)
 

@@ -1,4 +1,4 @@
-"""The comparison of two runs as people see it at a terminal."""
+"""The comparison of two runs for the terminal."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ COLOURS = {
     ChangeKind.STILL_FAILS: "dim",
 }
 NAME_TITLE = "candidate"
-# A status and its reason fold below this only where the terminal is very narrow.
+# A status and its reason get narrower than this only in a very narrow terminal.
 DETAIL_MIN = 30
 
 
 def head(letter: str, run_dir: Path, manifest: Mapping[str, Any]) -> Text:
-    """Which run this is: its place, start, device and commit, as far as the manifest tells."""
+    """Which run this is: its folder, start, device and commit, as far as the manifest has them."""
     environment = manifest.get("environment") or {}
     commit = environment.get("commit")
     facts = [run_dir, manifest.get("started_at"), environment.get("device"), f"commit {commit}" if commit else ""]
@@ -68,7 +68,7 @@ def _tables(rows: Sequence[Row], console: Console) -> None:
 
 
 class _Speedups:
-    """The last column: both speedups and their ratio, lined up, or what became of the status."""
+    """The last column: both speedups and their ratio, lined up, or the change of status."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         both = [row for row in rows if _passed(row.a) and _passed(row.b)]
@@ -81,7 +81,7 @@ class _Speedups:
             return self._status_change(row)
         figures = f"{_speedup(row.a):>{self._a}}  {_speedup(row.b):>{self._b}}  "
         if row.ratio is None:
-            return Text.assemble(figures, (f"another {row.obstacle}", "magenta"))
+            return Text.assemble(figures, (f"different {row.obstacle}", "magenta"))
         change = text.ratio(row.ratio.value, row.ratio.lo, row.ratio.hi)
         return Text.assemble(figures, (change, COLOURS.get(row.outcome, "")))
 
@@ -94,7 +94,7 @@ class _Speedups:
 
 
 def _state(record: Record, width: int = 0) -> Text:
-    """The speedup of a passed record, as wide as its column; the status and reason of any other."""
+    """The speedup of a passed record, as wide as its column; status and reason of any other record."""
     if _passed(record):
         return Text(f"{_speedup(record):>{width}}")
     reason = text.clean(record.reason)
@@ -135,7 +135,7 @@ def _median_ms(times: Iterable[float | None]) -> str:
 
 
 def _widths(rows: Sequence[Row], details: Sequence[Text], width: int) -> list[int]:
-    """Of outcome, name and detail, the same in every table. Where space is short, details fold first, then names."""
+    """Widths of outcome, name and detail, the same in every table. If there is little space, details fold first."""
     outcome = max(len(row.outcome) for row in rows)
     name = max(len(NAME_TITLE), *(_name(row).cell_len for row in rows))
     detail = max(cell.cell_len for cell in details)

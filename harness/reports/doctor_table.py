@@ -1,4 +1,4 @@
-"""What `run_eval.py doctor` found, for a terminal."""
+"""The results of `run_eval.py doctor` for the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 
 class Finding(Protocol):
-    """One line of the table; `mend` is shown where all is not well."""
+    """One line of the table; `mend` says how to fix it, and is shown if it is not ok."""
 
     @property
     def name(self) -> str: ...
@@ -24,7 +24,7 @@ class Finding(Protocol):
 
 
 def show(findings: Sequence[Finding], console: Console) -> None:
-    """Print a line for each finding, with the mend below where something is missing."""
+    """Print a line for each finding; below it how to fix it, if something is missing."""
     table = Table.grid(padding=(0, 2))
     for _ in range(3):
         table.add_column()

@@ -1,4 +1,4 @@
-"""Records in the order and grouping that every report shows: a group a problem, ranked, and one summary of all."""
+"""Records in the order and grouping of every report: one ranked group per problem, and a summary of all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Group:
     """All candidates of one problem at one variant and precision, best first.
 
     Speedups over different baselines cannot be ranked together, so a second baseline makes a second group.
-    `baseline_ms` is the median over the group's records, None where no baseline was timed.
+    `baseline_ms` is the median over the group's records, None if no baseline was timed.
     """
 
     problem: str
@@ -61,7 +61,7 @@ def grouped(records: Sequence[Record]) -> list[Group]:
 
 
 def summarise(groups: Sequence[Group]) -> Summary | None:
-    """None where there is nothing to sum up."""
+    """None if there are no groups."""
     if not groups:
         return None
     found = [entry.record.status for group in groups for entry in group.entries]

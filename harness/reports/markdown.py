@@ -14,15 +14,15 @@ from harness.reports.groups import Entry, Group, grouped, summarise
 HOW_TO_READ = """\
 ## How to read this
 
-- **Speedup** is baseline time over candidate time, measured side by side, with its 95 % interval in brackets. Only a
-  candidate whose every timed call was checked and right has one.
-- **Rank** `#`: a candidate shares a rank unless its interval lies wholly below that of the rank's first.
-- **Error** is the candidate's error over the reference's own at this precision, both against float64.
+- **Speedup** is baseline time over candidate time, measured side by side, with its 95 % interval in brackets. A
+  candidate has one only if every timed call was checked and right.
+- **Rank** `#`: a candidate gets a lower rank only if its interval is wholly below that of the rank's first.
+- **Error** is the candidate's error divided by the reference's own at this precision, both against float64.
 - **geomean** and **fast_1** take the best passed candidate of each problem; a problem at another size or precision
   counts as a problem of its own. fast_1 is the share of problems with a candidate faster than the baseline.
-- **own kernels** is the share of device time in the candidate's own kernels, by one profiled call after timing. On a
-  CPU it is the share of the call outside of PyTorch's operators.
-- Every number with all its digits is in `results.csv`, raw samples and evidence in `records.jsonl`.
+- **own kernels** is the share of device time in the candidate's own kernels, in one profiled call after timing. On a
+  CPU it is the share of the call outside PyTorch's operators.
+- `results.csv` has every number with all digits, `records.jsonl` the raw samples and the evidence.
 """
 
 # Keys of the environment that are versions.
@@ -49,13 +49,13 @@ def _run(manifest: Mapping[str, Any]) -> str:
         "Sandbox": escape(sandbox),
         "Commit": code(_plain(environment.get("commit"))),
         "Command": code(shlex.join(command) if isinstance(command, list) else _plain(command)),
-        "Run": escape(f"{started} to {finished or 'now: not finished'}" if started else ""),
+        "Run": escape(f"{started} to {finished or 'now (not finished)'}" if started else ""),
     }
     return "\n".join(f"- **{label}**: {value}" for label, value in facts.items() if value)
 
 
 def conditions(config: Mapping[str, Any]) -> list[str]:
-    """What a reader must know of a run's settings before comparing its numbers with another's."""
+    """The settings that a reader must know before comparing a run's numbers with another's."""
     allowed = config.get("allow") or []
     timing, check = config.get("timing") or {}, config.get("check") or {}
     provenance = config.get("provenance") or {}
@@ -139,7 +139,7 @@ def line(*cells: str) -> str:
 
 
 def escape(words: str) -> str:
-    """Words as they are, whatever Markdown, HTML or mathematics GitHub would read into them."""
+    """Text escaped so that GitHub shows it unchanged and reads no Markdown, HTML or mathematics into it."""
     words = re.sub(r"([\\`*\[\]<>~$&])", r"\\\1", text.clean(words))
     # Within a word an underscore means nothing, and names stay readable in the raw file.
     return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", words)
@@ -155,7 +155,7 @@ def code(words: str) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A manifest's value as words, whichever JSON type the environment chose for it."""
+    """A manifest's value of any JSON type as text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
     if isinstance(value, list):

@@ -33,17 +33,17 @@ COLUMNS = (
     "compile_s",
     "wall_s",
     "device",
-    # Behind the contract's columns, whose order is fixed.
+    # After the first columns, whose order must not change.
     "own_share",
 )
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:
-    """One row a record, in report order whatever order they finished in; missing numbers are NaN, missing text empty.
+    """One row per record, in report order; missing numbers are NaN, missing text is empty.
 
     Speedups are ratios; `_ms` and `_s` columns are milliseconds and seconds.
     """
-    # Half a second, for those who have rows to shape.
+    # Imported here because it takes half a second.
     import pandas as pd
 
     ordered = [entry.record for group in grouped(records) for entry in group.entries]
@@ -51,13 +51,13 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def to_csv(records: Sequence[Record]) -> str:
-    """The text of results.csv: every digit kept, an empty field where there is no value, no text a formula."""
+    """The text of results.csv: all digits, an empty field for a missing value, and no text that is a formula."""
     text: str = frame(records).to_csv(index=False, lineterminator="\n")
     return text
 
 
 def inert(text: str) -> str:
-    """A text that a spreadsheet takes for one: behind an apostrophe where it would take it for a formula."""
+    """A text that a spreadsheet reads as text: with an apostrophe in front if it would read a formula."""
     words = wording.plain(text, 1000, kept="\n")
     return f"'{words}" if words.startswith(FORMULA_STARTS) else words
 
@@ -68,7 +68,7 @@ def _series(records: list[Record], column: str) -> pd.Series:
     values = [getattr(record, column) for record in records]
     if column in TEXT_COLUMNS:
         return pd.Series([inert(str(value)) for value in values], dtype="str")
-    # An endless or undefined error would be written as "inf"; the journal cannot hold it either.
+    # An infinite or undefined error would be written as "inf"; the journal cannot hold it either.
     return pd.Series([value if _is_value(value) else math.nan for value in values], dtype="float64")
 
 

@@ -1,4 +1,4 @@
-"""What people at a terminal see: the leaderboard, and the progress of a run while it lasts."""
+"""The terminal's view: the leaderboard, and the progress of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.records import Record, Status
 from harness.reports import text
 from harness.reports.groups import Entry, Group, grouped, summarise
 
-# Red: the candidate is wrong or dishonest. Yellow: it broke or ran out. Magenta: not its fault.
+# Red: the candidate is wrong or dishonest. Yellow: it failed or met a limit. Magenta: not its fault.
 STYLES = dict.fromkeys(Status, "yellow") | {
     Status.PASSED: "green",
     Status.INCORRECT: "red",
@@ -32,14 +32,14 @@ STYLES = dict.fromkeys(Status, "yellow") | {
     Status.HARNESS_ERROR: "bold magenta",
 }
 GAP = 2
-# Narrower than this, notes wrap so often that they read better on lines of their own; wider than this, lines tire.
+# Notes narrower than this go on lines of their own; they are never wider than the second.
 NOTES_MIN, NOTES_MAX = 40, 80
-# Candidate names fold below this only where the terminal is very narrow.
+# Candidate names get narrower than this only in a very narrow terminal.
 NAME_MIN = 16
 
 
 def leaderboard(records: Sequence[Record], console: Console, manifest: Mapping[str, Any] | None = None) -> None:
-    """Print a table a group, best first, then the summary and what the run's manifest makes a reader wary of."""
+    """Print a table for each group, best candidate first, then the summary and a note if the sandbox was incomplete."""
     groups = grouped(records)
     summary = summarise(groups)
     if summary is None:
@@ -75,7 +75,7 @@ TITLES = [
 class _Columns:
     """Column widths in characters, the same in every group so that the tables line up.
 
-    Where the terminal has room, notes are the last column; otherwise they go below their candidate's line, indented.
+    In a wide terminal notes are the last column; otherwise they go below their candidate's line, indented.
     """
 
     widths: list[int]
@@ -94,11 +94,11 @@ class _Columns:
 
     @property
     def rule(self) -> int | None:
-        """How long a line below the titles is; None for all of a terminal that notes fill anyway."""
+        """Length of the line below the titles; None for the whole width, if notes are a column."""
         return _span([*self.widths, self.notes]) if self.notes else None
 
     def line(self, cells: Sequence[Text], notes: Text) -> RenderableType:
-        # Four cells: the third runs across status, speedup and time.
+        # With four cells, the third spans status, speedup and time.
         widths = self.widths
         if len(cells) < len(widths):
             widths = [*widths[:2], _span(widths[2:5]), widths[5]]
@@ -136,7 +136,7 @@ def _cells(entry: Entry) -> list[Text]:
 
 
 def _speedup_style(record: Record) -> str:
-    """Green or red only where the interval leaves no doubt about faster or slower."""
+    """Green or red only if the whole interval is faster or slower."""
     if record.speedup_lo is not None and record.speedup_lo > 1:
         return "green"
     return "red" if record.speedup_hi is not None and record.speedup_hi < 1 else ""
@@ -161,8 +161,8 @@ class _Activity:
 class Progress:
     """A run's progress, as a context manager: a live display in a terminal, otherwise a plain line for each event.
 
-    The methods may be called from several threads. Plain mode is for logs: no control sequences, no line for phases,
-    but after `quiet_s` seconds without a line it says what is running, so that a hang can be told from a long job.
+    The methods may be called from several threads. Plain mode is for logs: no control sequences and no line for phases.
+    After `quiet_s` seconds without a line it prints what is running, so that a reader can see that it is not stuck.
     """
 
     def __init__(self, console: Console, quiet_s: float = 60.0) -> None:
@@ -199,17 +199,17 @@ class Progress:
             self._reminder.join()
 
     def start(self, total: int, resumed: int) -> None:
-        """`total` counts all jobs of the run, the `resumed` ones among them, which have their records already."""
+        """`total` counts all jobs of the run, including the `resumed` ones, which already have their records."""
         with self._lock:
             self._total, self._done = total, resumed
-            already = f", {resumed} of them finished before" if resumed else ""
+            already = f", {resumed} of them already finished" if resumed else ""
             self._print(Text(), f"{total} {'job' if total == 1 else 'jobs'}{already}")
 
     def phase(self, slot: str, job: str, phase: str) -> None:
         """`slot` now works on `job` and is in `phase`; an empty phase means that it is idle.
 
-        `job` is written "problem variant precision candidate". It is in one slot at a time: named in another, it has
-        moved there; once it is finished it is nowhere.
+        `job` is written "problem variant precision candidate". It is in one slot at a time: a call with another slot
+        moves it there, and `finished` removes it.
         """
         with self._lock:
             slots = {name: activity for name, activity in self._slots.items() if activity.job != job and name != slot}
@@ -228,7 +228,7 @@ class Progress:
             self._print(Text.assemble(place, status), text.clean(job), _outcome(record))
 
     def note(self, message: str) -> None:
-        """Print a line for people among the verdicts."""
+        """Print a note among the verdicts."""
         with self._lock:
             self._print(Text(), text.clean(message))
 

@@ -1,4 +1,4 @@
-"""Values as the words that reports print; the terminal and Markdown share them."""
+"""Formats values as text, for the terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from harness.records import Provenance, Record
 from harness.reports.groups import Summary
 
-# Candidates write captions and error messages; one of them must not drown the report.
+# Candidates write captions and error messages; a long one must not fill the report.
 LONGEST = 600
-OFF = "off: a candidate could read and change whatever its user can"
+OFF = "off: a candidate could read and change everything that its user can"
 
 
 def clean(text: str) -> str:
-    """One printable line: candidates' words must not move the cursor, hide text or break a table."""
-    # Spaces may be all that there is in it, at any length.
+    """One printable line: text from candidates must not move the cursor, hide text or break a table."""
+    # The text may be long and consist of spaces only.
     line = " ".join(text[: 4 * LONGEST].split())
     line = "".join(letter if letter.isprintable() else "?" for letter in line)
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
@@ -32,7 +32,7 @@ def duration(ms: float | None) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """Whole seconds for somebody who waits: `12 s`, `3 min 05 s`."""
+    """Whole seconds, for progress: `12 s`, `3 min 05 s`."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
@@ -56,13 +56,13 @@ def speedup(record: Record) -> str:
 
 
 def ratio(value: float, lo: float, hi: float) -> str:
-    """One speedup over another, with its interval: `1.051x [1.045, 1.057]`; finer than a speedup, being near 1."""
+    """One speedup over another, with its interval: `1.051x [1.045, 1.057]`; more digits than a speedup has."""
     places = max(_decimals(value), 3)
     return f"{value:.{places}f}x [{lo:.{places}f}, {hi:.{places}f}]"
 
 
 def number(value: float | None) -> str:
-    """Three significant digits; empty where there is no finite value."""
+    """Three significant digits; empty if there is no finite value."""
     return "" if value is None or not math.isfinite(value) else f"{value:.3g}"
 
 
@@ -88,15 +88,15 @@ def provenance(record: Record) -> str:
 
 
 def _first_kernel(found: Provenance, kind: str) -> str:
-    """The one of its kind with the most time: by its operator, or without template arguments and parameters."""
+    """The kernel of this kind with the most time: its operator, or its name without its arguments."""
     use = next((use for use in found.kernels if use.kind == kind), None)
     if use is None:
-        return "many small ones"
+        return "many small kernels"
     return use.op or use.name.partition("<")[0].partition("(")[0].removeprefix("void ")[:60] or use.name[:60]
 
 
 def sandbox_note(manifest: Mapping[str, Any]) -> str:
-    """What a reader should know of the sandbox of a run, if anything; `manifest` is the content of run.json."""
+    """What a reader should know about a run's sandbox; empty if it was complete. `manifest` holds run.json."""
     mode = (manifest.get("config") or {}).get("sandbox")
     parts = manifest.get("parts") or [{"sandbox_mode": mode} | (manifest.get("environment") or {})]
     said = [_of_sandbox(part) for part in parts]
@@ -105,11 +105,11 @@ def sandbox_note(manifest: Mapping[str, Any]) -> str:
     if len(set(said)) == 1:
         note = f"the sandbox was {said[0]}"
     else:
-        # Runs of equal parts become one.
+        # Neighbouring parts that are equal become one.
         changes = [number for number in range(len(said)) if number == 0 or said[number] != said[number - 1]]
         spans = [f"{said[at] or 'complete'} from record {parts[at].get('after_line', 0) + 1} on" for at in changes]
-        note = f"the sandbox was not the same throughout: {'; '.join(spans)}"
-    return note if set(said) <= {"", OFF} else f"{note}; the verb `doctor` says why"
+        note = f"the sandbox changed during the run: {'; '.join(spans)}"
+    return note if set(said) <= {"", OFF} else f"{note}; run `run_eval.py doctor` to see why"
 
 
 def _of_sandbox(part: Mapping[str, Any]) -> str:
@@ -124,7 +124,7 @@ def _three_digits(value: float) -> str:
 
 
 def _decimals(value: float) -> int:
-    """Enough to tell a 0.5 % interval from its speedup up to 10x; fewer digits far below 1x, where nobody races."""
+    """Enough to distinguish a 0.5 % interval from its speedup up to 10x; fewer far below 1x."""
     if value >= 1:
         return 2
     return 3 if value >= 0.1 else 1 - math.floor(math.log10(value))

@@ -14,7 +14,7 @@ from harness.store.run_directory import replace
 def write_all(run_dir: Path, records: Sequence[Record], manifest: Mapping[str, Any]) -> None:
     """Write results.csv and leaderboard.md into `run_dir`, which exists; `manifest` is the content of run.json.
 
-    Raises UsageError where they cannot be written.
+    Raises UsageError if they cannot be written.
     """
     replace(run_dir / "results.csv", rows.to_csv(records))
     replace(run_dir / "leaderboard.md", markdown.leaderboard(records, manifest))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ import msgspec
 import torch
 
 from harness import environment, places
+from harness.drafts import draft
 from harness.machine.card import Watch
 from harness.roofline.light import Ceilings
 
@@ -294,11 +294,5 @@ def _store(path: Path, name: str, entry: Entry) -> None:
     entries = dict(list(entries.items())[-(MAX_ENTRIES - 1) :]) | {name: entry}
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".ceilings")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(entries)))
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-            raise
+        with draft(path) as file:
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(entries)))

@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from harness.errors import door
 from harness.roofline.operations import ATTENTION, RECURRENT, arguments_of, name_of
 
 
@@ -35,6 +36,7 @@ class Operations(TorchDispatchMode):
         """Asked by torch; yes would load all of torch's compiler, a second, with the first operation."""
         return False
 
+    @door
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = name_of(func)
@@ -58,6 +60,7 @@ class Layers(TorchFunctionMode):
         super().__init__()
         self._observer = observer
 
+    @door
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")

@@ -8,9 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from harness.errors import door
 from harness.wire import values
 
 
+@door
 def as_baseline(model: nn.Module, baseline: str, device: torch.device) -> Callable[..., Any]:
     """What to call for `baseline` (see catalog.baselines); NotImplementedError where the device has no such way."""
     if baseline in ("", "eager"):
@@ -39,6 +41,7 @@ class Graphs:
         self._model = model
         self._captured: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, Any]] = {}
 
+    @door
     def __call__(self, *inputs: Any) -> Any:
         """Replay the graph for these inputs, captured on first sight."""
         key = tuple(tensor.data_ptr() for tensor in values.tensors(inputs))
@@ -48,6 +51,7 @@ class Graphs:
         graph.replay()
         return output
 
+    @door
     def _capture(self, inputs: tuple[Any, ...]) -> tuple[torch.cuda.CUDAGraph, Any]:
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())

@@ -16,6 +16,7 @@ import torch
 
 from harness.catalog import declared, modules
 from harness.compile import diagnostics, extensions
+from harness.compile.ways import order
 from harness.records import Outcome, Status
 from harness.wire import faults
 from harness.wire.channel import Channel
@@ -44,7 +45,7 @@ def build(request: Build) -> Built | BuildFailed:
     builder = extensions.Builder(
         Path(request.folder),
         request.why_no_cuda,
-        headers=request.headers,
+        ways=order.chosen(request.headers),
         prepared=Path(request.prepared) if request.prepared else None,
         arch=request.arch,
     )
@@ -74,10 +75,9 @@ def _construct(module: object, request: Build) -> None:
 
     What else fails there is the runner's to find out with real tensors; only compile failures count here.
     """
-    problem = modules.execute(Path(request.problem), request.overrides)
-    arguments = problem.get_init_inputs()
     entry = modules.entry_class(module, ("ModelNew", "Model"))  # type: ignore[arg-type]
     try:
+        arguments = modules.execute(Path(request.problem), request.overrides).get_init_inputs()
         with torch.device("meta"):
             entry(*arguments)
     except Exception as error:
@@ -91,7 +91,8 @@ def _outcome(error: BaseException, path: Path, request: Build, builder: extensio
     if text in builder.failures.values():
         return _compile_error(error, text, path)
     line = faults.candidate_line(error, path)
-    return faults.classify("load", faults.exception_name(error), text, path.name, line, request.why_no_cuda)
+    name, outside = faults.exception_name(error), faults.outside(error, path)
+    return faults.classify("load", name, text, path.name, line, request.why_no_cuda, outside)
 
 
 def _compile_error(error: BaseException, text: str, path: Path) -> Outcome:

@@ -63,7 +63,7 @@ def _on_this_machine(failed: BuildFailed, request: Check) -> BuildFailed:
         package = toolkit.missing_package(error["text"], request.toolkit) if request.toolkit else ""
         if package:
             where = f"{Path(request.build.candidate).name}:{error['line']}"
-            message = f"{where}: {error['text']}; its headers are not on this machine: pip install {package}"
+            message = f"{where}: {error['text']}; this machine lacks its headers: pip install {package}"
             return BuildFailed(outcome=Outcome(status=Status.UNSUPPORTED, reason="missing_headers", message=message))
     if not request.why_no_device or failed.outcome.status is not Status.LOAD_ERROR or "exception" not in evidence:
         return failed

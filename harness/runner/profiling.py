@@ -18,6 +18,7 @@ from torch.autograd.profiler import record_function
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, supported_activities
 
+from harness.errors import door
 from harness.integrity.provenance import LONGEST_TOLD, MOST_LAUNCHED, Launched, Profile
 
 FORWARD = "assay: forward"
@@ -46,6 +47,7 @@ class Profiler:
         except Exception as error:
             self._fault = f"the profiler did not start: {error}"[:LONGEST_TOLD]
 
+    @door
     def forward(self, function: Callable[..., Any], inputs: Iterable[Any]) -> Any:
         """`function(*inputs)`, marked so that what else the runner does is told apart from it."""
         with record_function(FORWARD):

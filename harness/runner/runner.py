@@ -15,16 +15,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from harness.catalog import modules
 from harness.compile import extensions
+from harness.errors import door
 from harness.runner.baselines import as_baseline
 from harness.runner.devices import RunnerDevice, runner_device
 from harness.runner.profiling import Profiler
 from harness.sandbox.syscalls import PR_SET_DUMPABLE, prctl
-from harness.wire import faults, generators, values
+from harness.wire import faults, generators, host_memory, layout, values
 from harness.wire.channel import Channel, PeerGone
-from harness.wire.layout import view
 from harness.wire.messages import (
     LONGEST_SAID,
     MOST_NAMES,
@@ -48,13 +49,14 @@ def greet(channel_fd: int) -> None:
     sockets, keeps every other of its user from passing one on.
     """
     prctl(PR_SET_DUMPABLE, 1)
-    memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
+    memory = host_memory.opened()
     channel = Channel.from_fd(os.dup(channel_fd), ToRunner)
     # A judge that is gone is noticed soon enough.
     with contextlib.suppress(PeerGone):
-        channel.send(Hello(), (memory,))
+        channel.send(Hello(), tuple(memory))
     channel.close()
-    os.close(memory)
+    for descriptor in memory:
+        os.close(descriptor)
 
 
 def main(channel_fd: int) -> None:
@@ -87,6 +89,7 @@ def _serve(channel: Channel) -> None:
                 exception=faults.exception_name(error)[:LONGEST_WORD],
                 text=faults.printed(partial(str, error))[:LONGEST_SAID],
                 line=faults.candidate_line(error, path),
+                outside=faults.outside(error, path)[:LONGEST_WORD],
             )
         )
 
@@ -103,12 +106,12 @@ class Runner:
         entry = modules.entry_class(module, source.entries)
         arguments = values.decode(request.init_args, self._shared)
         torch.manual_seed(request.init_seed)
-        self.model: torch.nn.Module = entry(*arguments)
+        self.model: torch.nn.Module = _constructed(entry, arguments)
         if not isinstance(self.model, torch.nn.Module):
             raise modules.LoadFault(
                 "not_a_module", f"{entry.__name__} in {Path(source.path).name} is no torch.nn.Module"
             )
-        self.model.to(device=self.device.device, dtype=values.dtype_named(request.precision))
+        _move(self.model, self.device.device, values.dtype_named(request.precision))
         unmatched = self._take_over(request)
         self.forward = as_baseline(self.model, source.baseline, self.device.device)
         self.device.synchronize()
@@ -154,8 +157,10 @@ class Runner:
 
     def _addresses_of_state(self) -> frozenset[int]:
         """Where parameters and buffers lie: handed over in place, they would be poisoned as other outputs are."""
-        return frozenset(tensor.untyped_storage().data_ptr() for tensor in self.model.state_dict().values())
+        own = (*self.model.parameters(), *self.model.buffers())
+        return frozenset(tensor.untyped_storage().data_ptr() for tensor in own if layout.is_strided(tensor))
 
+    @door
     def _call(self, seed: int | None, inputs: Any, profiler: Profiler | None) -> None:
         if seed is not None:
             generators.seed(self.device.device, seed)
@@ -167,20 +172,42 @@ class Runner:
         self.device.publish(output)
 
     def _shared(self, ref: TensorRef) -> torch.Tensor:
-        return view(self.device.block(ref.block), ref)
+        return layout.view(self.device.block(ref.block), ref)
 
     def _take_over(self, request: Prepare) -> list[str]:
-        """Copy the reference's parameters and buffers where names and shapes match; the names of the others."""
+        """Copy the reference's parameters and buffers where names and shapes match; the names of the others.
+
+        What has no shape yet takes the reference's; what is stored in a way of its own keeps what it has.
+        """
         unmatched = []
         own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         with torch.no_grad():
             for name, tensor in own.items():
                 ref = request.state.get(name)
-                if ref is not None and tuple(tensor.shape) == tuple(ref.shape):
+                if ref is not None and is_lazy(tensor):
+                    tensor.materialize(ref.shape)
+                if ref is not None and _takes(tensor, ref.shape):
                     tensor.copy_(self._shared(ref))
                 else:
                     unmatched.append(name)
         return unmatched
+
+
+@door
+def _constructed(entry: type, arguments: Any) -> Any:
+    return entry(*arguments)
+
+
+@door
+def _move(model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+    model.to(device=device, dtype=dtype)
+
+
+def _takes(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether values of this shape can be copied into `tensor`, one to an element."""
+    if not layout.is_strided(tensor) or tuple(tensor.shape) != tuple(shape):
+        return False
+    return layout.apart(tensor.shape, tensor.stride())
 
 
 def shared_inputs(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[int]:
@@ -195,9 +222,7 @@ def shared_inputs(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> li
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
     """Addresses from a dense tensor's first byte to behind its last; of any other, none."""
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
-        return 0, 0
-    if not tensor.numel():
+    if not layout.is_strided(tensor) or not tensor.numel():
         return 0, 0
     elements = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
     return tensor.data_ptr(), tensor.data_ptr() + elements * tensor.element_size()

@@ -179,7 +179,7 @@ def main(folder: str, rehearsal: Rehearsal) -> str:
         except (OSError, AttributeError) as error:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            return f"outside the sandbox: {error}"
+            return f"already outside the sandbox: {error}"
         said = file.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return said or (f"a confined process ended with {status}" if status else "")
@@ -199,7 +199,7 @@ def _confined(folder: str, rehearsal: Rehearsal, handed: socket.socket, words: i
         _, descriptors, _, _ = socket.recv_fds(handed, 1, 1)
         driver = Driver()
         if driver.opened(descriptors[0]) != bytes([FILL]) * NBYTES:
-            fault = "another process's memory reads differently inside"
+            fault = "inside the sandbox, another process's memory has a different content"
         driver.export()
         code = 0
     except (OSError, AttributeError, IndexError, enforcement.SandboxFailed) as error:

@@ -23,10 +23,10 @@ LAYERS = {
     "user": "own user without capabilities: no other process can be traced or read",
     "signals": "no other process can be signalled",
     "namespaces": "no network, private shared memory",
-    "landlock": "sees the system and its own files only, writes its own folder only",
-    "card": "opens no card but its own",
+    "landlock": "reads only the system and its own files, writes only its own folder",
+    "card": "opens only its own GPU",
     "seccomp": "no tracing, no sockets but local ones, no mounts, one process group, no rare kernel interfaces",
-    "limits": "bounded processes, descriptors and file sizes, no core dumps, first to die of low memory",
+    "limits": "bounded processes, descriptors and file sizes, no core dumps, first to be killed if memory runs out",
 }
 # Why a process ended in which a layer failed (zygote.Exited).
 CAUSE = "sandbox"
@@ -51,11 +51,11 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SandboxFailed(AssayError, RuntimeError):
-    """A layer that this machine was found to have could not be put in force; the process must not go on."""
+    """A layer that this machine has could not be enabled; the process must end."""
 
 
 def enter(confinement: Confinement) -> None:
-    """Put the layers in force. Raises SandboxFailed, after which the process must end."""
+    """Enable the layers. Raises SandboxFailed, after which the process must end."""
     failures = attempt(confinement)
     if failures:
         layer, why = next(iter(failures.items()))
@@ -136,16 +136,16 @@ def _check_signals(*, other_user: bool, scoped: bool) -> None:
 
 
 def _make_reachable(confinement: Confinement, *, private_mounts: bool) -> None:
-    """See to it that another user can get at what the process needs."""
+    """Make sure that another user can read what the process needs."""
     needed = {*confinement.essential, confinement.folder} - {""}
     if private_mounts:
         namespaces.open_locked(needed | set(confinement.readable))
     known: dict[str, bool] = {}
     for path in sorted(needed):
         if locked := namespaces.locked_folder(path, known):
-            raise OSError(f"{locked} is closed to other users, and {path} lies in it; chmod o+x it")
+            raise OSError(f"{locked} is closed to other users, and {path} is inside; run chmod o+x on it")
     if closed := namespaces.unreadable(sorted(needed - {confinement.folder})):
-        raise OSError(f"{closed} is not readable for other users; chmod -R o+rX it")
+        raise OSError(f"{closed} is not readable for other users; run chmod -R o+rX on it")
 
 
 def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str, int]]:

@@ -28,7 +28,7 @@ MENDS = {
     "signals": "run as root, or boot Linux 6.12 or newer with landlock among its lsm= modules",
     "namespaces": "run as root with CAP_SYS_ADMIN (docker: --cap-add SYS_ADMIN), or allow unprivileged user namespaces",
     "landlock": "boot Linux 5.13 or newer with landlock among its lsm= modules",
-    "card": "boot a kernel with landlock, and use a driver that says which device file is whose",
+    "card": "boot a kernel with landlock, and use a driver that reports which device file belongs to which GPU",
     "seccomp": "allow the seccomp system call; x86_64 and aarch64 are supported",
     "limits": "allow setrlimit and writing to /proc/self",
 }
@@ -51,7 +51,8 @@ def probe(sources: tuple[str, ...] = ()) -> Found:
         (Path(place) / "other").chmod(0o644)
         result = _in_a_process("harness.sandbox.probe", place, msgspec.json.encode(sources))
     if result.returncode:
-        why = f"the probe ended with {result.returncode}: {result.stderr.strip().rpartition(chr(10))[2][:300]}"
+        said = result.stderr.strip().rpartition("\n")[2][:300]
+        why = f"the test process ended with code {result.returncode}: {said}"
         return Found(layers=(), missing=dict.fromkeys(LAYERS, why))
     missing = msgspec.json.decode(result.stdout, type=dict[str, str])
     return Found(layers=tuple(name for name in LAYERS if name not in missing), missing=missing)
@@ -68,7 +69,9 @@ def harmful_on_a_card(layers: tuple[str, ...], sources: tuple[str, ...]) -> dict
             rehearsal = cuda_probe.Rehearsal(layers=some, sources=sources, **kept_to)
             result = _in_a_process("harness.sandbox.cuda_probe", place, msgspec.json.encode(rehearsal))
         last = result.stderr.strip().rpartition("\n")[2]
-        return result.stdout or (f"the rehearsal ended with {result.returncode}: {last}" if result.returncode else "")
+        return result.stdout or (
+            f"the CUDA test process ended with code {result.returncode}: {last}" if result.returncode else ""
+        )
 
     return cuda_probe.kept_working(layers, rehearse)
 
@@ -79,7 +82,7 @@ def chosen(mode: str, sources: Iterable[Path] = (), gpu: bool = False) -> Found:
     Raises UsageError where all are required and one is missing.
     """
     if mode == "off":
-        return Found(layers=(), missing=dict.fromkeys(LAYERS, "switched off"))
+        return Found(layers=(), missing=dict.fromkeys(LAYERS, "switched off by the config"))
     files = tuple(sorted({str(path.resolve()) for path in sources}))
     found = probe(files)
     if gpu:
@@ -99,7 +102,10 @@ def _with_known_cards(found: Found) -> Found:
     if "card" not in found.layers or all(visible.nodes_of_card(device.minor) for device in devices):
         return found
     left = tuple(layer for layer in found.layers if layer != "card")
-    return Found(layers=left, missing=found.missing | {"card": "the driver does not say which device file is whose"})
+    return Found(
+        layers=left,
+        missing=found.missing | {"card": "the driver does not report which device file belongs to which GPU"},
+    )
 
 
 def main(place: Path, sources: tuple[str, ...]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.places import CHECKOUT, INSIDE, PACKAGE
 
 # Rooms of the harness in which nothing is an untrusted process's to import; tests hold its imports to that.
-CLOSED = ("judge", "oracle", "supervise", "store", "reports", "execution")
+CLOSED = ("judge", "links", "oracle", "supervise", "store", "reports", "execution")
 CLOSED_PLACES = frozenset((INSIDE, *(PACKAGE / room for room in CLOSED)))
 
 SYSTEM = (

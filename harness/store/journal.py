@@ -1,4 +1,4 @@
-"""The append-only journal of a run: one record a line, synced before the run goes on."""
+"""The append-only journal of a run: one record per line, written to disk before the run goes on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from harness.records import Record, Status
 
 
 class Journal:
-    """`records.jsonl` of one run directory, held by one session at a time.
+    """`records.jsonl` of one run directory, locked by one session at a time.
 
-    A line that a crash tore is cut off on opening; everything before it is kept as it is.
+    If a crash left an incomplete last line, opening removes it; everything before it is kept.
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,7 +34,9 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._file)
-            raise UsageError(f"another run is writing to {path.parent}; wait for it or give another --out") from None
+            raise UsageError(
+                f"another run is writing to {path.parent}; wait until it ends, or choose another folder with --out"
+            ) from None
         try:
             data = contents(path)
             self.records, intact = parse(data)
@@ -54,12 +56,12 @@ class Journal:
         os.close(self._file)
 
     def append(self, record: Record) -> Record:
-        """The record as it is kept (records.presentable), on disk when this returns. Raises UsageError where it
-        cannot be written."""
+        """Write the record to disk, and return it as it is kept (records.presentable). Raises UsageError if it cannot
+        be written."""
         record = records.presentable(record)
         line = records.encode(record) + b"\n"
         try:
-            # One write, so that a kill leaves either the whole line or a torn tail, never an interleaving.
+            # One write, so that a kill leaves either the whole line or an incomplete last one.
             written = os.write(self._file, line)
             if written != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -70,20 +72,20 @@ class Journal:
         return record
 
     def clear(self) -> None:
-        """Forget everything (`--fresh`)."""
+        """Delete all records (`--fresh`)."""
         os.ftruncate(self._file, 0)
         self.records.clear()
 
     def finished(self, limits: Mapping[str, float]) -> set[str]:
-        """Keys that need no second evaluation under these limits (config.limits).
+        """Keys of jobs that need no second evaluation under these limits (config.limits).
 
-        The harness's own errors are worth another try, and so is what ended by a limit that is larger now.
+        Errors of the harness are tried again, and so are jobs that ended by a limit that is larger now.
         """
         return _finished(self.records, limits)
 
 
 def finished_in(path: Path, limits: Mapping[str, float]) -> set[str]:
-    """What `Journal.finished` would say of this file, which may be missing, without making or taking it."""
+    """`Journal.finished` for this file, without creating or locking it; the file may be missing."""
     try:
         return _finished(parse(contents(path))[0], limits)
     except FileNotFoundError:
@@ -93,14 +95,14 @@ def finished_in(path: Path, limits: Mapping[str, float]) -> set[str]:
 
 
 def contents(path: Path) -> bytes:
-    """All of a file of a run. Raises OSError, also where it is a pipe, which nobody may ever write to, or a device."""
+    """All of a file of a run. Raises OSError, also for a pipe or a device, where reading could block for ever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         kind = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(kind):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(kind):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -108,13 +110,13 @@ def contents(path: Path) -> bytes:
 
 
 def unwritable(path: Path, error: OSError) -> UsageError:
-    """What to say of a file of a run that cannot be opened or written."""
+    """The error for a file of a run that cannot be opened or written."""
     what = f"cannot write {path}: {error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UsageError(
             f"{what}. Finished results are saved. Free some disk space, then run the same command to resume"
         )
-    return UsageError(f"{what}; --out names a folder for this run's files")
+    return UsageError(f"{what}; choose a folder for this run's files with --out")
 
 
 def _finished(found: Iterable[Record], limits: Mapping[str, float]) -> set[str]:
@@ -127,15 +129,15 @@ def _finished(found: Iterable[Record], limits: Mapping[str, float]) -> set[str]:
 
 
 def _raised(then: float, now: float) -> bool:
-    """Whether a limit is larger now, or may be: 0 leaves it to the machine."""
+    """Whether a limit is larger now, or may be: 0 means that the machine decides."""
     return now > then or now == 0 < then
 
 
 def parse(data: bytes) -> tuple[list[Record], int]:
-    """The records in `data` and the number of bytes they take up; a torn last line is left out, but not one that lacks
-    nothing but its end.
+    """The records in `data`, and the number of bytes that they take. An incomplete last line is left out, but not one
+    that lacks only its newline.
 
-    Raises UsageError where a line in the middle is no record: that is no crash's doing, and nothing is thrown away.
+    Raises UsageError if an earlier line is not a record: no crash causes that, so nothing is deleted.
     """
     found: list[Record] = []
     position = 0
@@ -143,7 +145,7 @@ def parse(data: bytes) -> tuple[list[Record], int]:
         try:
             found.append(records.decode(data[position:end]))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise UsageError(f"line {len(found) + 1} of records.jsonl is no record: {error}") from error
+            raise UsageError(f"line {len(found) + 1} of records.jsonl is not a record: {error}") from error
         position = end + 1
     try:
         found.append(records.decode(data[position:]))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import records, wording
+from harness.drafts import draft
 from harness.errors import UsageError
 from harness.records import Record
 from harness.store import journal
@@ -17,12 +18,12 @@ MANIFEST = "run.json"
 
 
 def write_manifest(run_dir: Path, manifest: dict[str, Any]) -> None:
-    """Write `run.json`; on disk when this returns. Raises UsageError where it cannot be written."""
+    """Write `run.json`; on disk when this returns. Raises UsageError if it cannot be written."""
     replace(run_dir / MANIFEST, json.dumps(manifest, indent=2, default=str) + "\n")
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder of a run, where there is none. Raises UsageError where it cannot be made."""
+    """Make a folder of a run if it is missing. Raises UsageError if it cannot be made."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -30,32 +31,26 @@ def make_folder(path: Path) -> None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file of a run whole or not at all: a reader, or a kill at any moment, meets the old one or the new one.
+    """Write a file of a run whole or not at all: a reader, or a kill at any moment, finds the old one or the new one.
 
-    On disk when this returns. Raises UsageError where it cannot be written; then no draft is left either.
+    On disk when this returns. Raises UsageError if it cannot be written; then no draft is left either.
     """
-    # Not tempfile, whose files only their owner may read: results are for others too.
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(draft, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+        with draft(path) as place, open(place, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         raise journal.unwritable(path, error) from error
 
 
 def parts(run_dir: Path) -> list[dict[str, Any]]:
-    """The parts that a run was done in so far, by its `run.json`: one for each time that there was something to do."""
+    """The parts of a run so far, from its `run.json`: one for each session that had jobs to do."""
     manifest = _manifest(run_dir)
     environment = manifest.get("environment", {})
     if "parts" not in manifest and "sandbox" in environment:
-        # Written before there were parts: one, as far as it tells.
+        # Written by a version without parts: one part, as far as the manifest shows.
         mode = manifest.get("config", {}).get("sandbox", "auto")
         whole = {name: environment.get(name) for name in ("commit", "sandbox", "sandbox_missing")}
         times = {name: manifest.get(name) for name in ("started_at", "finished_at")}
@@ -65,13 +60,13 @@ def parts(run_dir: Path) -> list[dict[str, Any]]:
 
 
 def read(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
-    """Manifest and latest records of a run; raises UsageError where the folder holds no run."""
+    """Manifest and latest records of a run; raises UsageError if the folder is not a run directory."""
     try:
         data = journal.contents(run_dir / JOURNAL)
     except OSError as error:
-        raise UsageError(f"{run_dir} holds no run: {JOURNAL}: {error.strerror}") from error
+        raise UsageError(f"{run_dir} is not a run directory: {JOURNAL}: {error.strerror}") from error
     try:
-        # Written by another version, or elsewhere: shown like our own.
+        # Another version may have written them; they are made printable like new ones.
         return _manifest(run_dir), [records.presentable(one) for one in journal.latest(journal.parse(data)[0])]
     except UsageError as error:
         raise UsageError(f"{run_dir}: {error}") from error
@@ -87,17 +82,17 @@ def _manifest(run_dir: Path) -> dict[str, Any]:
         what = error.strerror or error if isinstance(error, OSError) else error
         raise UsageError(f"{place} cannot be read: {wording.plain(str(what), 200)}; {REMEDY}") from error
     if fault := _misshapen(manifest):
-        raise UsageError(f"{place} is no manifest of a run: {fault}; {REMEDY}")
+        raise UsageError(f"{place} is not a run's manifest: {fault}; {REMEDY}")
     return {key: value for key, value in manifest.items() if value is not None or key not in SHAPES}
 
 
-REMEDY = "move it away: the records do without it"
+REMEDY = "move the file away: the records can be shown without it"
 SHAPES: dict[str, type] = {"environment": dict, "config": dict, "parts": list}
 SECTIONS = ("build", "compile", "check", "provenance", "timing", "limits")
 
 
 def _misshapen(manifest: Any) -> str:
-    """What of a manifest is not of the kind that reports rely on, whatever else it says; empty where nothing is."""
+    """Which part of a manifest does not have the type that reports rely on; empty if all have."""
     if not isinstance(manifest, dict):
         return f"it is a {type(manifest).__name__}"
     if fault := records.newer(manifest.get("schema")):
@@ -119,7 +114,7 @@ def _misshapen(manifest: Any) -> str:
         if not isinstance(part, dict):
             return f"a part of it is a {type(part).__name__}"
         if not isinstance(part.get("sandbox_missing") or {}, dict):
-            return "'sandbox_missing' is no mapping"
+            return "'sandbox_missing' is not a mapping"
         if not isinstance(part.get("after_line", 0), int):
-            return "'after_line' is no number"
+            return "'after_line' is not a number"
     return ""

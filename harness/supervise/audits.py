@@ -10,7 +10,7 @@ from harness.environment import Device, why_no_cuda
 from harness.processes.nursery import Nursery
 from harness.records import Outcome, Status
 from harness.wire import faults
-from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
+from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
 from harness.wire.messages import Audit, Audited, CandidateSource
 
 
@@ -46,6 +46,8 @@ def audit(
         except DeadlineExceeded:
             message = f"the audit took longer than {timeout_s:g} s"
             return Audited(fault=Outcome(status=Status.TIMEOUT, reason="audit", message=message))
+        except NotSendable as error:
+            return Audited(fault=faults.unsendable(error, Status.INVALID_REFERENCE))
         except ProtocolError as error:
             return Audited(fault=Outcome(status=Status.HARNESS_ERROR, reason="protocol", message=str(error)))
         except PeerGone:

@@ -13,15 +13,16 @@ import msgspec
 from harness import places
 from harness.catalog import sources
 from harness.catalog.jobs import Job
-from harness.compile import architectures, cache, precompiled, toolkit
+from harness.compile import architectures, cache, prepare, toolkit, tools
 from harness.config import Config
 from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.processes import folders
 from harness.processes.nursery import ZygoteLost
 from harness.processes.renewal import Starter
 from harness.records import Outcome, Status
+from harness.supervise import losses
 from harness.wire import faults
-from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
+from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
 from harness.wire.messages import MOST_WARNINGS, Build, BuildFailed, Built, FromBuilder
 
 # SIGKILL comes from outside: whoever is meant to be killed is killed again.
@@ -59,7 +60,7 @@ class Workshop:
         self._config = config
         self._arch = config.compile.arch or architectures.of_card(device.capability)
         cuda = toolkit.find() if self._arch and torch_build().cuda else None
-        self._tools = precompiled.find_tools(cuda, self._arch)
+        self._tools = tools.find_tools(cuda, self._arch)
         root = places.cache(config.compile.cache_dir)
         self._headers = root / "headers"
         limit_bytes = int(config.compile.cache_gb * 1e9)
@@ -70,7 +71,6 @@ class Workshop:
         if not needs_build(job):
             return BuildResult()
         started = time.monotonic()
-        folders.remove(folder)
         folder.mkdir(parents=True)
         key = self.cache_key(job)
         kept = self._cache.fetch(key, folder) if self._cache else None
@@ -87,6 +87,8 @@ class Workshop:
             if fault is not None or answer is None:
                 return BuildResult(fault=fault, compile_s=_since(started))
             result = _result(answer, work, folder)
+        except NotSendable as error:
+            return BuildResult(fault=faults.unsendable(error), compile_s=_since(started))
         except ProtocolError as error:
             return BuildResult(fault=_broken(error), compile_s=_since(started))
         finally:
@@ -128,7 +130,7 @@ class Workshop:
         if self._config.compile.headers != "lean" or self._tools is None:
             return "", ""
         try:
-            folder = precompiled.prepared(job.candidate.facts.headers, self._headers, self._tools)
+            folder = prepare.prepared(job.candidate.facts.headers, self._headers, self._tools)
         except (RuntimeError, OSError) as error:
             return "", f"slow_build: the headers could not be precompiled: {str(error)[:200]}"
         return str(folder), ""
@@ -168,7 +170,8 @@ class Workshop:
             return answer, None
         except DeadlineExceeded:
             message = f"compiling took longer than build.timeout_s = {timeout_s:g} s"
-            return None, Outcome(status=Status.TIMEOUT, reason="compile", message=message, limit="build.timeout_s")
+            late = Outcome(status=Status.TIMEOUT, reason="compile", message=message, limit="build.timeout_s")
+            return None, losses.timed_out(late, child)
         except ProtocolError as error:
             return None, _broken(error)
         except PeerGone:

@@ -17,7 +17,7 @@ from harness.processes import folders
 from harness.processes.nursery import Nursery
 from harness.records import Outcome, Status
 from harness.wire import faults
-from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
+from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
 from harness.wire.messages import Build, BuildFailed, Check, Checked
 
 
@@ -48,8 +48,10 @@ def check(
     folder = Path(tempfile.mkdtemp(prefix="assay-check-")).resolve()
     try:
         answer, fault = _ask(candidate, problem, nursery, toolkit, architecture, prepared, log, timeout_s, folder)
+    except NotSendable as error:
+        answer, fault = None, faults.unsendable(error)
     finally:
-        folders.remove(folder)
+        folders.remove_at_end(folder)
     return CheckResult(answer=answer, fault=fault, wall_s=round(time.monotonic() - started, 3))
 
 

@@ -7,11 +7,31 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from harness.catalog.jobs import Job
 from harness.processes.nursery import Child
 from harness.wire.channel import ProtocolError
 from harness.wire.messages import Evaluate, Open, Opened, Phase, Probe, Probed, Retime, Retimed, Verdict
 
 Answer = TypeVar("Answer", Opened, Verdict, Retimed, Probed)
+
+
+class JobPhases:
+    """What a job's parts take, the opening of its group included, and the telling of them while they last."""
+
+    def __init__(self, job: Job, report: Callable[[Job, str], None]) -> None:
+        self.spent_s: dict[str, float] = {}
+        self._job = job
+        self._report = report
+
+    def report(self, name: str) -> None:
+        self._report(self._job, name)
+
+    def opened(self, spent_s: dict[str, float]) -> None:
+        """Its group is open; what came before was in vain."""
+        self.spent_s = {f"open: {name}": seconds for name, seconds in spent_s.items()}
+
+    def judged(self, spent_s: dict[str, float]) -> None:
+        self.spent_s |= spent_s
 
 
 class Dialogue:
@@ -33,7 +53,7 @@ class Dialogue:
     ) -> Answer:
         """The answer, a `kind`. The judge is handed the end of a runner's channel, which is then closed here.
 
-        Raises PeerGone, DeadlineExceeded, and ProtocolError for any other answer.
+        Raises NotSendable, PeerGone, DeadlineExceeded, and ProtocolError for any other answer.
         """
         self._reached, self._before = self._before, []
         self.child.channel.send(request, () if handed is None else (handed.fileno(),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
+from dataclasses import dataclass, field
 
 from harness.catalog.solutions import Candidate
 from harness.config import ProvenanceConfig
@@ -11,30 +11,38 @@ from harness.integrity.provenance import Profile
 from harness.reading.reading import Reader, ReaderLost
 from harness.records import Outcome, Provenance, Status
 from harness.supervise.builds import BuildResult
-from harness.wire.messages import Verdict
+from harness.wire.messages import Ending
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What a record keeps of a profile, with warnings; `refusal` where the run's rules do not let it pass."""
+
+    provenance: Provenance | None = None
+    refusal: Outcome | None = None
+    warnings: list[str] = field(default_factory=list)
 
 
 def told(
-    verdict: Verdict, candidate: Candidate, build: BuildResult, rules: ProvenanceConfig, device_kind: str
-) -> tuple[Verdict, Provenance | None]:
-    """The verdict as the rules leave it, and what the record keeps of the profile; None where there is none."""
-    profile = verdict.profile
-    if profile is None or verdict.outcome.status is not Status.PASSED:
-        return verdict, None
-    why = profile.fault or "nothing took any time"
+    ending: Ending, candidate: Candidate, build: BuildResult, rules: ProvenanceConfig, device_kind: str
+) -> Profiled:
+    """What the profile of a candidate that has passed tells, and what the rules say to that."""
+    profile = ending.profile
+    if profile is None or ending.outcome.status is not Status.PASSED:
+        return Profiled()
+    why = profile.fault or "the profile lists no time"
     found = None
     if not profile.fault:
         try:
             found = _sorted(profile, candidate, build, device_kind)
         except ReaderLost as error:
             why = f"its extensions could not be searched for its kernels: {error}"
-    if found is None:
-        if not rules.has_rules:
-            return msgspec.structs.replace(verdict, warnings=[*verdict.warnings, f"not_profiled: {why}"]), None
-        message = f"this run has rules on whose kernels do the work, and there is no profile to judge by: {why}"
-        return _refused(verdict, Outcome(status=Status.UNSUPPORTED, reason="no_profile", message=message)), None
-    outcome = provenance.violation(found, rules)
-    return (_refused(verdict, outcome) if outcome else verdict), provenance.short(found)
+    if found is not None:
+        return Profiled(provenance=provenance.short(found), refusal=provenance.violation(found, rules))
+    if not rules.has_rules:
+        return Profiled(warnings=[f"not_profiled: {why}"])
+    message = f"this run has rules about whose kernels do the work, but the profile failed: {why}"
+    return Profiled(refusal=Outcome(status=Status.UNSUPPORTED, reason="no_profile", message=message))
 
 
 def _sorted(profile: Profile, candidate: Candidate, build: BuildResult, device_kind: str) -> Provenance | None:
@@ -45,15 +53,3 @@ def _sorted(profile: Profile, candidate: Candidate, build: BuildResult, device_k
     with Reader() as reader:
         own = reader.own_kernels(names, candidate.facts.kernels, build.libraries.values())
     return provenance.of_device(profile.launched, own)
-
-
-def _refused(verdict: Verdict, outcome: Outcome) -> Verdict:
-    """Times stay as evidence; a speedup is for those who passed."""
-    evidence = verdict.outcome.evidence | outcome.evidence
-    return msgspec.structs.replace(
-        verdict,
-        outcome=msgspec.structs.replace(outcome, evidence=evidence),
-        speedup=None,
-        speedup_lo=None,
-        speedup_hi=None,
-    )

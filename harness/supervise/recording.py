@@ -1,36 +1,53 @@
-"""A verdict, what the build said and what the source screen finds, put together as a record."""
+"""How a job ended, what the build said and what the source screen finds, put together as a record."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+
+import msgspec
 
 from harness import wording
 from harness.catalog.jobs import Job
 from harness.config import Config, limits
 from harness.environment import Device
 from harness.integrity.findings import remarks
-from harness.records import Record
+from harness.records import Outcome, Record, Status
 from harness.supervise import provenance
 from harness.supervise.builds import BuildResult
-from harness.wire.messages import Verdict
+from harness.wire.messages import Ending, Verdict
 
 # In bytes; file systems take 255 with the ending.
 LONGEST_FILE = 220
 
 
+class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job ended. `outcome` is that of the judge's `verdict`, or what was seen in its place; `again` are warnings
+    that say why it was evaluated once more."""
+
+    outcome: Outcome
+    verdict: Verdict | None = None
+    again: list[str] = []
+
+
 def record(
     job: Job,
     build: BuildResult,
-    verdict: Verdict,
+    conclusion: Conclusion,
     device: Device,
     config: Config,
     *,
     phases_s: dict[str, float],
     wall_s: float,
 ) -> Record:
-    """What a run keeps of one evaluation; `phases_s` are those that the verdict does not tell of."""
-    verdict, found = provenance.told(verdict, job.candidate, build, config.provenance, device.kind)
-    outcome = verdict.outcome
+    """What a run keeps of one job; `phases_s` are those that no verdict tells of."""
+    # Without a verdict there is the outcome alone.
+    verdict = conclusion.verdict or Verdict(ending=Ending(outcome=conclusion.outcome))
+    profiled = provenance.told(verdict.ending, job.candidate, build, config.provenance, device.kind)
+    # The run's rules have the last word.
+    outcome = profiled.refusal or conclusion.outcome
+    refusal_evidence = profiled.refusal.evidence if profiled.refusal else {}
+    passed = outcome.status is Status.PASSED
+    figures = verdict.ending.figures
     warnings, notes = remarks(job.candidate.facts.findings)
     return Record(
         key=job.key,
@@ -42,24 +59,32 @@ def record(
         status=outcome.status,
         reason=outcome.reason,
         message=outcome.message,
-        evidence=outcome.evidence,
+        evidence=conclusion.outcome.evidence | verdict.checks.evidence | refusal_evidence,
         limit={outcome.limit: limits(config)[outcome.limit]} if outcome.limit else {},
-        warnings=[*build.warnings, *verdict.warnings, *warnings],
-        notes=[*verdict.notes, *notes],
+        warnings=[
+            *build.warnings,
+            *conclusion.again,
+            *verdict.checks.warnings,
+            *verdict.ending.warnings,
+            *profiled.warnings,
+            *warnings,
+        ],
+        notes=[*verdict.checks.notes, *notes],
         device=device.name,
         baseline=config.baseline,
-        speedup=verdict.speedup,
-        speedup_lo=verdict.speedup_lo,
-        speedup_hi=verdict.speedup_hi,
-        candidate_ms=verdict.candidate_ms,
-        baseline_ms=verdict.baseline_ms,
-        error_ratio=verdict.error_ratio,
-        sol_fraction=verdict.sol_fraction,
+        # Times stay as evidence; a speedup is for those who passed.
+        speedup=figures.speedup if figures and passed else None,
+        speedup_lo=figures.speedup_lo if figures and passed else None,
+        speedup_hi=figures.speedup_hi if figures and passed else None,
+        candidate_ms=figures.candidate_ms if figures else None,
+        baseline_ms=figures.baseline_ms if figures else None,
+        error_ratio=verdict.checks.error_ratio,
+        sol_fraction=figures.sol_fraction if figures else None,
         compile_s=build.compile_s,
         wall_s=round(wall_s, 3),
         phases_s=phases_s | verdict.phases_s,
-        timing=verdict.timing,
-        provenance=found,
+        timing=figures.timing if figures else None,
+        provenance=profiled.provenance,
         log=f"logs/{file_name(job)}.log",
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )

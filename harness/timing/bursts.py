@@ -1,4 +1,4 @@
-"""How many calls a burst holds, and whether its calls look like one computation instead of many."""
+"""How many calls a burst has, and whether its calls may have been computed together."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from harness.timing import statistics
 from harness.timing.suspicion import Suspicion
 
-# Lengths vary over the upper quarter: enough that a runner cannot rely on one, at little cost in precision.
+# Lengths vary over the upper quarter, so that a runner cannot rely on one, at little cost in precision.
 SHORTEST_SHARE = 0.75
 
-# What a first call may cost an honest kernel beyond the later ones, caches apart: launch latency that a burst hides,
-# instruction fetch, and a fixed cost known to 3 us.
+# What a single call may cost an honest kernel beyond a call in a burst, apart from caches: launch latency that a burst
+# hides, instruction fetch, and a fixed cost known to 3 us.
 FIRST_CALL_US = 7.0
-# Time saved by company, relative to the burst's own time a call, that is no reason for suspicion.
+# A single call's time relative to a call's in a burst up to which there is no suspicion.
 UNREMARKABLE_GAIN = 1.25
-# The same two where the baseline's own singles, read through the same clock, say what a first call costs here: beyond
-# them a burst is not evidence of suspicious calls, but not to be relied on either.
+# The same two, beyond what the baseline's own single calls show. Above these limits bursts are not suspicious yet, but
+# they are no longer relied on.
 FIRST_CALL_BEYOND_BASELINE_US = 2.0
 RELIABLE_GAIN = 1.05
-# Single-call bursts of each side, and bursts of several calls, below which there is nothing to say.
+# With fewer single calls of each side, or fewer bursts of several calls, nothing is concluded.
 FEWEST_SINGLES = 10
 FEWEST_BURSTS = 2
 
@@ -41,7 +41,7 @@ class BurstPlan:
 def plan(single_us: float, *, target_us: float, call_bytes: int, memory_bytes: int, max_calls: int) -> BurstPlan:
     """As many calls as fill `target_us`, within the memory for distinct inputs and outputs and within `max_calls`.
 
-    `single_us` is an estimate of one call in microseconds; where it is not positive (too fast to read) the burst
+    `single_us` is an estimate of one call in microseconds; if it is not positive (too fast to read) the burst
     is as long as allowed. `call_bytes` are the inputs and outputs of one call. Plan each side by its own time: bursts
     of equal duration cancel an error of the fixed cost (`FixedCost.systematic`). Raises ValueError where `target_us` or
     `max_calls` is not positive.
@@ -55,22 +55,22 @@ def plan(single_us: float, *, target_us: float, call_bytes: int, memory_bytes: i
 
 
 def no_company(single_us: Sequence[float], burst_us: Sequence[float]) -> Suspicion | None:
-    """Why bursts of several calls cannot be relied on, whoever is timed; by the trusted baseline's times alone.
+    """Why bursts of several calls are unreliable for every candidate, from the trusted baseline's times alone.
 
-    Where a call of its takes far longer alone, a candidate whose calls of a burst are computed together cannot be told
-    from one that gains as much by company: on the CPU that is a short call, beside which a process takes long to go on
-    from its standstill. None where it does not, or where there are no bursts of several.
+    If the baseline's single call takes far longer than its call in a burst, a candidate that computes the calls of a
+    burst together cannot be distinguished from one that gains as much honestly. On the CPU that happens with short
+    calls, because waking a stopped process takes long. None if bursts are reliable, or if there are none.
     """
     if not burst_us:
         return None
-    # On a busy machine the doubt is the bursts'.
+    # On a busy machine, slow bursts must not hide the difference.
     single, burst = statistics.median(single_us), statistics.lower_quartile(burst_us)
     if single <= UNREMARKABLE_GAIN * burst + FIRST_CALL_US:
         return None
     return Suspicion(
         "one_call_bursts",
-        f"a call of the baseline takes {single:.0f} us alone and {burst:.0f} us among others, so both sides are timed "
-        "by single calls; what waking a process takes is in both times, and the speedup nearer to 1 than without it",
+        f"a single call of the baseline takes {single:.0f} us, a call in a burst {burst:.0f} us, so both sides are "
+        "timed by single calls; both times include waking a process, which brings the speedup nearer to 1",
         {"single_us": single, "burst_us": burst},
     )
 
@@ -84,21 +84,20 @@ def batching(
     cache_us: float = 0.0,
     at_most: float = math.inf,
 ) -> Suspicion | None:
-    """Evidence that a call gains by company: that calls of a burst may have been computed together.
+    """Evidence that the calls of a burst may have been computed together: single calls take longer.
 
-    All times are microseconds a call by the judge's clock, fixed cost removed. `cache_us` is how long the card takes to
-    fill its last-level cache: what a call alone may wait for, because the calls before left weights there. A call
-    alone that takes more than `at_most` times what one in company does is not relied on, whatever the baseline's do.
-    None where fewer than ten single calls or two bursts of a side are known.
+    All times are microseconds a call by the judge's clock, fixed cost removed. `cache_us` is how long the GPU takes to
+    fill its last-level cache: a single call may wait that long, but a call in a burst finds weights there. If a single
+    call takes more than `at_most` times a call in a burst, bursts are not relied on, whatever the baseline shows. None
+    if fewer than ten single calls or two bursts of a side are known.
 
-    Two grades, by what a call alone takes beyond a call in company:
-    `one_call_bursts`: more than the baseline's calls do, as a ratio or as a difference, and 5 % and 2 us.
-    `batched_calls`: more than that ratio and a quarter, and 7 us: no honest kernel known does.
+    Two grades, by how much longer a single call takes than a call in a burst:
+    `one_call_bursts`: by more than the baseline's, as a ratio or as a difference, plus 5 % and 2 us.
+    `batched_calls`: by more than that ratio plus a quarter and 7 us, which no honest kernel known does.
 
-    Of single calls the lower quartile counts, not an interval: a call can be disturbed, or slow on purpose, but not
-    faster than its work, so that scatter must not speak for the candidate. The sound answer to both grades is not a
-    rejection but to time both sides by single-call bursts, where company gains nothing; a false alarm costs precision
-    alone.
+    The lower quartile of single calls counts, not an interval: a call can be disturbed, or slow on purpose, but not
+    faster than its work, so scatter must not help the candidate. For both grades the answer is not a rejection: both
+    sides are timed by single calls, so that batching gains nothing. A false alarm only costs precision.
     """
     if min(len(single_us), len(baseline_single_us)) < FEWEST_SINGLES:
         return None
@@ -114,10 +113,10 @@ def batching(
         return None
     honest = max(explained, burst * ratio * UNREMARKABLE_GAIN + FIRST_CALL_US + cache_us)
     gain = single / burst
-    seen = f"a call alone takes {single:.1f} us, in a burst {burst:.1f} us: {gain:.1f} times less"
+    seen = f"a single call takes {single:.1f} us, a call in a burst {burst:.1f} us: {gain:.1f} times less"
     return Suspicion(
         "batched_calls" if single > honest else "one_call_bursts",
-        f"{seen}, where the baseline shows {ratio:.2f}; timed by single calls",
+        f"{seen}; for the baseline it is {ratio:.2f} times; timed by single calls",
         {
             "single_us": single,
             "burst_us": burst,

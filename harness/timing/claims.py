@@ -1,4 +1,4 @@
-"""The runner's claimed times against the judge's clock. The judge's count; a disagreement is evidence."""
+"""Compares the runner's claimed times with the judge's clock. The judge's times count; a difference is evidence."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def unaccounted(
     if gap > 0:
         return Suspicion(
             "unaccounted_time",
-            f"the judge saw {judged:.2f} us a call, {gap:.2f} us more than the runner claims; "
-            f"{allowed:.2f} us can be explained",
+            f"the judge measured {judged:.2f} us a call, {gap:.2f} us more than the runner claims; a difference of "
+            f"{allowed:.2f} us would be normal",
             evidence,
         )
     return Suspicion(
         "overclaimed_time",
-        f"the runner claims {-gap:.2f} us a call more than the {judged:.2f} us the judge saw pass; "
-        f"{allowed:.2f} us can be explained",
+        f"the runner claims {-gap:.2f} us a call more than the {judged:.2f} us that the judge measured; a difference "
+        f"of {allowed:.2f} us would be normal",
         evidence,
     )
 

@@ -1,4 +1,4 @@
-"""What a burst costs that runs nothing: opening the gate, switching contexts, seeing the end."""
+"""The time of an empty burst: opening the gate, switching contexts, detecting the end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
 RANGE_TO_SIGMA = 1.645
 FEWEST_READINGS = 5
-# Whoever is quicker than a null burst's runner at reading a message and answering it, gains what that one took longer:
-# so what is taken off is what a quarter of the null bursts stay below.
+# A runner that answers messages faster than the null burst's runner gains the difference. So the lower quartile of the
+# null bursts is subtracted.
 LOW = 0.25
-# Times its smallest that a burst has to last for its time to be one.
+# A burst's time is reliable if it is at least this many times the smallest one.
 RESOLVED = 4.0
 
 
@@ -39,12 +39,12 @@ class FixedCost:
         return max(burst_us - self.us, self.smallest_us) / calls
 
     def resolves(self, burst_us: float) -> bool:
-        """Whether a burst, fixed cost removed, can be told from none."""
+        """Whether a burst, fixed cost removed, can be distinguished from an empty one."""
         return burst_us > RESOLVED * self.smallest_us
 
     @property
     def smallest_us(self) -> float:
-        """The shortest burst that can be told from none; positive even where all readings agree."""
+        """The shortest burst that can be distinguished from an empty one; positive even if all readings agree."""
         return max(self.jitter_us, self.error_us, 1e-3)
 
     def systematic(self, baseline_burst_us: float, candidate_burst_us: float, tick_us: float = 0.0) -> float:
@@ -61,7 +61,7 @@ class FixedCost:
         return shared + rounding
 
 
-# Of a clock that nothing is taken off.
+# For a clock from which nothing is subtracted.
 NONE = FixedCost(0.0, 0.0, 0.0)
 
 

@@ -15,9 +15,9 @@ from harness.timing.bursts import FEWEST_SINGLES
 from harness.timing.stopping import Stop, StoppingRule
 
 Side = Literal["candidate", "baseline"]
-# A reading whose inputs lay there before the clock started for longer than without a candidate.
+# A reading whose inputs were in place before the clock started for longer than without a candidate.
 AHEAD = "slow_start"
-# A burst that was not enqueued behind the gate, by somebody who had shown to be able to.
+# A burst that was not enqueued behind the gate, although this runner had done so before.
 LOST_GATE = "lost_gate"
 
 
@@ -25,7 +25,7 @@ LOST_GATE = "lost_gate"
 class Reading:
     """One burst: microseconds a call by the judge's clock, fixed cost removed, and as the runner claims.
 
-    NaN is no claim. `unusable` is a word where the reading must not count (`throttled`), else empty.
+    NaN means no claim. `unusable` is a word if the reading must not count (`throttled`), else empty.
     """
 
     judge_us: float
@@ -38,13 +38,14 @@ Measure = Callable[[Side], Reading]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """What sampling brought. Entry i of the first five lists belongs to pair i; times are microseconds a call.
+    """The result of sampling. Entry i of the first five lists belongs to pair i; times are microseconds a call.
 
-    `dropped` counts unusable pairs by their word. Where fewer than the minimum were usable the dropped pairs that have
-    a time are taken back (`taken_back` of them): both sides of a pair suffered alike, and a doubtful time with a
-    warning is worth more than none. Not those in which the candidate may have begun before the clock (AHEAD), nor those
-    in which it left the gate (LOST_GATE), which is its own choice. The lists are empty where nothing is left. A single
-    call counts with whatever word but AHEAD: who could have it dropped would have no evidence against him.
+    `dropped` counts unusable pairs by their word. If fewer than the minimum were usable, dropped pairs that have a time
+    are used after all (`taken_back` of them): both sides of a pair suffered alike, and a doubtful time with a warning
+    is better than none. Pairs in which the candidate may have begun before the clock (AHEAD) or left the gate
+    (LOST_GATE), which is its own choice, are never used. The lists are empty if nothing is left. A single call counts
+    with any word but AHEAD: otherwise a candidate could have its single calls dropped, and there would be no evidence
+    against it.
     """
 
     candidate_us: list[float]
@@ -83,7 +84,7 @@ class _Pair:
 
     @property
     def takeable(self) -> bool:
-        """Whether it may count where nothing better is there: not if that is the candidate's own doing."""
+        """Whether it may be used if too few pairs are usable: not if the candidate itself caused the problem."""
         return self.timed and self.candidate.unusable not in (AHEAD, LOST_GATE)
 
     @property
@@ -104,8 +105,8 @@ def sample(
     """Measure pairs until `rule` says stop.
 
     `measure` runs one burst of a side; `probe`, if given, one single-call burst, interleaved with the pairs so that the
-    runner cannot tell the evidence from the timing by its place. `between` is called before each pair, and told whether
-    the baseline goes first in it. `systematic` is the clock's own relative error, which
+    runner cannot recognise it by its position. `between` is called before each pair, with whether the baseline goes
+    first in it. `systematic` is the clock's own relative error, which
     no number of pairs removes. `clock` counts seconds. An exception from `measure` or `probe` propagates.
     """
     start = clock()

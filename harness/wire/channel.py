@@ -27,6 +27,13 @@ class ProtocolError(AssayError):
     """The peer sent something that is no message."""
 
 
+class NotSendable(AssayError):
+    """A message of ours is none: too long, or with a text in it that is no Unicode. Nothing of it was sent.
+
+    What it was about is at fault, and not the peer.
+    """
+
+
 class PeerGone(AssayError):
     """The peer closed its end: its process is dead or dying."""
 
@@ -57,12 +64,8 @@ class Channel:
         return socket.socket(fileno=self._socket.detach())
 
     def send(self, message: msgspec.Struct, fds: tuple[int, ...] = (), timeout_s: float = 30.0) -> None:
-        """Raises PeerGone, or DeadlineExceeded where the peer does not read."""
-        frame = msgspec.json.encode(message)
-        if len(frame) > MAX_FRAME_BYTES:
-            raise ProtocolError(
-                f"{type(message).__name__} is {len(frame)} bytes long; at most {MAX_FRAME_BYTES} may be"
-            )
+        """Raises NotSendable, PeerGone, or DeadlineExceeded where the peer does not read."""
+        frame = encoded(message, MAX_FRAME_BYTES)
         self._socket.settimeout(timeout_s)
         frame = struct.pack("<I", len(frame)) + frame
         try:
@@ -71,7 +74,7 @@ class Channel:
             if sent < len(frame):
                 self._socket.sendall(frame[sent:])
         except TimeoutError:
-            raise DeadlineExceeded(f"{type(message).__name__} was not taken in {timeout_s:g} s") from None
+            raise DeadlineExceeded(f"{type(message).__name__} was not received within {timeout_s:g} s") from None
         except OSError as error:
             raise PeerGone(str(error)) from error
 
@@ -90,7 +93,7 @@ class Channel:
             header += self._exactly(4 - len(header), deadline)
             (length,) = struct.unpack("<I", header)
             if length > MAX_FRAME_BYTES:
-                raise ProtocolError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} may be")
+                raise ProtocolError(f"a frame of {length} bytes; the maximum is {MAX_FRAME_BYTES}")
             return self._exactly(length, deadline), fds
 
     def decode(self, frame: bytes, fds: list[int]) -> tuple[Any, list[int]]:
@@ -119,7 +122,7 @@ class Channel:
             raise PeerGone("the channel was closed")
         if flags & socket.MSG_CTRUNC:
             _close(fds)
-            raise ProtocolError(f"more than {MAX_FDS} file descriptors beside a message")
+            raise ProtocolError(f"more than {MAX_FDS} file descriptors with a message")
         return data, list(fds)
 
     def _exactly(self, count: int, deadline: float | None) -> bytes:
@@ -158,6 +161,18 @@ def _closed_on_failure(fds: list[int]) -> Iterator[None]:
 def _close(fds: Iterable[int]) -> None:
     for fd in fds:
         os.close(fd)
+
+
+def encoded(message: msgspec.Struct, most_bytes: int) -> bytes:
+    """A message as JSON. Raises NotSendable."""
+    name = type(message).__name__
+    try:
+        frame = msgspec.json.encode(message)
+    except UnicodeEncodeError as error:
+        raise NotSendable(f"{name} has a text in it that is not valid Unicode: {error}") from error
+    if len(frame) > most_bytes:
+        raise NotSendable(f"{name} is {len(frame)} bytes long; the maximum is {most_bytes}")
+    return frame
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

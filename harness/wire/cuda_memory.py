@@ -257,7 +257,7 @@ class Imports:
         allocation, `CudaCallFailed` if the driver fails for a reason of its own, `RuntimeError` after `close`.
         """
         if handle.device != self._device:
-            raise ImportRefused(f"the memory is claimed to lie on device {handle.device}, expected {self._device}")
+            raise ImportRefused(f"the memory is said to be on device {handle.device}, expected {self._device}")
         extent = _extent(shape, stride)
         if extent == 0:
             try:
@@ -285,7 +285,7 @@ class Imports:
 
         handle = driver.CUipcMemHandle()
         handle.reserved = name
-        sentence = "the handle does not lead to memory that can be opened here"
+        sentence = "the handle names no memory that this process can open"
         with refusals_as(ImportRefused, sentence), on_device(self._device):
             address = int(driver_call("cuIpcOpenMemHandle", handle, _IPC_LAZY_ENABLE_PEER_ACCESS))
             try:
@@ -303,7 +303,7 @@ class Imports:
         ordinal = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         device = int(driver_call("cuPointerGetAttribute", ordinal, address))
         if device != self._device:
-            raise ImportRefused(f"the memory lies on device {device}, expected {self._device}")
+            raise ImportRefused(f"the memory is on device {device}, expected {self._device}")
         base, size = driver_call("cuMemGetAddressRange", address)
         nbytes = int(size) - (address - int(base))
         if nbytes <= 0:

@@ -9,10 +9,14 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from harness import places
 from harness.catalog.sources import LoadFault
 from harness.compile import hints
+from harness.config import Limits
+from harness.errors import DOORS
 from harness.records import Outcome, Status
 from harness.sandbox import enforcement
+from harness.wire.channel import NotSendable
 
 # Said by torch where a candidate reaches for CUDA on a machine that has none.
 NO_CUDA = re.compile(
@@ -65,6 +69,8 @@ DEVICE_WORDS = frozenset((*DEVICE_CODES.values(), *DEVICE_PHRASES.values(), "mis
 # Phases of a judge that come before it reads a problem's file.
 BEFORE_THE_PROBLEM = ("judge", "ceilings")
 
+# How places in our own files begin.
+OURS = "harness/"
 # Characters of an exception that are kept at either end.
 PRINTED = 50_000
 
@@ -75,6 +81,27 @@ def candidate_line(error: BaseException, path: Path) -> int:
         return error.line
     own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return (own[-1] or 0) if own else 0
+
+
+def outside(error: BaseException, path: Path) -> str:
+    """Where an exception was raised that passed through no line of the file at `path`: `torch/nn/modules/conv.py:548`,
+    or `harness/...` where that is our own mistake. Empty where the file is to blame, as for a wrong signature."""
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    if isinstance(error, LoadFault) or not frames or any(code.co_filename == str(path) for code, _ in frames):
+        return ""
+    ours = [number for number, (code, _) in enumerate(frames) if _is_ours(code.co_filename)]
+    last = ours[-1] if ours else -1
+    if ours and frames[last][0] not in DOORS:
+        code, line = frames[last]
+        return f"{OURS}{Path(code.co_filename).relative_to(places.PACKAGE).as_posix()}:{line}"
+    if last == len(frames) - 1:
+        return ""
+    code, line = frames[-1]
+    return f"{code.co_filename.rpartition('site-packages/')[2]}:{line}"
+
+
+def _is_ours(file: str) -> bool:
+    return Path(file).is_relative_to(places.PACKAGE) and not Path(file).is_relative_to(places.INSIDE)
 
 
 def exception_name(error: BaseException) -> str:
@@ -100,11 +127,16 @@ def printed(text: Callable[[], str]) -> str:
     )
 
 
-def classify(phase: str, exception: str, text: str, file: str, line: int, why_no_cuda: str) -> Outcome:
-    """The outcome of an exception that a candidate raised in `phase` (load, call, ...)."""
+def classify(
+    phase: str, exception: str, text: str, file: str, line: int, why_no_cuda: str, outside: str = ""
+) -> Outcome:
+    """The outcome of an exception that a candidate raised in `phase` (load, call, ...), or that came of `outside`."""
     first = text.strip().partition("\n")[0][:500]
     where = f"{file}:{line}" if line else file
     evidence = {"exception": exception, "phase": phase, "line": line, "text": text[:2000]}
+    if outside:
+        evidence["raised_in"] = outside
+        where = f"{outside} (for {file}, of which no line called it)"
     if exception.startswith("LoadFault:"):
         reason = exception.partition(":")[2] or "exception"
         return Outcome(status=Status.LOAD_ERROR, reason=reason, message=first, evidence=evidence)
@@ -123,6 +155,14 @@ def classify(phase: str, exception: str, text: str, file: str, line: int, why_no
     if limit := _system_limit(exception, text):
         message = f"{where} met a limit of the sandbox: {first}"
         return Outcome(status=Status.RESOURCE_LIMIT, reason=limit, message=message, evidence=evidence)
+    # What a kernel did is heard of wherever the device is waited for.
+    if (
+        outside.startswith(OURS)
+        and not _device_fault(exception, text)
+        and not (_of_libraries(exception) and "CUDA" in text)
+    ):
+        message = f"the harness itself raised {exception} in {outside}, with {file}: {first}"
+        return Outcome(status=Status.HARNESS_ERROR, reason=f"exception:{exception}", message=message, evidence=evidence)
     if exception == "NotImplementedError":
         mend = hints.hint(first)
         message = f"{where} raised NotImplementedError: {first}" + (f" ({mend})" if mend else "")
@@ -188,10 +228,10 @@ def _sentence(text: str) -> str:
 
 
 def of_problem(error: BaseException, path: Path, why_no_cuda: str) -> Outcome:
-    """The outcome of an exception that the problem's own code raised: its fault or the machine's, no candidate's."""
+    """The outcome of an exception in opening a problem: its own fault, the machine's or ours, no candidate's."""
     name, line = exception_name(error), candidate_line(error, path)
-    found = classify("call", name, str(error), path.name, line, why_no_cuda)
-    if found.status in (Status.OUT_OF_MEMORY, Status.UNSUPPORTED):
+    found = classify("call", name, str(error), path.name, line, why_no_cuda, outside(error, path))
+    if found.status in (Status.OUT_OF_MEMORY, Status.UNSUPPORTED, Status.HARNESS_ERROR):
         return found
     return Outcome(status=Status.INVALID_REFERENCE, reason=found.reason, message=found.message, evidence=found.evidence)
 
@@ -212,6 +252,20 @@ def unopened(exit_code: int | None, phase: str, limit_s: float, log: str) -> Out
     message = f"the judge, which runs the problem's code, {seen}, in both of two tries; see {log}"
     evidence = {"phase": phase, "judge_exit_code": exit_code, "limit_s": limit_s}
     return Outcome(status=Status.INVALID_REFERENCE, reason="judge_lost", message=message, evidence=evidence)
+
+
+def unsendable(error: NotSendable, status: Status = Status.LOAD_ERROR) -> Outcome:
+    """The outcome of what a process cannot be told of, a candidate or (by another status) a problem."""
+    message = f"its process cannot be told of it: {error} (file names beside it, paths and constants are told)"
+    return Outcome(status=status, reason="unsendable", message=message)
+
+
+def too_small(key: str, limits: Limits, seen: str) -> str:
+    """What to say of a limit of the config's that a problem's own reference does not keep."""
+    value = getattr(limits, key.removeprefix("limits."))
+    # 0 leaves it to the machine.
+    amount = f" = {value:g}" if value else ""
+    return f"{key}{amount} is too small for the problem's own reference, unless that hangs or leaks; raise it: {seen}"
 
 
 def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:

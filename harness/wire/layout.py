@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 import torch
+from torch.nn.parameter import is_lazy
 
 from harness.errors import AssayError
 from harness.wire.nodes import TensorRef
@@ -24,6 +25,14 @@ MOST_SPREAD = 4
 
 class BadReference(AssayError, ValueError):
     """A peer described a tensor that does not lie within its block."""
+
+
+def is_strided(tensor: torch.Tensor) -> bool:
+    """Whether its elements lie in memory as shape and strides say: not where it is sparse, opaque or nested, where a
+    class of its own computes them, or where it has no shape yet."""
+    if is_lazy(tensor) or tensor.layout is not torch.strided or tensor.is_nested:
+        return False
+    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
 def place(tensors: Iterable[torch.Tensor], block: int, start: int = 0) -> tuple[list[TensorRef], int]:
@@ -84,11 +93,11 @@ def check_apart(ref: TensorRef) -> None:
 
 
 def check_disjoint(places: Iterable[tuple[int, int]]) -> None:
-    """Raises BadReference where two of these, each from an address to another, have bytes in common."""
+    """Raises BadReference where two of these, each from a byte to another of one memory, have bytes in common."""
     end = 0
     for first, last in sorted(places):
         if first < end:
-            raise BadReference("two outputs of a call share memory")
+            raise BadReference("two outputs, or two parts of one, share memory; return a .clone()")
         end = max(end, last)
 
 

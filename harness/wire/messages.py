@@ -115,7 +115,7 @@ class Go(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Hello(Message, frozen=True, kw_only=True, tag=True):
-    """The first word of a runner, before any foreign code is in it; beside it travels a descriptor of its memory."""
+    """The first word of a runner, before any foreign code is in it; beside it travel descriptors of its memory."""
 
 
 class Ready(Message, frozen=True, kw_only=True, tag=True):
@@ -154,12 +154,14 @@ class Enqueued(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Failed(Message, frozen=True, kw_only=True, tag=True):
-    """The candidate raised. `line` is of the candidate's own file, 0 where none is known."""
+    """The candidate raised. `line` is of the candidate's own file, 0 where none is known; `outside` tells where else it
+    was raised, if it passed through no line of that file (faults.outside)."""
 
     phase: Literal["load", "call"]
     exception: Word
     text: Said
     line: Count = 0
+    outside: Word = ""
 
 
 # Supervisor to judge.
@@ -216,10 +218,23 @@ class Opened(Message, frozen=True, kw_only=True, tag=True):
     runner: str = "ok"
 
 
-class Verdict(Message, frozen=True, kw_only=True, tag=True):
-    """How a candidate did.
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a candidate's times come to. `sol_fraction` is None where the device's best rates are not known."""
 
-    `runner` says what became of its process: ok, gone, hung or broke_protocol; `phase` in what it was when it went.
+    speedup: float
+    speedup_lo: float
+    speedup_hi: float
+    candidate_ms: float
+    baseline_ms: float
+    timing: Timing
+    sol_fraction: float | None = None
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """How an evaluation ended: with figures, or why without.
+
+    `runner` says what became of the candidate's process: ok, gone, hung or broke_protocol; `phase` in what it was when
+    it went.
     """
 
     outcome: Outcome
@@ -228,19 +243,36 @@ class Verdict(Message, frozen=True, kw_only=True, tag=True):
     baseline_ok: bool = True
     # The baseline was slower beside this candidate than alone.
     slowed: bool = False
-    speedup: float | None = None
-    speedup_lo: float | None = None
-    speedup_hi: float | None = None
-    candidate_ms: float | None = None
-    baseline_ms: float | None = None
-    error_ratio: float | None = None
-    sol_fraction: float | None = None
-    timing: Timing | None = None
+    figures: Figures | None = None
     # Still to be sorted by whose kernels they are, with what only the supervisor knows.
     profile: Profile | None = None
     warnings: list[str] = []
+
+
+class Checks(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a candidate's answers: of the first call, and once all calls were answered, of the others."""
+
+    error_ratio: float | None = None
+    evidence: dict[str, Any] = {}
+    warnings: list[str] = []
     notes: list[str] = []
+
+
+class Verdict(Message, frozen=True, kw_only=True, tag=True):
+    """How a candidate did. Each part is made where it is known, and nobody changes it."""
+
+    ending: Ending
+    checks: Checks = Checks()
     phases_s: dict[str, float] = {}
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.ending.outcome
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """All that is known, of the outcome and of the answers."""
+        return self.ending.outcome.evidence | self.checks.evidence
 
 
 class Retimed(Message, frozen=True, kw_only=True, tag=True):
@@ -365,9 +397,10 @@ class ControlResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audited(Message, frozen=True, kw_only=True, tag=True):
-    """The controls that apply to a problem, or why it could not be audited."""
+    """The controls that apply to a problem and what its inputs promise, or why it could not be audited."""
 
     results: list[ControlResult] = []
+    promises: list[str] = []
     fault: Outcome | None = None
     float64: str = ""
     exact_precision: str = ""

@@ -93,7 +93,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 def dtype_named(name: str) -> torch.dtype:
     """Raises ValueError for a name that torch has no dtype of."""
     if name not in DTYPES:
-        raise ValueError(f"'{name[:40]}' is no dtype")
+        raise ValueError(f"'{name[:40]}' is not a dtype")
     return DTYPES[name]
 
 

@@ -86,7 +86,7 @@ def test_compiling_inside_a_function_needs_the_problem(tmp_path):
     inside = "        self.e = torch.utils.cpp_extension.load_inline(name='e')\n"
     path.write_text(CANDIDATE.replace("        super().__init__()\n", inside))
     (remark,) = contract.remarks(Here.read(path), None)
-    assert "name it with --problems" in remark.text
+    assert "name the problem with --problems" in remark.text
 
 
 def test_a_missing_caption_is_only_said(remarks):
@@ -98,7 +98,7 @@ def test_a_missing_caption_is_only_said(remarks):
 def test_dispatch_without_half_is_told_where_the_problem_is_half(remarks):
     source = CANDIDATE + 'CUDA = """\nvoid f() {\n  AT_DISPATCH_FLOATING_TYPES(t, "f", [] {});\n}"""\n'
     ((text, line, fatal),) = remarks(source, f'PRECISION = "float16"\n{PROBLEM}')
-    assert "float16, which AT_DISPATCH_FLOATING_TYPES leaves out" in text
+    assert "float16, which AT_DISPATCH_FLOATING_TYPES does not cover" in text
     assert (line, fatal) == (10, False)
     assert remarks(source) == []
     assert remarks(source.replace("TYPES(", "TYPES_AND_HALF("), f'PRECISION = "float16"\n{PROBLEM}') == []

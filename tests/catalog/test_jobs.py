@@ -99,7 +99,7 @@ def test_a_config_can_define_variants_for_foreign_files(tree):
     [
         ({"variants": ["smal"]}, "no problem has the variant 'smal'; did you mean 'small'?"),
         ({"precisions": ["float61"]}, "unknown precision 'float61'; did you mean 'float64'?"),
-        ({"include": [Pattern(problem="nothing/*")]}, "include and exclude leave none of 2 jobs"),
+        ({"include": [Pattern(problem="nothing/*")]}, "include and exclude leave none of the 2 jobs"),
         ({"problems": ["/nonexistent/x"]}, "'/nonexistent/x' matches no Python file or folder"),
         (
             {"define_variants": {"*": {"tiny": {"sise": 1}}}, "variants": ["tiny"]},

@@ -1,5 +1,6 @@
 """Problem and solution files as modules: overrides, entry classes, and faults with their lines."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ def test_two_modules_of_one_file_do_not_know_each_other(tmp_path):
     first, second = modules.execute(path), modules.execute(path)
     first.values.append(1)
     assert second.values == []
+
+
+@pytest.mark.parametrize("overrides", [None, {"rows": 2}])
+@pytest.mark.parametrize("name", ["dc.v1", "a b-c", "x²", "größe", "1", "-"])
+def test_a_module_pickles_its_own_classes_whatever_its_file_is_called(tmp_path, name, overrides):
+    path = tmp_path / f"{name}.py"
+    path.write_text("rows = 1\nclass Own:\n    pass\n")
+    module = modules.execute(path, overrides)
+    assert module.__name__.isidentifier()
+    assert type(pickle.loads(pickle.dumps(module.Own()))) is module.Own
 
 
 def test_a_syntax_error_has_its_line(tmp_path):

@@ -51,3 +51,11 @@ def test_more_folders_than_anybody_means_are_an_error(folder, monkeypatch):
         solutions.discover([str(folder)])
     with pytest.raises(UsageError, match="more than 4 folders"):
         solutions.discover([str(folder / "**/*.py")])
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a" * 5000, "a" * 300 + ".py", "~/" + "a" * 5000, "problems/" + "a" * 5000 + "/*.py"]
+)
+def test_a_name_too_long_for_the_system_matches_nothing(pattern):
+    with pytest.raises(UsageError, match=r"a' matches no Python file|a…' matches no Python file|py' matches no Python"):
+        solutions.discover([pattern])

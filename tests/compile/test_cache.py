@@ -1,8 +1,12 @@
 """The cache of built extensions: found by key only, verified when read, bounded, safe beside others and after kills."""
 
+import contextlib
 import os
+import queue
+import socket
 import threading
 
+import msgspec
 import pytest
 
 from harness.compile.cache import ENTRY, Cache
@@ -68,6 +72,40 @@ def test_a_damaged_entry_is_absent_and_is_replaced(cache, library, tmp_path, kin
     assert cache.fetch(KEY, tmp_path / "run") is None
     cache.store(KEY, {"digest": str(library)}, [])
     assert cache.fetch(KEY, tmp_path / "again") is not None
+
+
+@pytest.mark.parametrize("name", [ENTRY, "*.so"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "socket"])
+def test_what_is_no_regular_file_is_absent_holds_up_nobody_and_is_replaced(name, kind, cache, library, tmp_path):
+    cache.store(KEY, {"digest": str(library)}, [])
+    (path,) = files(tmp_path / "cache", name)
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(path.parent):
+            made.bind(path.name)
+    before = len(os.listdir("/proc/self/fd"))
+    fetched = queue.Queue()
+    threading.Thread(target=lambda: fetched.put(cache.fetch(KEY, tmp_path / "run")), daemon=True).start()
+    assert fetched.get(timeout=10.0) is None
+    assert len(os.listdir("/proc/self/fd")) == before
+    cache.store(KEY, {"digest": str(library)}, [])
+    assert cache.fetch(KEY, tmp_path / "again") is not None
+
+
+@pytest.mark.parametrize("file", ["0/ext\0.so", "", "..", "x" * 300, "/etc/passwd"])
+def test_an_entry_that_names_no_library_is_absent(file, cache, library, tmp_path):
+    cache.store(KEY, {"digest": str(library)}, [])
+    (path,) = files(tmp_path / "cache", ENTRY)
+    entry = msgspec.json.decode(path.read_bytes())
+    entry["libraries"]["digest"]["file"] = file
+    path.write_bytes(msgspec.json.encode(entry))
+    assert cache.fetch(KEY, tmp_path / "run") is None
 
 
 def test_an_entry_under_another_s_key_is_absent(cache, library, tmp_path):

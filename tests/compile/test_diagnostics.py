@@ -59,7 +59,7 @@ def test_lines_of_torch_s_own_are_traced_to_nothing(built):
 
 def test_no_pattern_leaves_the_last_line(built):
     assert diagnostics.first_error("\nninja: build stopped\n\n", built).text == "ninja: build stopped"
-    assert "without a word" in diagnostics.first_error("", built).text
+    assert "without an error message" in diagnostics.first_error("", built).text
 
 
 def test_the_same_line_twice_is_told_apart_by_its_block(tmp_path: Path):

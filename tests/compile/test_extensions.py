@@ -7,8 +7,10 @@ import msgspec
 import pytest
 from torch.utils import cpp_extension
 
-from harness.compile import extensions, lean, precompiled
-from harness.compile.conditionals import Macros
+from harness.compile import extensions
+from harness.compile.ways import operators, smaller
+from harness.compile.ways.conditionals import Macros
+from harness.compile.ways.order import WAYS
 
 CALL = {"name": "ext", "cpp_sources": "torch::Tensor f(torch::Tensor x);", "functions": ["f"]}
 
@@ -33,7 +35,7 @@ class Stock:
 
 
 def is_lean(arguments):
-    return str(lean.LEAN) in (arguments.get("extra_include_paths") or [])
+    return str(operators.LEAN) in (arguments.get("extra_include_paths") or [])
 
 
 @pytest.fixture(autouse=True)
@@ -43,11 +45,11 @@ def versions():
 
 def test_lean_headers_come_first_and_the_call_is_otherwise_as_written(tmp_path):
     stock, call = Stock(), CALL | {"extra_include_paths": ["/mine"], "extra_cflags": ["-O3"], "use_pch": True}
-    builder = extensions.Builder(tmp_path, "", headers="lean", prepared=tmp_path / "prepared")
+    builder = extensions.Builder(tmp_path, "", ways=WAYS, prepared=tmp_path / "prepared")
     assert builder(stock, call) == "ext"
     (made,) = stock.calls
     generated, ours, theirs = made["extra_include_paths"]
-    assert (ours, theirs) == (str(lean.LEAN), "/mine")
+    assert (ours, theirs) == (str(operators.LEAN), "/mine")
     assert (Path(generated) / "assay/operators.h").is_file()
     assert made["extra_cflags"] == ["-include", str(tmp_path / "prepared/binding.h"), "-O3"]
     assert made["use_pch"] is False
@@ -59,7 +61,7 @@ def test_lean_headers_come_first_and_the_call_is_otherwise_as_written(tmp_path):
 
 def test_the_stock_build_follows_where_lean_headers_do_not_suffice(tmp_path):
     stock = Stock(refuses=is_lean)
-    builder = extensions.Builder(tmp_path, "", headers="lean")
+    builder = extensions.Builder(tmp_path, "", ways=WAYS)
     # As if nothing had been tried before it: torch numbers a name's second build.
     assert builder(stock, CALL) == "ext"
     assert [is_lean(call) for call in stock.calls] == [True, False]
@@ -69,7 +71,7 @@ def test_the_stock_build_follows_where_lean_headers_do_not_suffice(tmp_path):
 
 def test_what_does_not_compile_fails_with_the_stock_build_s_words(tmp_path):
     stock = Stock(refuses=lambda arguments: True)
-    builder = extensions.Builder(tmp_path, "", headers="lean")
+    builder = extensions.Builder(tmp_path, "", ways=WAYS)
     with pytest.raises(RuntimeError, match="Error building extension"):
         builder(stock, CALL)
     assert list(builder.failures) == [extensions.identify(CALL).key]
@@ -78,7 +80,7 @@ def test_what_does_not_compile_fails_with_the_stock_build_s_words(tmp_path):
 
 def test_stock_headers_are_stock(tmp_path):
     stock = Stock()
-    extensions.Builder(tmp_path, "", headers="stock")(stock, CALL)
+    extensions.Builder(tmp_path, "")(stock, CALL)
     assert [is_lean(call) for call in stock.calls] == [False]
 
 
@@ -95,12 +97,12 @@ def test_a_foreign_architecture_is_replaced_and_told(tmp_path, monkeypatch):
     assert made["environment"]["TORCH_CUDA_ARCH_LIST"] == "9.0a"
     assert os.environ["TORCH_CUDA_ARCH_LIST"] == "8.0"
     (warning,) = builder.warnings
-    assert warning.startswith("foreign_architecture: extension 'ext' asks for sm_80, 8.0; built for this card's sm_90a")
+    assert warning.startswith("foreign_architecture: extension 'ext' names sm_80, 8.0; built for this GPU's sm_90a")
 
 
 def test_a_candidate_s_own_flags_are_the_last_resort(tmp_path):
     stock = Stock(refuses=lambda arguments: "-arch=sm_80" not in arguments["extra_cuda_cflags"])
-    builder = extensions.Builder(tmp_path, "", headers="lean", arch="9.0a")
+    builder = extensions.Builder(tmp_path, "", ways=WAYS, arch="9.0a")
     builder(stock, CUDA)
     assert stock.calls[-1]["extra_cuda_cflags"] == ["-O3", "-arch=sm_80"]
     (warning,) = builder.warnings
@@ -121,7 +123,7 @@ def test_cuda_sources_are_turned_down_where_there_is_no_cuda(tmp_path):
 def test_a_source_that_could_tell_the_headers_is_built_with_the_stock_ones(tmp_path, capsys):
     stock = Stock()
     call = CALL | {"cpp_sources": "#if TORCH_VERSION_MAJOR < 2\nold\n#endif"}
-    builder = extensions.Builder(tmp_path, "", headers="lean")
+    builder = extensions.Builder(tmp_path, "", ways=WAYS)
     builder(stock, call)
     assert [is_lean(made) for made in stock.calls] == [False]
     assert list(builder.made.values()) == ["stock headers"]
@@ -132,12 +134,12 @@ def test_flags_that_change_the_headers_are_not_for_the_sketch(tmp_path, monkeypa
     prepared = tmp_path / "prepared"
     prepared.mkdir()
     macros = Macros(cpp=frozenset(), cuda=frozenset(), asked=frozenset({"USE_ROCM"}))
-    (prepared / precompiled.MACROS).write_bytes(msgspec.json.encode(macros))
+    (prepared / smaller.MACROS).write_bytes(msgspec.json.encode(macros))
     monkeypatch.setattr(cpp_extension, "CUDA_HOME", "/cuda")
     monkeypatch.delenv("PYTORCH_NVCC", raising=False)
     for flag, sketched in (("-DTILE=4", True), ("-DUSE_ROCM", False)):
         stock = Stock()
-        builder = extensions.Builder(tmp_path / flag, "", headers="lean", prepared=prepared)
+        builder = extensions.Builder(tmp_path / flag, "", ways=WAYS, prepared=prepared)
         builder(stock, CALL | {"cuda_sources": "__global__ void k() {}", "extra_cuda_cflags": [flag]})
         assert ("ASSAY_NVCC" in stock.calls[0]["environment"]) is sketched
 

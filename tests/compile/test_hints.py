@@ -12,12 +12,12 @@ RECORDED = {
     "missing header": (
         "/b/cuda.cu:2:10: fatal error: missing/kernels.h: No such file or directory\n"
         "    2 | #include <missing/kernels.h>\n",
-        "no folder that is searched has missing/kernels.h",
+        "missing/kernels.h is in none of the include folders",
     ),
     "CUTLASS": (
         "/b/cuda.cu:2:10: fatal error: cutlass/cutlass.h: No such file or directory\n"
         "    2 | #include <cutlass/cutlass.h>\n",
-        "CUTLASS is no part of the CUDA toolkit",
+        "CUTLASS is not part of the CUDA toolkit",
     ),
     "cuDNN": (
         "/b/cuda.cu:2:10: fatal error: cudnn.h: No such file or directory\n    2 | #include <cudnn.h>\n",
@@ -57,7 +57,7 @@ RECORDED = {
     ),
     "AT_CHECK": (
         '/b/cuda.cu(4): error: identifier "AT_CHECK" is undefined\n      AT_CHECK(x.is_contiguous(), "contiguous");\n',
-        "write TORCH_CHECK",
+        "use TORCH_CHECK",
     ),
     "dispatch on type()": (
         '/b/cuda.cu(4): error: no suitable conversion function from "const at::DeprecatedTypeProperties" to '
@@ -90,7 +90,7 @@ RECORDED = {
     ),
     "nothing bound": (
         "dynamic module does not define module export function (PyInit_tail_v2)",
-        "name the functions in functions=[...]",
+        "name them in functions=[...]",
     ),
     "two modules": (
         "/b/main.cpp:7:1: error: redefinition of ‘PyObject* PyInit_tail()’\n    7 | PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n",
@@ -139,7 +139,7 @@ RECORDED = {
     ),
     "old architecture": (
         "nvcc fatal   : Unsupported gpu architecture 'sm_35'\n",
-        "this CUDA does not know sm_35",
+        "this CUDA version does not support sm_35",
     ),
     "wgmma without a": (
         "ptxas /tmp/tmpxft_00001c9c_00000000-6_cuda.ptx, line 21; error   : Instruction 'wgmma.fence' not supported on "
@@ -176,12 +176,12 @@ RECORDED = {
     "library": ("/usr/bin/ld: cannot find -lcutlass: No such file or directory\n", "libcutlass is not on this machine"),
     "nvcc's flag": (
         "c++: error: unrecognized command-line option ‘--use_fast_math’; did you mean ‘--fast-math’?\n",
-        "--use_fast_math is no option of the C++ compiler",
+        "the C++ compiler has no option --use_fast_math",
     ),
     "g++'s flag": ("nvcc fatal   : Unknown option '-Wall'\n", "after -Xcompiler"),
     "dispatch without half": (
         "\"tail\" not implemented for 'Half'",
-        "AT_DISPATCH_FLOATING_TYPES leaves Half out",
+        "AT_DISPATCH_FLOATING_TYPES does not cover Half",
     ),
 }
 

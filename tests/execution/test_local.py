@@ -1,5 +1,6 @@
 """In what order a device's slot gets its jobs, while builds are still going on."""
 
+import tempfile
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,7 @@ from harness.execution import local
 from harness.execution.local import LocalExecutor
 from harness.records import Outcome, Status
 from harness.supervise.builds import BuildResult, Workshop
+from harness.supervise.supervisor import Supervisor
 from tests.conftest import corpus_config
 
 FAULT = BuildResult(fault=Outcome(status=Status.COMPILE_ERROR, reason="compiler", message="no"))
@@ -134,6 +136,40 @@ def test_a_run_shows_what_it_waits_for_and_yields_failures_first(tmp_path, monke
         failed.append(record.candidate)
     assert failed == ["does_not_compile", "honest_cpp"]
     assert ("cpu", local.BESIDE, "waiting for 1 build") in phases
+
+
+def test_a_run_leaves_no_folder_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    close = Supervisor.close
+
+    def slowly(self):
+        local.time.sleep(0.5)
+        close(self)
+
+    monkeypatch.setattr(Supervisor, "close", slowly)
+    config = corpus_config("honest")
+    executor = LocalExecutor(session.environment.choose_devices("cpu"), config, tmp_path / "logs", 0)
+    (record,) = executor.run(session.plan(config).jobs, lambda *_: None)
+    assert record.status is Status.PASSED
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_a_build_that_is_tried_again_has_a_folder_of_its_own(tmp_path, monkeypatch):
+    killed = Outcome(status=Status.CRASHED, reason="signal:SIGKILL", message="killed")
+    seen = []
+
+    def build(self, job, nursery, folder, log):
+        folder.mkdir()
+        seen.append(folder)
+        return BuildResult(fault=killed)
+
+    monkeypatch.setattr(local, "needs_build", lambda job: True)
+    monkeypatch.setattr(Workshop, "build", build)
+    config = corpus_config("honest")
+    executor = LocalExecutor(session.environment.choose_devices("cpu"), config, tmp_path / "logs", 0)
+    (record,) = executor.run(session.plan(config).jobs, lambda *_: None)
+    assert (record.status, len(set(seen))) == (Status.CRASHED, 2)
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def test_a_record_keeps_the_longest():
     "rules, reason, words",
     [
         ({"forbid": ["torch_fallback"]}, "forbidden:torch_fallback", "aten::mm (nvjet_hsh_64x8_NNT), 30 us; aten::add"),
-        ({"forbid": ["third_party", "cublas"]}, "forbidden:cublas", "forbids cublas, and a profiled call ran aten::mm"),
-        ({"min_own_share": 0.61}, "own_share", "60.0% of the device time is in kernels of its own"),
+        ({"forbid": ["third_party", "cublas"]}, "forbidden:cublas", "forbids cublas, but a profiled call ran aten::mm"),
+        ({"min_own_share": 0.61}, "own_share", "own kernels took 60.0% of the device time"),
     ],
 )
 def test_rules_name_the_kernels(rules, reason, words):

@@ -194,6 +194,20 @@ def test_blanking_keeps_every_place():
     assert [len(line) for line in cxx.bare(code).splitlines()] == [len(line) for line in code.splitlines()]
 
 
+@pytest.mark.parametrize(
+    ("code", "left"),
+    [
+        ('#include "a.h" // fopen("x")\n', '#include "a.h"' + " " * 14 + "\n"),
+        ("#include <a//b.h>\nfork();", "#include <a//b.h>\nfork();"),
+        # A macro's name, and no raw string.
+        ('FOR"(" fork(); // )"', "FOR    fork();      "),
+        ("/\\\n/ fork();", "  \n         "),
+    ],
+)
+def test_what_is_blanked_is_what_a_compiler_does_not_read_as_code(code, left):
+    assert cxx.bare(code) == left
+
+
 def test_what_is_nested_too_deeply_is_said_and_does_no_harm():
     (finding,) = screen("import torch\ntorch" + ".a" * 20_000 + " = 1\n")
     assert finding.text == "nested too deeply to be read"

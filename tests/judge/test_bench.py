@@ -11,9 +11,10 @@ import pytest
 
 from harness.config import TimingConfig
 from harness.judge import appraisal, measurement
-from harness.judge.bench import Before, Bench, Surroundings, WrongAnswer
-from harness.judge.link import BurstReading, RepeatAsked
+from harness.judge.bench import Before, Bench, Surroundings
+from harness.judge.endings import WrongAnswer
 from harness.judge.planning import Workload
+from harness.links.link import BurstReading, RepeatAsked
 from harness.machine.card import State
 from harness.records import Status
 from harness.timing import fixed_cost
@@ -123,7 +124,7 @@ def test_who_leaves_the_gate_is_timed_without_it():
     made, _ = sampled(Card(20.0, 18.0), Leaving(20.0, 18.0))
     made._links["candidate"].bursts, made._links["candidate"].most_calls = 20, 99
     samples = made.sample(RULE)
-    assert made.clock == "device_ungated"
+    assert made.clock.name == "device_ungated"
     assert samples.taken_back == 0 < len(samples.candidate_us)
 
 
@@ -157,23 +158,23 @@ def test_a_candidate_of_many_launches_gets_fewer_calls_on_both_sides():
             return super().burst(draws, gated=gated and len(draws) < 10, **options)
 
     made, _ = sampled(Card(20.0, 18.0), Launching(20.0, 18.0))
-    assert made.clock == "device"
-    assert made.bursts["candidate"].calls == made.bursts["baseline"].calls < 10
+    assert made.clock.name == "device"
+    assert made.clock.bursts["candidate"].calls == made.clock.bursts["baseline"].calls < 10
     made, _ = sampled(Card(20.0, 18.0), Card(20.0, 18.0))
-    assert made.bursts["candidate"].calls > 20
+    assert made.clock.bursts["candidate"].calls > 20
 
 
 def test_two_processes_are_not_told_apart_by_single_calls_of_a_short_kernel():
     made, _ = sampled(Card(3.4, 2.8), Card(6.0, 2.8))
     made.one_call_a_burst()
-    interval = made.sample(RULE).speedup(systematic=made.systematic)
+    interval = made.sample(RULE).speedup(systematic=made.clock.systematic)
     assert interval.value == pytest.approx(3.4 / 6.0, rel=0.2)
     assert interval.lo < 1 < interval.hi
 
 
 def test_a_candidate_that_waits_for_the_device_does_not_slow_the_baseline():
     made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0, waits=True))
-    assert made.clock == "device_ungated"
+    assert made.clock.name == "device_ungated"
     assert made.slow_baseline(samples) is None
 
 
@@ -195,8 +196,8 @@ def test_nobody_is_blamed_where_other_programs_used_the_card():
 
 def test_nothing_is_taken_off_without_the_gate():
     made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0, waits=True))
-    assert made.fixed_cost.us == 0
-    assert min(samples.candidate_us) * made.bursts["candidate"].calls > GATE_US + HOST_US
+    assert made.clock.fixed_cost.us == 0
+    assert min(samples.candidate_us) * made.clock.bursts["candidate"].calls > GATE_US + HOST_US
 
 
 def test_dawdling_in_the_warm_up_does_not_shorten_the_bursts():
@@ -210,14 +211,14 @@ def test_dawdling_in_the_warm_up_does_not_shorten_the_bursts():
             return BurstReading(judge_us=reading.judge_us + late_us, claimed_us=reading.claimed_us, gated=reading.gated)
 
     made, _ = sampled(Card(20.0, 18.0), Dawdling(20.0, 18.0))
-    assert made.bursts["candidate"].calls >= made.bursts["baseline"].calls / 3
+    assert made.clock.bursts["candidate"].calls >= made.clock.bursts["baseline"].calls / 3
 
 
 def test_a_burst_that_cannot_be_told_from_none_has_no_time():
     made, samples = sampled(Card(20.0, 18.0), Card(0.1, 0.1))
-    assert made.unresolved(samples) == "the candidate's"
+    assert made.clock.unresolved(samples) == "the candidate's"
     made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0))
-    assert made.unresolved(samples) == ""
+    assert made.clock.unresolved(samples) == ""
 
 
 def test_a_burst_is_repeated_on_other_inputs():
@@ -278,7 +279,7 @@ def test_nothing_is_told_of_a_candidate_that_always_begins_early():
 
     with pytest.raises(WrongAnswer) as raised:
         sampled(Card(20.0, 18.0), Early(20.0, 18.0))
-    assert (raised.value.outcome.status, raised.value.outcome.reason) == (Status.REJECTED, "slow_start")
+    assert (raised.value.ending.outcome.status, raised.value.ending.outcome.reason) == (Status.REJECTED, "slow_start")
 
 
 class Host(Card):
@@ -319,8 +320,8 @@ def on_the_cpu(baseline, candidate):
 def test_short_calls_on_the_cpu_are_timed_alone_from_the_start(at_once):
     before, bench, samples = on_the_cpu(Host(60.0), Host(60.0, at_once=at_once))
     assert before.no_company.word == "one_call_bursts"
-    assert {plan.calls for plan in bench.bursts.values()} == {1}
-    interval = samples.speedup(systematic=bench.systematic)
+    assert {plan.calls for plan in bench.clock.bursts.values()} == {1}
+    interval = samples.speedup(systematic=bench.clock.systematic)
     assert interval.value == pytest.approx(1, rel=0.01)
     # What an empty burst takes may have been left out by the candidate's runner.
     assert 80 / 341 < interval.half_width < 0.06 + 80 / 339
@@ -334,7 +335,7 @@ def test_where_waking_is_soon_done_calls_on_the_cpu_are_timed_in_company(at_once
     with mock.patch.object(Host, "wake_us", 4.0):
         before, bench, samples = on_the_cpu(Host(60.0), Host(50.0, at_once=at_once))
         assert before.no_company is None
-        assert bench.bursts["baseline"].calls > 8
+        assert bench.clock.bursts["baseline"].calls > 8
         found, samples = bench.batching(samples)
     assert (found.word if found else "") == word
     assert at_once or samples.speedup().value == pytest.approx(60 / 50, rel=0.02)
@@ -343,9 +344,9 @@ def test_where_waking_is_soon_done_calls_on_the_cpu_are_timed_in_company(at_once
 def test_who_is_timed_by_single_calls_on_the_cpu_has_nothing_taken_off():
     with mock.patch.object(Host, "wake_us", 4.0):
         _, bench, _ = on_the_cpu(Host(60.0), Host(50.0, at_once=True))
-        assert bench.fixed_cost.us > 0
+        assert bench.clock.fixed_cost.us > 0
         bench.one_call_a_burst()
-        assert bench.fixed_cost.us == 0
+        assert bench.clock.fixed_cost.us == 0
 
 
 def test_a_slowed_baseline_is_compared_by_its_time_alone_and_kept_as_it_was_read():
@@ -356,10 +357,10 @@ def test_a_slowed_baseline_is_compared_by_its_time_alone_and_kept_as_it_was_read
 
     made, samples = sampled(Slowed(400.0, 400.0), Liar(100.0, 100.0))
     slowed = made.slow_baseline(samples)
-    verdict = appraisal.verdict(made, samples, slowed.evidence["factor"], [slowed])
-    assert verdict.speedup == pytest.approx(4.0, rel=0.05)
-    assert verdict.baseline_ms == pytest.approx(0.4, rel=0.05)
-    assert verdict.timing.baseline_us == pytest.approx([4000.0] * len(samples.baseline_us), rel=0.05)
-    assert verdict.timing.baseline_factor == pytest.approx(0.1, rel=0.05)
+    said = appraisal.appraise(made, samples, slowed.evidence["factor"], [slowed])
+    assert said.figures.speedup == pytest.approx(4.0, rel=0.05)
+    assert said.figures.baseline_ms == pytest.approx(0.4, rel=0.05)
+    assert said.figures.timing.baseline_us == pytest.approx([4000.0] * len(samples.baseline_us), rel=0.05)
+    assert said.figures.timing.baseline_factor == pytest.approx(0.1, rel=0.05)
     # The baseline's own claims are held against what was read of it, so they excuse no other's.
-    assert set(verdict.outcome.evidence) == {"slow_baseline", "unaccounted_time"}
+    assert set(said.outcome.evidence) == {"slow_baseline", "unaccounted_time"}

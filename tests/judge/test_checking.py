@@ -1,13 +1,15 @@
 """What the judge says beyond right and wrong: problems that cannot tell, and outputs that are an input."""
 
+import re
+
 import pytest
 import torch
 from rich.console import Console
 
 from harness import session
-from harness.config import Config, Limits
-from harness.judge.examiner import HardInputs
-from harness.judge.link import Draw
+from harness.config import Check, Config, Limits
+from harness.judge.hard_turns import HardInputs
+from harness.links.link import Draw
 from harness.oracle.stress import SETS
 from harness.records import Status
 from harness.runner.runner import shared_inputs
@@ -109,6 +111,20 @@ def test_and_passes_where_the_reference_returns_it_too(judged):
     assert judged("x.t()", "x.permute(1, 0)").status is Status.PASSED
 
 
+def test_an_endless_output_has_the_wrong_shape(judged):
+    record = judged("x * 2", "x.mean().expand(1 << 40)")
+    assert (record.status, record.reason) == (Status.INCORRECT, "wrong_shape")
+
+
+def test_a_copy_is_asked_for_beside_an_output_that_may_be_the_input(judged):
+    record = judged("(x[:16], x[16:].clone())", "(x[:16], x[16:])")
+    assert (record.status, record.reason) == (Status.INCORRECT, "aliases_input")
+
+
+def test_outputs_that_may_be_inputs_pass_beside_copies(judged):
+    assert judged("(x[:16], x[16:].clone())", "(x.view(32, 128)[:16], x[16:] + 0)").status is Status.PASSED
+
+
 def test_parameters_of_another_name_are_told_where_the_answer_is_wrong(judged):
     reference = LINEAR.format(name="Model", layer="proj", drawn=0)
     record = judged(reference, LINEAR.format(name="ModelNew", layer="dense", drawn=1))
@@ -139,7 +155,7 @@ class ModelNew(torch.nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("before", "words"), [(0, "its first call, on inputs drawn alike, was right"), (5, "two answers")]
+    ("before", "words"), [(0, "on other draws it was right, and called again on the same inputs"), (5, "two answers")]
 )
 def test_an_answer_that_depends_on_earlier_calls_is_called_so(before, words, judged):
     record = judged("x + 1", COUNTS.format(before=before))
@@ -150,6 +166,38 @@ def test_an_answer_that_depends_on_earlier_calls_is_called_so(before, words, jud
 
 def test_an_answer_that_is_wrong_in_one_way_is_not(judged):
     assert "earlier calls" not in judged("x + 1", "x + 2").message
+
+
+def test_an_element_that_is_wrong_on_some_draws_is_told_with_its_values(evaluate_made):
+    # One draw in six; the seed is one whose first call is right.
+    wrong = "x + 1 + torch.nn.functional.one_hot(torch.tensor(130), 4096).view(32, 128) * (x[0, 0] > 1) * 5"
+    record = evaluate_made(
+        PROBLEM.format(expression="x + 1", precision="float32"),
+        CANDIDATE.format(expression=wrong),
+        device="cpu",
+        seed=1,
+        check=Check(stress=False),
+        timing=QUICK,
+    )
+    assert (record.status, record.reason.partition(":")[0]) == (Status.INCORRECT, "mismatch")
+    assert re.search(
+        r"; 1 of 4096 elements wrong \(the worst at \[1, 2\]: \S+ in place of \S+\); error ", record.message
+    )
+    assert record.message.endswith("; on other draws it was right")
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reason", "message"),
+    [
+        ("torch.relu(x)", "input_unchanged", "input 0, which the reference changes, was left as it was"),
+        ("x.relu_() + 1", "mismatch:offset", "output: off by the constant"),
+        ("torch.relu(x) + 0 * x.abs_()", "mismatch", "input 0, as the call left it: "),
+    ],
+)
+def test_what_a_reference_works_in_place_on_has_its_own_name(candidate, reason, message, judged):
+    record = judged("x.relu_()", candidate)
+    assert (record.status, record.reason.partition(":")[0]) == (Status.INCORRECT, reason.partition(":")[0])
+    assert record.message.startswith(message)
 
 
 RAISES = """

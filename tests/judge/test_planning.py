@@ -1,4 +1,4 @@
-"""How long bursts may be, by what a reference and its inputs take."""
+"""How long bursts may be, and may take, by what a reference and its inputs take."""
 
 import pytest
 import torch
@@ -6,8 +6,9 @@ import torch
 from harness.catalog.modules import LoadFault
 from harness.config import TimingConfig
 from harness.judge import planning
-from harness.judge.link import Draw
+from harness.judge.planning import SHORTEST_S, SLOWEST, burst_s
 from harness.judge.reference import Trial
+from harness.links.link import Draw
 from harness.roofline.work import Observer
 
 TIMING = TimingConfig(budget_s=2.0, min_pairs=10, max_calls_per_burst=32)
@@ -42,3 +43,19 @@ def test_what_no_candidate_could_be_timed_on_within_the_limit_is_the_problem_s_f
         planning.plan(Made(draw_s, call_s), TIMING, 60.0)
     assert caught.value.reason == "too_slow"
     assert planning.plan(Made(draw_s, call_s), TIMING, 600.0).most_calls
+
+
+# A deadline goes with the reference's own time, between a shortest one and the config's limit.
+
+
+def test_short_work_has_the_shortest_deadline():
+    assert burst_s(1e-5, 32, 120.0) == SHORTEST_S
+
+
+def test_long_work_has_a_longer_one_up_to_the_limit():
+    assert burst_s(0.05, 4, 120.0) == SLOWEST * 0.05 * 4
+    assert burst_s(5.0, 1, 120.0) == 120.0
+
+
+def test_the_limit_holds_where_it_is_below_the_shortest():
+    assert burst_s(1e-5, 1, 2.0) == 2.0

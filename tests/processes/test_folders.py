@@ -1,6 +1,8 @@
 """A folder that a candidate had to itself: what is taken out of it, and how it goes away, whatever is in it."""
 
 import os
+import subprocess
+import time
 
 import pytest
 
@@ -42,6 +44,44 @@ def test_a_link_in_a_folder_s_place_goes_and_what_it_points_to_stays_as_it_is(tm
     folders.remove(tmp_path / "link")
     assert not (tmp_path / "link").is_symlink()
     assert (tmp_path / "outside/file").stat().st_mode & 0o777 == 0o400
+
+
+@pytest.fixture
+def large(tmp_path):
+    """More files than go in a few milliseconds."""
+    made = tmp_path / "large"
+    made.mkdir()
+    for number in range(20_000):
+        (made / str(number)).touch()
+    return made
+
+
+def test_nobody_waits_longer_than_told_and_what_is_left_can_go_later(large):
+    begun = time.monotonic()
+    assert not folders.remove(large, timeout_s=0.002)
+    assert time.monotonic() - begun < 5.0
+    assert large.exists()
+    assert folders.remove(large)
+    assert not large.exists()
+
+
+def test_what_stays_at_the_end_is_named(large, monkeypatch, capsys):
+    monkeypatch.setattr(folders, "END_S", 0.002)
+    folders.remove_at_end(large)
+    assert f"{large} is left: it could not be removed in 0.002 s" in capsys.readouterr().err
+    monkeypatch.undo()
+    folders.remove_at_end(large)
+    assert not large.exists()
+    assert capsys.readouterr().err == ""
+
+
+def test_without_room_for_a_process_a_folder_stays(tmp_path, monkeypatch):
+    def refuse(*arguments, **options):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    assert not folders.remove(tmp_path)
+    assert tmp_path.exists()
 
 
 @pytest.fixture

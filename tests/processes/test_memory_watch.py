@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.freezer import Freezer
+from harness.links.freezer import Freezer
 from harness.processes import memory_watch
 
 MIB = 1 << 20

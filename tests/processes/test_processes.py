@@ -19,7 +19,7 @@ from harness.records import Status
 from harness.sandbox import enforcement
 from harness.sandbox.syscalls import PR_SET_DUMPABLE, prctl
 from harness.wire import faults
-from harness.wire.channel import DeadlineExceeded, PeerGone
+from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone
 from harness.wire.messages import FromBuilder
 from tests import kills
 
@@ -283,6 +283,25 @@ def test_no_room_for_a_thread_or_a_process_is_no_end_of_the_session(nursery, tmp
     # As the forking parent says it.
     child = nursery.start("runner", FromBuilder, tmp_path / "log")
     assert child.wait(0.0) is None
+
+
+@pytest.mark.parametrize("readable", [["/\udcff"], ["/" + "x" * 4000] * 100, ["/" + "x" * 2200] * 100])
+def test_what_cannot_be_told_of_one_child_is_no_end_of_the_others(readable, tmp_path):
+    """Names that are not UTF-8, and more of them than a message, or the kernel's buffer, holds."""
+    nursery = TidyNursery(layers=("limits",))
+    try:
+        first = nursery.start("runner", FromBuilder, tmp_path / "first")
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(NotSendable):
+            nursery.start("runner", FromBuilder, tmp_path / "second", readable=readable)
+        deadline = time.monotonic() + 5
+        while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert len(os.listdir("/proc/self/fd")) == before
+        assert nursery.start("runner", FromBuilder, tmp_path / "third").wait(0.0) is None
+        assert first.wait(0.0) is None
+    finally:
+        nursery.close()
 
 
 def test_without_the_watch_nothing_goes_on(tmp_path):

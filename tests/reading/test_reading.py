@@ -101,7 +101,7 @@ def test_an_answer_that_is_none_is_the_files_fault():
 
 def test_a_process_that_cannot_start_is_no_files_fault(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with Reader() as reader, pytest.raises(RuntimeError, match="does not start"):
+    with Reader() as reader, pytest.raises(RuntimeError, match="could not be started"):
         reader.candidate(b"", "candidate.py")
 
 
@@ -181,7 +181,7 @@ def test_only_regular_files_are_candidates_and_the_rest_is_named(tmp_path, reade
     found = solutions.discover([str(tmp_path)], notes.append)
     assert [one.name for one in found] == ["honest", "linked"]
     assert [solutions.read(one, reader).caption for one in found] == ["Honest."] * 2
-    told = {Path(note.removeprefix("passed over ").partition(": ")[0]).name: note.partition(": ")[2] for note in notes}
+    told = {Path(note.removeprefix("skipped ").partition(": ")[0]).name: note.partition(": ")[2] for note in notes}
     assert told == {
         "dangling.py": "a link that leads nowhere (No such file or directory)",
         "zeros.py": "a device",

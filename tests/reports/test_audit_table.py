@@ -17,6 +17,13 @@ ROW = AuditRow(
 )
 
 
+def test_what_inputs_promise_is_listed():
+    row = AuditRow(problem="a/b", variant="default", precision="float32", tried=9, promises=["input[0]: symmetric"])
+    assert row.verdict == "sound"
+    assert audit_table.line(row) == "all 9 controls as expected; promises input[0]: symmetric"
+    assert "| a/b |" in audit_table.page([row]).replace("`", "")
+
+
 def test_a_message_steers_neither_terminal_nor_page():
     console = Console(file=io.StringIO(), width=200)
     audit_table.show([ROW], console)

@@ -57,7 +57,7 @@ def test_kernels_are_a_table_and_spills_a_warning():
         "       kernel     registers  shared  stack  spill stores  spill loads",
         "       scale<64>         32   256 B      0             0            0",
         "       f<f(int)>         32       0      0           8 B            0",
-        "       spills: f<f(int)> keeps values in local memory that its 32 registers have no room for",
+        "       spills: f<f(int)> keeps values in local memory, because its 32 registers are not enough",
     ]
 
 
@@ -79,7 +79,7 @@ def test_errors_have_line_source_and_hint_and_the_log_s_path_is_never_wrapped():
         "         hint: write it rightly, and more than",
         "         once at that",
         "       c.py (main.cpp:3): elsewhere",
-        "       all that was said: results/check/" + "x" * 60 + ".log",
+        "       full output: results/check/" + "x" * 60 + ".log",
     ]
 
 

@@ -170,7 +170,7 @@ def test_what_is_measured_otherwise_is_not_compared(make, a, b, obstacle, note):
     row = only(make("c", interval=NARROW, **a), make("c", interval=(1.0, 0.99, 1.01), **b))
     assert (row.outcome, row.obstacle, row.ratio) == (ChangeKind.NOT_COMPARED, obstacle, None)
     assert compare.notes([row], {}, {}) == [f"{note}: speedups are not compared"]
-    assert f"another {obstacle}" in shown([row], [], 80)
+    assert f"different {obstacle}" in shown([row], [], 80)
 
 
 def test_equal_devices_belong_together(make):
@@ -266,8 +266,8 @@ def test_mistakes_are_one_line_and_exit_code_2(write, make, capsys):
     for arguments, sentence in [
         ([str(a)], "the following arguments are required: RUN_B"),
         ([str(a), str(a), "--fail-on", "slow"], "--fail-on slow: did you mean 'slower'?"),
-        ([str(a), str(a / "none")], f"{a / 'none'} holds no run"),
-        ([str(a), str(broken)], f"{broken}: line 1 of records.jsonl is no record"),
+        ([str(a), str(a / "none")], f"{a / 'none'} is not a run directory"),
+        ([str(a), str(broken)], f"{broken}: line 1 of records.jsonl is not a record"),
     ]:
         assert cli.main(["compare", *arguments]) == 2
         error = capsys.readouterr().err

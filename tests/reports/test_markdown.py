@@ -33,7 +33,7 @@ def test_an_unfinished_run_with_a_bare_manifest_still_reports(records):
         records, {"started_at": "2026-11-21T09:00:00Z", "environment": {"cuda": "", "torch": None}}
     )
     head = page.partition("## Summary")[0]
-    assert head == "# Leaderboard\n\n- **Run**: 2026-11-21T09:00:00Z to now: not finished\n\n"
+    assert head == "# Leaderboard\n\n- **Run**: 2026-11-21T09:00:00Z to now (not finished)\n\n"
 
 
 def test_settings_that_change_what_a_number_means_are_said(records):

@@ -33,7 +33,7 @@ def test_only_a_missing_sandbox_is_worth_a_note(manifest, words):
 
 def test_parts_that_differ_are_told_apart():
     note = text.sandbox_note(RESUMED)
-    assert note == f"the sandbox was not the same throughout: {text.OFF} from record 1 on; complete from record 3 on"
+    assert note == f"the sandbox changed during the run: {text.OFF} from record 1 on; complete from record 3 on"
     assert text.sandbox_note(RESUMED | {"parts": RESUMED["parts"][1:]}) == ""
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from harness.runner.devices import HostRunner
+from harness.runner.host_runner import HostRunner
 from harness.wire import host_memory, layout
 from harness.wire.messages import SharedBlock
 from harness.wire.nodes import OWN_MEMORY
@@ -86,6 +86,24 @@ def test_what_a_candidate_keeps_is_copied_from_then_on(runner, forward, repeats,
     assert burst() is repeats
     runner.open([], [])
     assert burst() is False
+
+
+def test_outputs_of_two_calls_that_overlap_are_copied_from_then_on(runner):
+    memory = bytearray(4 * 100)
+
+    def calls() -> bool:
+        runner.begin(1, frozenset())
+        for first in (0, 40):
+            # Each has a storage of its own.
+            runner.publish(torch.frombuffer(memory, dtype=torch.float32, count=50, offset=4 * first))
+        runner.end(1, whole_device=True)
+        return runner.must_repeat()
+
+    assert calls()
+    runner.open([], [])
+    assert not calls()
+    first, second = (node.offset for node in runner.outputs())
+    assert abs(first - second) >= 4 * 50
 
 
 def test_what_is_in_a_list_that_is_used_again_is_what_it_was_after_each_call(runner):

@@ -52,4 +52,4 @@ def test_it_is_said_whatever_others_of_its_user_have_under_way():
         return [type(message).__name__, len(descriptors), refused]
 
     user = None if os.geteuid() else ORDINARY_USER
-    assert in_child(attempt, user=user) == ["Hello", 1, True]
+    assert in_child(attempt, user=user) == ["Hello", 3, True]

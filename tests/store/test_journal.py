@@ -55,9 +55,9 @@ def test_a_pipe_in_place_of_a_file_holds_nobody_up(tmp_path, name):
     (tmp_path / "records.jsonl").write_bytes(LINES)
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)
-    with pytest.raises(UsageError, match="no regular file"):
+    with pytest.raises(UsageError, match="not a regular file"):
         run_directory.read(tmp_path)
-    with pytest.raises(UsageError, match="no regular file"), Journal(tmp_path / "records.jsonl"):
+    with pytest.raises(UsageError, match="not a regular file"), Journal(tmp_path / "records.jsonl"):
         run_directory.parts(tmp_path)
 
 
@@ -70,8 +70,8 @@ def test_a_pipe_in_place_of_a_file_holds_nobody_up(tmp_path, name):
         ('{"config": {"timing": 3}}', "'config.timing' is a int"),
         ('{"config": {"provenance": {"forbid": 3}}}', "'config.provenance.forbid' is a int"),
         ('{"parts": [1]}', "a part of it is a int"),
-        ('{"parts": [{"after_line": "x"}]}', "'after_line' is no number"),
-        ('{"environment": {"sandbox_missing": 3}}', "'sandbox_missing' is no mapping"),
+        ('{"parts": [{"after_line": "x"}]}', "'after_line' is not a number"),
+        ('{"environment": {"sandbox_missing": 3}}', "'sandbox_missing' is not a mapping"),
     ],
 )
 def test_a_manifest_of_another_shape_is_said_so(tmp_path, manifest, fault):
@@ -79,13 +79,13 @@ def test_a_manifest_of_another_shape_is_said_so(tmp_path, manifest, fault):
     (tmp_path / "run.json").write_text(manifest)
     with pytest.raises(UsageError) as raised:
         run_directory.read(tmp_path)
-    assert f"run.json is no manifest of a run: {fault}; move it away" in str(raised.value)
+    assert f"run.json is not a run's manifest: {fault}; move the file away" in str(raised.value)
 
 
 def test_a_strange_line_in_the_middle_is_no_crash_s_doing(tmp_path):
     path = tmp_path / "records.jsonl"
     path.write_bytes(b"hello\n" + LINES)
-    with pytest.raises(UsageError, match=r"line 1 of records\.jsonl is no record"):
+    with pytest.raises(UsageError, match=r"line 1 of records\.jsonl is not a record"):
         Journal(path)
     assert path.read_bytes() == b"hello\n" + LINES
 
@@ -123,11 +123,11 @@ def test_what_ended_by_a_limit_is_tried_again_where_that_is_larger(tmp_path, the
 def test_what_a_newer_version_wrote_is_refused_in_one_sentence(tmp_path):
     newer = records.encode(RECORDS[0]).replace(b'"schema":1', b'"schema":2')
     (tmp_path / "records.jsonl").write_bytes(newer + b"\n" + LINES)
-    with pytest.raises(UsageError, match=r"line 1 .*a newer version of the harness wrote it \(schema 2"):
+    with pytest.raises(UsageError, match=r"line 1 .*a newer version of Assay wrote it \(schema 2"):
         run_directory.read(tmp_path)
     (tmp_path / "records.jsonl").write_bytes(LINES)
     (tmp_path / "run.json").write_text('{"schema": 2}')
-    with pytest.raises(UsageError, match="a newer version of the harness wrote it"):
+    with pytest.raises(UsageError, match="a newer version of Assay wrote it"):
         run_directory.read(tmp_path)
 
 
@@ -229,6 +229,17 @@ def test_a_full_disk_is_a_sentence_and_keeps_what_is_there(tmp_path, monkeypatch
             "candidate_ms": 1.0,
             "baseline_ms": 1.0,
         },
+        *(
+            {
+                "status": Status.PASSED,
+                "speedup": 2.0,
+                "speedup_lo": lo,
+                "speedup_hi": hi,
+                "candidate_ms": 1.0,
+                "baseline_ms": 1.0,
+            }
+            for lo, hi in ((2.1, 2.2), (1.0, 1.9), (2.1, 1.9))
+        ),
     ],
 )
 def test_illegal_records_cannot_be_built(changes):

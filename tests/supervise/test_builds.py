@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from harness import session
-from harness.compile import precompiled
+from harness.compile import tools
+from harness.compile.precompiled import Precompiled
 from harness.config import Build, Compile
 from harness.environment import choose_devices
 from harness.records import Status
@@ -94,7 +95,7 @@ def test_a_key_changes_with_what_a_library_depends_on(tmp_path, job_of, monkeypa
     assert workshop(tmp_path, arch="8.6").cache_key(job) != key
     placed = HONEST + "\nHERE = __file__\n"
     assert workshop(tmp_path).cache_key(job_of("here", placed)) != workshop(tmp_path).cache_key(job_of("there", placed))
-    monkeypatch.setattr(precompiled, "_own_digest", lambda: "other headers")
+    monkeypatch.setattr(tools, "_own_digest", lambda: "other headers")
     assert workshop(tmp_path).cache_key(job) != key
 
 
@@ -195,10 +196,10 @@ def test_a_build_that_ends_itself_or_never_ends_harms_itself_only(tmp_path, nurs
 
 
 def test_headers_that_cannot_be_precompiled_leave_a_warning(tmp_path, nursery, job_of, monkeypatch):
-    def refuses(self, command, target):
+    def refuses(self, header, level, command):
         raise RuntimeError("no compiler today")
 
-    monkeypatch.setattr(precompiled.Precompiled, "_run", refuses)
+    monkeypatch.setattr(Precompiled, "compile", refuses)
     shop = workshop(tmp_path)
     shutil.rmtree(tmp_path / "own", ignore_errors=True)
     shop._headers = tmp_path / "own"

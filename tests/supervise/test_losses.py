@@ -9,18 +9,22 @@ import pytest
 from harness import environment, session
 from harness.config import Limits
 from harness.execution.local import LocalExecutor
+from harness.processes import folders
 from harness.processes.nursery import Nursery, ZygoteLost
 from harness.processes.renewal import RenewedNursery
 from harness.records import Status
 from harness.supervise import builds
 from harness.supervise.builds import BuildResult
+from harness.supervise.evaluation import Evaluator
+from harness.supervise.second_chance import SecondChance
 from harness.supervise.supervisor import Supervisor
+from harness.wire.messages import FromRunner
 from tests.conftest import corpus_config
-from tests.processes.test_processes import keeper_of, zygote_of
+from tests.processes.test_processes import TidyNursery, keeper_of, zygote_of
 
 PIDS = {
-    "judge": lambda supervisor, nursery: supervisor._group.judge.child.pid,
-    "baseline": lambda supervisor, nursery: supervisor._group.baseline.pid,
+    "judge": lambda supervisor, nursery: supervisor.groups.current.judge.child.pid,
+    "baseline": lambda supervisor, nursery: supervisor.groups.current.baseline.pid,
     "zygote": lambda supervisor, nursery: zygote_of(nursery._nursery),
     "keeper": lambda supervisor, nursery: keeper_of(nursery._nursery),
 }
@@ -64,7 +68,7 @@ def test_a_runner_s_folder_goes_with_the_runner(tmp_path):
     seen = {}
 
     def look(job, now):
-        seen.setdefault(job.candidate.name, set()).update(path.name for path in supervisor._scratch.iterdir())
+        seen.setdefault(job.candidate.name, set()).update(path.name for path in supervisor.runners.scratch.iterdir())
 
     config = corpus_config("honest", "honest_after")
     nursery = Nursery()
@@ -73,11 +77,102 @@ def test_a_runner_s_folder_goes_with_the_runner(tmp_path):
         for job in session.plan(config).jobs:
             supervisor.evaluate(job, BuildResult())
         # The baseline's is left.
-        (left,) = supervisor._scratch.iterdir()
+        (left,) = supervisor.runners.scratch.iterdir()
     finally:
         supervisor.close()
         nursery.close()
     assert seen["honest"] & seen["honest_after"] == {left.name}
+
+
+class Losing:
+    """A nursery whose forking parent, and the one in its place, die while a process is to be started."""
+
+    def __init__(self, role, times):
+        self._nursery = Nursery()
+        self._role = role
+        self._left = times
+        self.judges = []
+        self.close = self._nursery.close
+
+    def start(self, role, *arguments, **options):
+        # A runner's first start is the baseline's.
+        if self._left and role == self._role:
+            self._left -= 1
+            raise ZygoteLost("the forking parent died")
+        child = self._nursery.start(role, *arguments, **options)
+        self.judges += [child] if role == "judge" else []
+        return child
+
+
+@pytest.mark.parametrize("role", ["judge", "runner"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_forking_parents_lost_in_a_row_cost_a_job_two_tries_and_never_the_run(role, times, tmp_path):
+    config = corpus_config("honest", "honest_after")
+    nursery = Losing(role, times)
+    supervisor = Supervisor(nursery, environment.choose_devices("cpu")[0], config, tmp_path, 0, lambda *_: None)
+    try:
+        first, second = [supervisor.evaluate(job, BuildResult()) for job in session.plan(config).jobs]
+        # None is left that nobody asks any more.
+        assert [judge.wait(0.0) for judge in nursery.judges[:-1]] == [-signal.SIGKILL] * (len(nursery.judges) - 1)
+    finally:
+        supervisor.close()
+        nursery.close()
+    if times == 1:
+        assert first.status is Status.PASSED
+        assert first.warnings[0] == "evaluated_again: the forking parent died"
+    else:
+        assert (first.status, first.reason) == (Status.HARNESS_ERROR, "zygote_lost")
+    assert second.status is Status.PASSED
+
+
+def test_a_device_of_which_nothing_can_be_asked_is_not_blamed_for_it(tmp_path):
+    (device,) = environment.choose_devices("cpu")
+    nursery = Losing("judge", times=1)
+    card = msgspec.structs.replace(device, kind="cuda", spec="cuda:0")
+    supervisor = Supervisor(nursery, card, corpus_config("honest"), tmp_path, 0, lambda *_: None)
+    try:
+        assert supervisor.device_fault() == ""
+    finally:
+        supervisor.close()
+        nursery.close()
+
+
+def test_where_no_other_forking_parent_starts_that_is_a_loss_and_the_next_one_may(tmp_path):
+    made = []
+
+    def make():
+        if len(made) == 1:
+            made.append(None)
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        made.append(TidyNursery())
+        return made[-1]
+
+    nursery = RenewedNursery(make)
+    try:
+        nursery.start("runner", FromRunner, tmp_path / "before")
+        os.kill(zygote_of(made[0]), signal.SIGKILL)
+        with pytest.raises(ZygoteLost, match="temporarily unavailable"):
+            nursery.start("runner", FromRunner, tmp_path / "first")
+        assert nursery.start("runner", FromRunner, tmp_path / "second").wait(0.0) is None
+    finally:
+        nursery.close()
+
+
+def test_a_folder_that_takes_long_to_remove_holds_up_nobody_and_goes_at_the_end(tmp_path, monkeypatch):
+    config = corpus_config("honest")
+    monkeypatch.setattr(folders, "remove", lambda folder: False)
+    nursery = Nursery()
+    supervisor = Supervisor(nursery, environment.choose_devices("cpu")[0], config, tmp_path, 0, lambda *_: None)
+    try:
+        record = supervisor.evaluate(session.plan(config).jobs[0], BuildResult())
+        # The candidate's, and the baseline's.
+        left = len(list(supervisor.runners.scratch.iterdir()))
+    finally:
+        monkeypatch.undo()
+        supervisor.close()
+        nursery.close()
+    assert (record.status, left) == (Status.PASSED, 2)
+    assert not supervisor.runners.scratch.exists()
 
 
 def test_a_judge_lost_twice_is_the_candidates_doing_and_the_run_goes_on(evaluate):
@@ -133,20 +228,23 @@ def test_without_a_device_the_rest_is_left_to_the_next_run(tmp_path):
     records = run(tmp_path, devices=1, faults=1)
     left = {name: record.reason for name, record in records.items() if record.status is Status.HARNESS_ERROR}
     assert left == {"honest": "device_lost", "honest_after": "device_lost"}
+    # What another job's parts took is none of theirs.
+    assert [records[name].phases_s for name in left] == [{}, {}]
 
 
 def test_a_baseline_that_became_slower_by_itself_is_timed_anew_and_the_candidate_with_it(tmp_path, monkeypatch):
     """The judge says that the baseline was slow beside the candidate, and is as slow when that is gone."""
     seen = []
-    judged = Supervisor._judged
+    once = Evaluator.once
 
-    def slowed_at_first(self, job, build):
-        verdict = judged(self, job, build)
+    def slowed_at_first(self, job, build, phases):
+        outcome, verdict = once(self, job, build, phases)
         seen.append(job.candidate.name)
-        return msgspec.structs.replace(verdict, slowed=len(seen) == 1)
+        ending = msgspec.structs.replace(verdict.ending, slowed=len(seen) == 1)
+        return outcome, msgspec.structs.replace(verdict, ending=ending)
 
-    monkeypatch.setattr(Supervisor, "_judged", slowed_at_first)
-    monkeypatch.setattr(Supervisor, "_slower_by_itself", lambda self, job: True)
+    monkeypatch.setattr(Evaluator, "once", slowed_at_first)
+    monkeypatch.setattr(SecondChance, "_slower_by_itself", lambda self, phases: True)
     nursery = Nursery()
     supervisor = Supervisor(nursery, environment.choose_devices("cpu")[0], corpus_config("honest"), tmp_path, 0, print)
     try:
@@ -155,7 +253,7 @@ def test_a_baseline_that_became_slower_by_itself_is_timed_anew_and_the_candidate
         supervisor.close()
         nursery.close()
     assert seen == ["honest", "honest"]
-    assert record.warnings[0] == "evaluated_again: the baseline had become slower, not by this candidate"
+    assert record.warnings[0] == "evaluated_again: the baseline had become slower by itself"
 
 
 def test_a_record_says_which_limit_it_ended_by(tmp_path):

@@ -16,7 +16,7 @@ from harness.reports import text
 from harness.runner.profiling import Profiler
 from harness.supervise import provenance
 from harness.supervise.builds import BuildResult
-from harness.wire.messages import Verdict
+from harness.wire.messages import Ending
 from tests.conftest import QUICK
 
 PROBLEM = """
@@ -117,16 +117,15 @@ def sorted_profile(tmp_path):
     library = tmp_path / "ext.so"
     library.write_bytes(b"\x7fELF\0_Z5builtPf\0")
     launched = [Launched(name=name, op="", calls=1, device_us=10.0) for name in ("built(float*)", "written", "other")]
-    figures = dict.fromkeys(("speedup", "speedup_lo", "speedup_hi", "candidate_ms", "baseline_ms"), 1.0)
-    verdict = Verdict(outcome=Outcome(status=Status.PASSED), profile=Profile(launched=launched), **figures)
+    ending = Ending(outcome=Outcome(status=Status.PASSED), profile=Profile(launched=launched))
     facts = CandidateFacts(kernels=["written"])
     candidate = Candidate(problem="a/b", name="c", path=tmp_path, digest="", facts=facts)
     build = BuildResult(libraries={"digest": str(library)})
-    return lambda: provenance.told(verdict, candidate, build, ProvenanceConfig(), "cuda")
+    return lambda: provenance.told(ending, candidate, build, ProvenanceConfig(), "cuda")
 
 
 def test_a_library_is_searched_in_a_process_of_its_own(sorted_profile):
-    found = sorted_profile()[1]
+    found = sorted_profile().provenance
     assert {use.name: use.kind for use in found.kernels} == {
         "built(float*)": "own",
         "written": "own",
@@ -139,9 +138,9 @@ def test_a_library_that_cannot_be_searched_leaves_a_warning(sorted_profile, monk
         raise ReaderLost("parser_timeout", "it took too long")
 
     monkeypatch.setattr(provenance.Reader, "own_kernels", lost)
-    verdict, found = sorted_profile()
-    assert found is None
-    assert verdict.warnings == ["not_profiled: its extensions could not be searched for its kernels: it took too long"]
+    found = sorted_profile()
+    assert (found.provenance, found.refusal) == (None, None)
+    assert found.warnings == ["not_profiled: its extensions could not be searched for its kernels: it took too long"]
 
 
 def test_operators_of_pytorch_are_listed_with_their_share(run):
@@ -220,7 +219,7 @@ def test_rules_without_a_profile_are_a_wrong_config(tmp_path):
 
     path = tmp_path / "config.yaml"
     path.write_text("provenance: {profile: false, forbid: [cublas]}")
-    with pytest.raises(UsageError, match="its rules need a profile"):
+    with pytest.raises(UsageError, match="need profile: true"):
         load(path)
     path.write_text("provenance: {forbid: [cudnn]}")
     with pytest.raises(UsageError, match=r"provenance\.forbid"):

@@ -7,6 +7,7 @@ from harness.config import Config, Limits
 from harness.processes.nursery import Nursery
 from harness.records import Status
 from harness.supervise.builds import BuildResult
+from harness.supervise.second_chance import SecondChance
 from harness.supervise.supervisor import Supervisor
 from tests.conftest import QUICK
 
@@ -45,7 +46,7 @@ def evaluate(tmp_path, monkeypatch):
     what is wrong when it is gone: nothing, or all processes."""
 
     # As on a card.
-    monkeypatch.setattr(Supervisor, "_outputs_are_open", lambda self: True)
+    monkeypatch.setattr(SecondChance, "_outputs_are_open", lambda self: True)
 
     def run(later):
         wrong = tmp_path / "wrong"
@@ -67,7 +68,7 @@ def evaluate(tmp_path, monkeypatch):
 
         def strike(job, now):
             if job.candidate.name == "first" and now == "timing":
-                wrong.write_text(str(supervisor._group.baseline.pid))
+                wrong.write_text(str(supervisor.groups.current.baseline.pid))
             elif now == "starting judge":
                 wrong.write_text(later)
 

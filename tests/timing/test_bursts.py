@@ -82,7 +82,7 @@ def test_n_calls_in_the_first_are_noticed() -> None:
     assert found is not None
     assert found.word == "batched_calls"
     assert found.evidence["gain"] == pytest.approx(25, rel=0.05)
-    assert "times less, where the baseline shows 1.0" in found.message
+    assert "times less; for the baseline it is 1.0" in found.message
 
 
 @pytest.mark.parametrize(

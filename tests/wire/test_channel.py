@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.wire.channel import MAX_FRAME_BYTES, Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
-from harness.wire.messages import Finished, FromRunner, Hello, ToRunner
+from harness.wire.channel import MAX_FRAME_BYTES, Channel, DeadlineExceeded, NotSendable, PeerGone, ProtocolError, pair
+from harness.wire.messages import Failed, Finished, FromRunner, Hello, ToRunner
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_messages_of_other_roles_and_shapes_are_refused(ends, body):
 def test_a_frame_too_long_is_refused_before_it_is_read(ends):
     channel, theirs = ends
     theirs.sendall(struct.pack("<I", MAX_FRAME_BYTES + 1))
-    with pytest.raises(ProtocolError, match="bytes; at most"):
+    with pytest.raises(ProtocolError, match="bytes; the maximum is"):
         channel.receive(1.0)
 
 
@@ -110,3 +110,19 @@ def test_a_peer_that_answers_at_once_and_goes_is_heard(monkeypatch):
     ours.send(Hello(), (0,))
     assert ours.receive(1.0) == (Hello(), [])
     ours.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x" * MAX_FRAME_BYTES, "Failed is 8388.* bytes long; the maximum is 8388608"),
+        ("\udcff", "Failed has a text in it"),
+    ],
+)
+def test_what_cannot_be_told_is_not_sent_and_the_next_message_is(ends, text, why):
+    channel, theirs = ends
+    sender = Channel(theirs, ToRunner)
+    with pytest.raises(NotSendable, match=why):
+        sender.send(Failed(phase="call", exception="E", text=text))
+    sender.send(Finished(number=3, claimed_us=1.5))
+    assert channel.receive(1.0)[0].number == 3

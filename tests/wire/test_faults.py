@@ -1,8 +1,13 @@
 """Whatever an exception of a candidate says, there is a status, a reason and a sentence to send and show."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+import torch
+
+from harness.catalog import modules
 from harness.records import Status
+from harness.runner import runner
 from harness.wire import faults
 
 
@@ -31,6 +36,45 @@ def test_a_long_text_keeps_both_ends():
 
 def test_a_long_class_name_is_cut():
     assert faults.exception_name(type("E" * 10_000_000, (Exception,), {})()) == "E" * 80
+
+
+@pytest.mark.parametrize(
+    ("source", "outside", "status"),
+    [
+        ("class Entry(torch.nn.Linear):\n    def __new__(cls, x): torch.nn.Linear(3, 3)(x)", "", Status.RUNTIME_ERROR),
+        ("Entry = torch.nn.Linear(3, 3)", "torch/nn/modules/linear.py:", Status.RUNTIME_ERROR),
+        ("class Entry: ...", "", Status.RUNTIME_ERROR),
+        ("def Entry(x): return torch.ones(2).to_sparse()", "harness/wire/layout.py:", Status.HARNESS_ERROR),
+    ],
+    ids=["own", "library", "signature", "harness"],
+)
+def test_an_exception_is_whose_it_is(source, outside, status, tmp_path):
+    path = tmp_path / "c.py"
+    path.write_text(f"import torch\n{source}\n")
+    entry = modules.execute(path).Entry
+    with pytest.raises(Exception) as raised:
+        # Made by the file's own class; what we then do with it is our own business.
+        runner._takes([runner._constructed(entry, [torch.ones(2)])], ())
+    found = faults.outside(raised.value, path)
+    assert (found.startswith(outside), bool(found)) == (True, bool(outside))
+    outcome = faults.classify("call", type(raised.value).__name__, str(raised.value), "c.py", 0, "", found)
+    assert (outcome.status, found in outcome.message) == (status, True)
+
+
+def test_what_the_device_is_heard_of_late_is_no_fault_of_ours():
+    for exception, text in (("RuntimeError", "CUDA error: unknown error"), ("AcceleratorError", "CUDA error: x")):
+        outcome = faults.classify("call", exception, text, "c.py", 0, "", "harness/runner/cuda_runner.py:9")
+        assert outcome.status is Status.RUNTIME_ERROR
+        assert outcome.message.startswith("harness/runner/cuda_runner.py:9 (for c.py, of which no line called it): ")
+
+
+def test_our_own_mistake_is_no_problem_s():
+    try:
+        faults.candidate_line(None, None)
+    except AttributeError as error:
+        outcome = faults.of_problem(error, Path("p.py"), "")
+    assert outcome.status is Status.HARNESS_ERROR
+    assert outcome.message.startswith("the harness itself raised AttributeError in harness/wire/faults.py:")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +110,7 @@ def test_a_dispatch_without_half_is_explained():
     text = "\"tail\" not implemented for 'Half'"
     outcome = faults.classify("call", "NotImplementedError", text, "candidate.py", 12, "")
     assert (outcome.status, outcome.reason) == (Status.UNSUPPORTED, "not_implemented")
-    assert "AT_DISPATCH_FLOATING_TYPES leaves Half out" in outcome.message
+    assert "AT_DISPATCH_FLOATING_TYPES does not cover Half" in outcome.message
 
 
 def test_a_refusal_of_the_candidate_s_own_stands_as_it_is():

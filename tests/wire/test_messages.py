@@ -23,7 +23,7 @@ from harness.wire import faults, values
 from harness.wire.channel import MAX_FRAME_BYTES, Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
 from harness.wire.layout import view
 from harness.wire.messages import BUILD_FAULTS, BuildFailed, Built, Checked, Failed, Finished, FromBuilder, FromRunner
-from tests.judge import lies
+from tests.links import lies
 
 TABLE = Path(__file__).parents[2] / "docs/messages.md"
 # What a record is at most; timing takes most of one that passed.

@@ -71,9 +71,9 @@ def test_only_floating_tensors_are_cast():
 
 
 def test_unknown_dtypes_are_refused():
-    with pytest.raises(ValueError, match="'float17' is no dtype"):
+    with pytest.raises(ValueError, match="'float17' is not a dtype"):
         values.dtype_named("float17")
-    with pytest.raises(ValueError, match="no dtype"):
+    with pytest.raises(ValueError, match="not a dtype"):
         values.dtype_named("save")
 
 

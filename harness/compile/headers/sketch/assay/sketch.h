@@ -3,7 +3,7 @@
 // They only have to know which kernels are launched with which template arguments: their output for host code is source
 // text again, and the host compiler reads that beside the real headers, which decide what it means. Constants alone are
 // written down as they come out here, so they are torch's own, as macros are; sizes are those of torch's classes
-// (layout.h), and sources that ask for other properties of these are read with the real headers (nvcc.BEYOND). Otherwise
+// (layout.h), and sources that ask for other properties of these are read with the real headers (fitness.BEYOND). Otherwise
 // a sketch may be incomplete and loose: what does not parse, or launches a kernel that the device pass did not make, is a
 // build error, and the real headers follow.
 #pragma once
@@ -134,7 +134,7 @@ struct alignas(8) CUDAStreamGuard : Guard_<CUDAStream> {
 };
 } // namespace c10::cuda
 
-// Handles of libraries and properties of the card, for sources that name them (nvcc.py asks lean.WANTED).
+// Handles of libraries and properties of the card, for sources that name them (operators.WANTED).
 #ifdef ASSAY_WANTS_CUDA_CONTEXT
 #include <cusparse.h>
 #include <cublas_v2.h>

@@ -1,0 +1,118 @@
+"""When a candidate meets hard inputs: one call of a burst now and then, which to the runner is like any other."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from harness.links.link import Draw
+from harness.oracle.expectation import Expectation
+from harness.oracle.stress import Stress
+
+# Finds out what to expect of a call on hard inputs; None where nothing can be.
+Expected = Callable[[], Expectation | None]
+
+
+@dataclass(frozen=True)
+class HardCall:
+    """One call on a stress set; `warnings` takes what is said of a set that does not bind.
+
+    `expected` tells what to expect; None where nothing can be. It may take a while, and is called after the call.
+    """
+
+    draw: Draw
+    stress: Stress
+    expected: Expected
+    warnings: list[str]
+
+
+class HardInputs:
+    """One candidate's calls on the stress sets, handed out one by one as far as the time goes.
+
+    `done` names the sets handed out of which something could be expected, `warnings` has what was found on those that
+    do not bind, and `spent_s` is the time spent within `counted`.
+    """
+
+    def __init__(self, sets: Iterator[tuple[Stress, Draw, Expected]], count: int, budget_s: float) -> None:
+        self.done: list[str] = []
+        self.warnings: list[str] = []
+        self.spent_s = 0.0
+        self._sets = sets
+        self._count = count
+        self._taken = 0
+        self._budget_s = budget_s
+
+    @property
+    def left(self) -> int:
+        """How many calls are left; 0 if the time is used up."""
+        return self._count - self._taken if self.spent_s < self._budget_s else 0
+
+    def take(self) -> HardCall | None:
+        """The next call; None if there is none."""
+        pair = next(self._sets, None) if self.left else None
+        if pair is None:
+            self._count = self._taken
+            return None
+        stress, draw, expect = pair
+        self._taken += 1
+
+        def expected() -> Expectation | None:
+            found = expect()
+            if found is not None:
+                self.done.append(stress.name)
+            return found
+
+        return HardCall(draw, stress, expected, self.warnings)
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """What is done inside counts towards the budget."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent_s += time.monotonic() - begun
+
+
+class HardTurns:
+    """Spreads a candidate's hard calls over the pairs of its evaluation.
+
+    As many as leave few for each of the `pairs` that are sure to come, and before those that the baseline begins, so
+    that its turn lies between a hard one's and a timed one's. What is done with a call before the next one is asked for
+    counts towards the budget of hard inputs.
+    """
+
+    def __init__(self, hard: HardInputs, pairs: int, rng: random.Random) -> None:
+        self._hard = hard
+        self._pairs = pairs
+        self._rng = rng
+        self._begun = 0
+
+    @property
+    def spent_s(self) -> float:
+        return self._hard.spent_s
+
+    def before_a_pair(self, baseline_first: bool) -> Iterator[HardCall]:
+        """The calls that are due before the next pair."""
+        self._begun += 1
+        pairs_left = max(1, self._pairs - self._begun + 1)
+        if not baseline_first and pairs_left > 1:
+            return
+        share = 2 * self._hard.left / pairs_left
+        for _ in range(math.floor(share + self._rng.random())):
+            yield from self._next()
+
+    def left(self) -> Iterator[HardCall]:
+        """All remaining calls, as far as the time allows."""
+        while self._hard.left:
+            yield from self._next()
+
+    def _next(self) -> Iterator[HardCall]:
+        with self._hard.counted():
+            hard = self._hard.take()
+            if hard is not None:
+                yield hard

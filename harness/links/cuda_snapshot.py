@@ -1,0 +1,121 @@
+"""A sample of a burst's outputs right after its end: random elements of each, to compare with a later copy.
+
+Elements are drawn, not places in memory, so that strides make no output harder to look at, and nothing here takes more
+memory than an output has elements. The look itself is at most one kernel for each size of element, however many outputs
+there are: what is enqueued on a stream that stands still has to be few, and loaded before.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from harness.links.elements import ADDRESSES, in_units, offsets
+from harness.links.link import LateOutput
+from harness.wire import values
+from harness.wire.cuda_memory import as_bytes
+
+ELEMENTS = 4096
+# An element is looked at as integers, so that bytes count and not values.
+INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+class Snapshot:
+    """A burst's outputs where the candidate put them, and random elements of each as they were right behind the end.
+
+    A candidate that returns before its work is done (on another stream, say) has elements that change in between.
+    """
+
+    def __init__(self, outputs: list[Any]) -> None:
+        self.tensors = values.tensors(outputs)
+        self._outputs = outputs
+        alike: dict[Any, list[torch.Tensor]] = {}
+        for tensor in self.tensors:
+            if tensor.numel():
+                alike.setdefault((tensor.shape, tensor.stride(), tensor.dtype), []).append(tensor)
+
+        # The same places in all outputs of a size: drawn after the calls were enqueued, so that no runner knows them.
+        @functools.cache
+        def drawn(count: int, device: torch.device) -> torch.Tensor:
+            return torch.randint(count, (ELEMENTS,), device=device)
+
+        groups = [_Alike(tensors, drawn(tensors[0].numel(), tensors[0].device)) for tensors in alike.values()]
+        self._groups = {id(tensor): group for group in groups for tensor in group.tensors}
+        units = {group.unit for group in groups}
+        self._looks = [_Look([group for group in groups if group.unit == unit], unit) for unit in units]
+        if groups and groups[0].tensors[0].is_cuda:
+            torch.cuda.current_stream(groups[0].tensors[0].device).synchronize()
+
+    def take(self) -> None:
+        """Enqueue the first look on the current stream."""
+        for look in self._looks:
+            look.take()
+
+    def output(self, call: int) -> Any:
+        """The output of a call as it is now, copied. Raises LateOutput where it is not what was seen."""
+        changed: list[float] = []
+
+        def copied(tensor: torch.Tensor) -> torch.Tensor:
+            if not tensor.numel():
+                return tensor
+            copy, share = self._groups[id(tensor)].copied(tensor)
+            changed.append(share)
+            return copy
+
+        output = values.mapped(self._outputs[call], copied)
+        if any(changed):
+            raise LateOutput(max(changed))
+        return output
+
+
+class _Alike:
+    """Tensors of one shape, one dtype and the same strides, and the elements of each that are looked at."""
+
+    def __init__(self, tensors: list[torch.Tensor], elements: torch.Tensor) -> None:
+        self.tensors = tensors
+        self._rows = {id(tensor): row for row, tensor in enumerate(tensors)}
+        one = tensors[0]
+        self.unit = min(one.element_size(), max(INTEGERS))
+        lanes = one.element_size() // self.unit
+        self._places = in_units(elements, lanes)
+        # From a tensor's first element on, in units.
+        self.offsets = in_units(offsets(elements, one.shape, one.stride()), lanes)
+        # One row for each tensor.
+        self.seen = self.offsets[:0]
+
+    def copied(self, tensor: torch.Tensor) -> tuple[torch.Tensor, float]:
+        """The tensor as it is now, in memory of its own, and the share of what was seen that is not the same there."""
+        flat = signed(tensor).clone(memory_format=torch.contiguous_format).view(-1)
+        now, seen = flat[self._places], self.seen[self._rows[id(tensor)]]
+        share = 0.0 if torch.equal(now, seen) else (now != seen).float().mean().item()
+        return flat.view(tensor.dtype).view(tensor.shape), share
+
+
+class _Look:
+    """One gather for all tensors whose elements are looked at in integers of `unit` bytes."""
+
+    def __init__(self, groups: list[_Alike], unit: int) -> None:
+        tensors = [tensor for group in groups for tensor in group.tensors]
+        device, first = tensors[0].device, min(tensor.data_ptr() for tensor in tensors)
+        self._memory = as_bytes(first, ADDRESSES, device.index or 0).view(INTEGERS[unit])
+        places = []
+        for group in groups:
+            begins = [(tensor.data_ptr() - first) // unit for tensor in group.tensors]
+            places.append((torch.tensor(begins, device=device)[:, None] + group.offsets).flatten())
+        self._places = torch.cat(places)
+        # Allocated beforehand: an allocation behind the end mark could wait for the device.
+        self._seen = torch.empty(len(self._places), dtype=INTEGERS[unit], device=device)
+        for group, part in zip(groups, self._seen.split([len(some) for some in places]), strict=True):
+            group.seen = part.view(len(group.tensors), -1)
+
+    def take(self) -> None:
+        torch.index_select(self._memory, 0, self._places, out=self._seen)
+
+
+def signed(tensor: torch.Tensor) -> torch.Tensor:
+    """The same elements as signed integers, with the same strides."""
+    if tensor.dtype is torch.complex128:
+        tensor = torch.view_as_real(tensor)
+    return tensor.view(INTEGERS[tensor.element_size()])

@@ -1,0 +1,154 @@
+"""Stops and continues a runner and all processes that it started (SIGSTOP, SIGCONT).
+
+A runner leads a process group that nobody in it can leave (the sandbox sees to that), so one signal reaches all of it.
+It runs in its own turns only: what stands still can neither work ahead, nor after its time, nor beside another's turn.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.machine import procfs
+from harness.wire.channel import DeadlineExceeded, PeerGone
+
+# Stopped, traced and stopped, dead, or about to be.
+STILL = "TtZX"
+# A thread in the middle of a disk's or a driver's work stops after it.
+SETTLE_S = 10.0
+
+_libc = ctypes.CDLL(None)
+
+
+class Freezer:
+    """The process group that `leader` leads."""
+
+    def __init__(self, leader: int) -> None:
+        self.leader = leader
+        self._tasks = Path(f"/proc/{leader}/task")
+        self._known = {leader}
+        self._used_ns: dict[int, int] = {}
+
+    def freeze(self) -> None:
+        """Send SIGSTOP to every member; some may not have stopped yet when this returns. Raises PeerGone."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Continue every member. Raises PeerGone."""
+        self._signal(signal.SIGCONT)
+
+    def mark(self) -> None:
+        """From here on `worked_us` counts."""
+        self._used_ns = {pid: _used_ns(pid) for pid in self._known}
+
+    def worked_us(self) -> float:
+        """What the members computed since `mark`, on all cores together, in microseconds.
+
+        One that is stopped in the middle of a system call goes on with that, before anybody looks at it.
+        """
+        members = self._known | self._used_ns.keys()
+        # Of one that was not known then, all that it ever did: it was started since.
+        return sum(max(0, _used_ns(pid) - self._used_ns.get(pid, 0)) for pid in members) / 1e3
+
+    def settle(self) -> bool:
+        """Wait until every member stands still. Raises DeadlineExceeded.
+
+        Whether all did at the first look, and none is a stranger to `worked_us`.
+        """
+        known = self._used_ns
+        if self._still():
+            return all(pid in known for pid in self._known)
+        deadline = time.monotonic() + SETTLE_S
+        while not self._still():
+            if time.monotonic() > deadline:
+                raise DeadlineExceeded(f"a thread did not stop within {SETTLE_S:g} s")
+        return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self.leader, number)
+        except ProcessLookupError:
+            raise PeerGone("its process group is gone") from None
+
+    def _still(self) -> bool:
+        """A thread may start others until it has stopped, so only a list in which all have can be relied on."""
+        seen = set()
+        for pid in self.members():
+            if not _is_still(pid):
+                return False
+            seen.add(pid)
+        self._known = seen
+        return True
+
+    def members(self) -> Iterator[int]:
+        """The leader first, and what it started; orphans among that are its parent's children, who adopts them.
+
+        These come last, until there are no more: a parent that ends meanwhile leaves its children there.
+        """
+        seen: set[int] = set()
+        waiting = [self.leader]
+        while waiting:
+            while waiting:
+                pid = waiting.pop()
+                if pid not in seen:
+                    seen.add(pid)
+                    yield pid
+                    waiting += procfs.children(pid)
+            waiting = [pid for pid in self._adopted() if pid not in seen]
+
+    def _adopted(self) -> list[int]:
+        parent = _fields(Path(f"/proc/{self.leader}/stat"))[1:2]
+        adopted = [pid for pid in procfs.children(int(parent[0])) if pid != self.leader] if parent else []
+        return [pid for pid in adopted if _fields(Path(f"/proc/{pid}/stat"))[2:3] == [str(self.leader)]]
+
+
+def _used_ns(pid: int) -> int:
+    """The time that all threads of a process were on a core; 0 of one that is gone."""
+    try:
+        # As clock_getcpuclockid has it, which Python lacks.
+        return time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        return 0
+
+
+def _is_still(pid: int) -> bool:
+    """Whether every thread stands still, or has ended.
+
+    One may be in the middle of starting a process that stands still. The kernel gives a process's signal to such a
+    thread, which does not act on it, and the others hear nothing of it: they are told by themselves.
+    """
+    tasks = Path(f"/proc/{pid}/task")
+    try:
+        threads = os.listdir(tasks)
+    except procfs.GONE:
+        return True
+    moving = [thread for thread in threads for state in _fields(tasks / thread / "stat")[:1] if state not in STILL]
+    if len(moving) == 1 and _waits_for_a_still_child(tasks / moving[0]):
+        return True
+    if len(threads) > 1:
+        for thread in moving:
+            _stop_thread(pid, int(thread))
+    return not moving
+
+
+def _stop_thread(pid: int, thread: int) -> None:
+    """Have one thread take a SIGSTOP for all of its process, which may be gone."""
+    _libc.tgkill(pid, thread, signal.SIGSTOP)
+
+
+def _waits_for_a_still_child(task: Path) -> bool:
+    """As a thread that is starting a process does, in vfork, until that has begun; it runs nothing before."""
+    if _fields(task / "stat")[:1] != ["D"]:
+        return False
+    children = procfs.read_of(task / "children").split()
+    states = [state for pid in children for state in _fields(Path(f"/proc/{pid}/stat"))[:1]]
+    return bool(states) and all(state in STILL for state in states)
+
+
+def _fields(stat: Path) -> list[str]:
+    """From the state on; the name before it may hold anything, brackets too. Nothing of one that is gone."""
+    return procfs.read_of(stat).rpartition(")")[2].split()

@@ -1,0 +1,214 @@
+"""The judge's end of a runner on the CPU: its memory read from outside, and the host clock around its turn."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import torch
+
+from harness.config import Limits
+from harness.links.freezer import Freezer
+from harness.links.link import BurstReading, Draw, Link, Places, left_s
+from harness.links.start_watch import StartWatch
+from harness.wire import host_memory, layout, values
+from harness.wire.channel import Channel, ProtocolError
+from harness.wire.host_memory import ForeignMemory
+from harness.wire.layout import BadReference
+from harness.wire.messages import Armed, Burst, Enqueued, Go, Hello, SharedBlock
+from harness.wire.nodes import INPUT_BLOCK, NOWHERE, OWN_MEMORY, Node, TensorRef
+
+# Inputs are spoilt by one of these, drawn anew each time: a known one would be some problem's very answer, as all ones
+# are the bitwise complement's. Each changes a number's size: sign or exponent, and more than its last digits.
+SPOILING = [mask for mask in range(0x20, 0xFF) if mask & 0x70 and mask.bit_count() >= 3]
+
+
+class HostLink(Link):
+    """CPU: the judge's host clock runs from continuing the runner to stopping it.
+
+    In between there are a message there, the calls, and a message back. Inputs are written and outputs read while the
+    runner stands still, so what they take is in no reading, and nothing can be done before or after.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        freezer: Freezer,
+        device: torch.device,
+        limits: Limits,
+        watch: StartWatch,
+        *,
+        random: bool,
+    ) -> None:
+        super().__init__(channel, freezer, device, limits)
+        self._watch = watch
+        self._learns = False
+        self._random = random
+        self._memory: ForeignMemory | None = None
+        self._nodes: list[Node] = []
+        self._returned: list[Any] = []
+
+    def burst(
+        self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
+    ) -> BurstReading:
+        deadline = time.monotonic() + (deadline_s or self.limits.call_s)
+        self._number_burst()
+        turn_us = self._announce(draws, profiled, deadline)
+        self._write_inputs(draws)
+        judge_us, enqueued = self._timed([draw.seed for draw in draws] if self._random else [], deadline)
+        if self._learns:
+            self._watch.learn(len(draws), turn_us)
+        else:
+            # What a runner does in its turn before the clock, beyond what the trusted one needed, is on the clock. Also
+            # of the trusted one, so that what turns differ by from one to the next is in both sides' times.
+            judge_us += self._watch.beyond_us(len(draws), turn_us)
+        self._grant_repeat(enqueued)
+        self._nodes = enqueued.outputs
+        self._owner().stopped()
+        with self._inputs_hidden(len(draws)):
+            self._returned = self._outputs(enqueued, len(draws))
+        # Whatever was done since the clock stopped and before the outputs had been read was done for them.
+        judge_us += self.freezer.worked_us()
+        finished = enqueued.finished
+        if finished is None:
+            raise ProtocolError("an answer without `finished`")
+        return BurstReading(
+            judge_us=judge_us,
+            claimed_us=finished.claimed_us,
+            gated=False,
+            aliased=tuple(enqueued.aliased),
+            profile=finished.profile,
+        )
+
+    @contextlib.contextmanager
+    def learning(self) -> Iterator[None]:
+        self._learns = True
+        try:
+            yield
+        finally:
+            self._learns = False
+
+    def output(self, call: int) -> Any:
+        return self._returned[call]
+
+    def shared_inputs(self, call: int) -> set[tuple[int, int]]:
+        """Found by changing each input, and looking at the output again."""
+        returned, found = values.tensors(self._returned[call]), set()
+        for position, ref in enumerate(self._input_refs[call]):
+            place = self._place(ref)
+            kept = place.clone()
+            place.bitwise_xor_(secrets.choice(SPOILING))
+            now = values.tensors(self._decode(self._nodes[call], call, defaultdict(list)))
+            changed = [not values.same_bytes(*pair) for pair in zip(returned, now, strict=True)]
+            found |= {(number, position) for number, it_is in enumerate(changed) if it_is}
+            place.copy_(kept)
+        return found
+
+    def close(self) -> None:
+        super().close()
+        if self._memory is not None:
+            self._memory.close()
+
+    def _announce(self, draws: list[Draw], profiled: bool, deadline: float) -> float:
+        """Tell the runner which burst comes, before the clock starts; returns the microseconds that this took."""
+        begun = time.perf_counter()
+        self.freezer.thaw()
+        calls = self._calls(draws)
+        # No nonce and no seeds yet: they come with the inputs.
+        calls = [msgspec.structs.replace(call, seed=0) for call in calls]
+        self._send(
+            Burst(number=self._number, nonce=0, calls=calls, blocks=self._unsent, gated=False, profiled=profiled)
+        )
+        self._receive_burst(Armed, deadline)
+        self.freezer.freeze()
+        self.freezer.settle()
+        return (time.perf_counter() - begun) * 1e6
+
+    def _timed(self, seeds: list[int], deadline: float) -> tuple[float, Enqueued]:
+        """One turn of a runner that is stopped before and after. Its answer is decoded after the clock.
+
+        Where a member still runs after it was stopped, the clock goes on until it does not.
+        """
+        self._send(Go(nonce=self._nonce, seeds=seeds))
+        timeout_s = left_s(deadline)
+        started = time.perf_counter()
+        self.freezer.thaw()
+        frame, fds = self.channel.receive_frame(timeout_s)
+        self.freezer.freeze()
+        self.freezer.mark()
+        ended = time.perf_counter()
+        if not self.freezer.settle():
+            ended = time.perf_counter()
+        return (ended - started) * 1e6, self._enqueued(*self.channel.decode(frame, fds))
+
+    @contextlib.contextmanager
+    def _inputs_hidden(self, calls: int) -> Iterator[None]:
+        """Change inputs while outputs are read, so that a view of an input in place of a copy is a wrong answer."""
+        hidden = [
+            self._place(ref)
+            for refs in self._input_refs[:calls]
+            for position, ref in enumerate(refs)
+            if self.may_return is not None and position not in self.may_return
+        ]
+        mask = secrets.choice(SPOILING)
+        for place in hidden:
+            place.bitwise_xor_(mask)
+        try:
+            yield
+        finally:
+            for place in hidden:
+                place.bitwise_xor_(mask)
+
+    def _place(self, ref: TensorRef) -> torch.Tensor:
+        """The bytes of an input, where it lies in this burst."""
+        return self._blocks[INPUT_BLOCK][self._base + ref.offset :][: layout.nbytes(ref)]
+
+    def _take_hello(self, hello: Hello, fds: list[int]) -> None:
+        if len(fds) not in (2, 3):
+            raise ProtocolError("the runner did not send a descriptor of its memory")
+        self._memory = ForeignMemory(*fds)
+
+    def _decode(self, node: Node, call: int, places: Places) -> Any:
+        expected = iter(self._output_refs)
+
+        def tensor(ref: TensorRef) -> Any:
+            if ref.block == NOWHERE:
+                return ref
+            if ref.block != OWN_MEMORY:
+                raise BadReference("an output in memory that is not the runner's own")
+            # What is not like the reference's output is judged by its description; its size is only a claim.
+            like = next(expected, None)
+            if not like or (ref.dtype, ref.shape) != (like.dtype, like.shape):
+                return ref
+            read = self._read(ref)
+            for part in self._owner().parts(ref.offset, layout.nbytes(ref)):
+                places[part.file].append((part.first, part.last))
+            return read
+
+        return values.decode(node, tensor)
+
+    def _read(self, ref: TensorRef) -> torch.Tensor:
+        dtype = layout.checked_dtype(ref)
+        places = layout.span(ref.shape, ref.stride)
+        if not places:
+            return torch.empty(ref.shape, dtype=dtype)
+        layout.check_apart(ref)
+        if places > layout.MOST_SPREAD * torch.Size(ref.shape).numel():
+            raise BadReference(f"elements spread over {places} places")
+        copy = self._owner().read(ref.offset, places * dtype.itemsize)
+        return copy.view(dtype).as_strided(ref.shape, ref.stride)
+
+    def _owner(self) -> ForeignMemory:
+        assert self._memory is not None
+        return self._memory
+
+    def _add_block(self, number: int, nbytes: int) -> None:
+        fd, block = host_memory.create(nbytes)
+        self._blocks[number] = block
+        self._unsent.append(SharedBlock(id=number, nbytes=block.numel(), fd=len(self._unsent_fds)))
+        self._unsent_fds.append(fd)

@@ -1,0 +1,129 @@
+"""What one input tensor promises, and hard inputs that keep it: changed, brought back, as drawn where that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from harness.oracle.properties import Property
+from harness.oracle.slices import SLICE, blocks
+
+# On the host, a block's temporaries stay in its cache.
+BLOCK = {**SLICE, "cpu": 1 << 20}
+
+
+def same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Which elements are equal, NaN to NaN."""
+    return (one == other) | ((one != one) & (other != other))
+
+
+def all_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors of one shape are equal, looked at block by block."""
+    return one is other or all(bool(same(one[at], other[at]).all()) for at in pieces(one))
+
+
+def pieces(tensor: torch.Tensor, whole: int = 0) -> Iterator[tuple[slice, ...]]:
+    """Where to index a tensor for one block after the other."""
+    return blocks(tensor.shape, BLOCK[tensor.device.type], whole)
+
+
+def mirrored(tensor: torch.Tensor, at: Sequence[slice]) -> torch.Tensor:
+    """That block of the tensor with its last two dimensions swapped."""
+    return tensor[(*at[:-2], at[-1], at[-2])].mT
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What one tensor promises.
+
+    fixed: the elements that are the same in every draw. whole: that is all of them. repeated: dimensions along which
+    all slices are equal. copy_of: the position of an earlier tensor that it equals, or whose transpose it is.
+    """
+
+    fixed: torch.Tensor | None = None
+    whole: bool = False
+    repeated: tuple[int, ...] = ()
+    symmetric: bool = False
+    properties: tuple[Property, ...] = ()
+    copy_of: int | None = None
+    transposed: bool = False
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the tensor promises nothing."""
+        found = (self.fixed is not None, self.whole, self.repeated, self.symmetric, self.properties)
+        return self.copy_of is None and not any(found)
+
+    def changed(self, drawn: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        """`change` of a drawn tensor that promises something, with what it promises; the drawn one where none has it.
+
+        Of slices that are equal, `change` sees one.
+        """
+        once = [d for d in self.repeated if d < drawn.dim() - (2 if self.symmetric else bool(self.properties))]
+        seen = _first(drawn, once)
+        made = change(seen)
+        if made is seen:
+            return drawn
+        made = self._restored(made, seen, None if self.fixed is None else _first(self.fixed, once))
+        if once:
+            made = made.expand_as(drawn).contiguous()
+        return made if self.held(made, drawn) else drawn
+
+    def held(self, tensor: torch.Tensor, drawn: torch.Tensor) -> bool:
+        """Whether a tensor has what is promised of it, as a drawn one has."""
+        if any(not all_same(tensor, _first(tensor, [d]).expand_as(tensor)) for d in self.repeated):
+            return False
+        if self.symmetric and not all(bool(same(tensor[at], mirrored(tensor, at)).all()) for at in pieces(tensor)):
+            return False
+        rows, before, fixed = _rows(tensor), _rows(drawn), None if self.fixed is None else _rows(self.fixed)
+        return all(
+            bool(self._rows_held(rows[at], before[at], None if fixed is None else fixed[at]).all())
+            for at in pieces(rows, 1)
+        )
+
+    def _restored(self, made: torch.Tensor, drawn: torch.Tensor, fixed: torch.Tensor | None) -> torch.Tensor:
+        result = torch.empty_like(made, memory_format=torch.contiguous_format)
+        new, before, out = _rows(made), _rows(drawn), _rows(result)
+        mask = None if fixed is None else _rows(fixed)
+        for at in pieces(out, 1):
+            still = None if mask is None else mask[at]
+            rows = new[at] if still is None else torch.where(still, before[at], new[at])
+            for one in self.properties:
+                rows = one.restored(rows)
+            held = self._rows_held(rows, before[at], still)
+            out[at] = torch.where(held[..., None], rows, before[at])
+        return _symmetric(result, drawn) if self.symmetric else result
+
+    def _rows_held(self, rows: torch.Tensor, drawn: torch.Tensor, fixed: torch.Tensor | None) -> torch.Tensor:
+        """For each row, whether it keeps what is promised of rows."""
+        held = torch.ones(rows.shape[:-1], dtype=torch.bool, device=rows.device)
+        if fixed is not None:
+            held &= (same(rows, drawn) | ~fixed).all(-1)
+        for one in self.properties:
+            held &= one.held(rows)
+        return held
+
+
+def _rows(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.dim() else tensor.reshape(1)
+
+
+def _first(tensor: torch.Tensor, dimensions: Sequence[int]) -> torch.Tensor:
+    """The first slice along each of some dimensions, which stay."""
+    for dimension in dimensions:
+        tensor = tensor.narrow(dimension, 0, 1)
+    return tensor
+
+
+def _symmetric(made: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
+    """Of two mirrored elements the one that is further from the drawn one, twice."""
+    result = torch.empty_like(made)
+    for at in pieces(made):
+        one, other = made[at], mirrored(made, at)
+        far = (one - drawn[at]).abs().nan_to_num(torch.inf)
+        other_far = (other - mirrored(drawn, at)).abs().nan_to_num(torch.inf)
+        further = torch.where(far > other_far, one, other)
+        result[at] = torch.where(far == other_far, torch.maximum(one, other), further)
+    return result

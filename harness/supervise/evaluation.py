@@ -1,0 +1,110 @@
+"""One evaluation: a candidate's runner beside the judge of its group, and what became of both. No torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.catalog.jobs import Job
+from harness.config import Config
+from harness.processes.nursery import Child
+from harness.records import Outcome, Status
+from harness.supervise import losses, runners
+from harness.supervise.builds import BuildResult
+from harness.supervise.dialogue import JobPhases
+from harness.supervise.groups import Groups, OpenGroup, reference
+from harness.supervise.losses import ProcessLost
+from harness.supervise.recording import file_name
+from harness.supervise.runners import Runners
+from harness.wire import faults
+from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
+from harness.wire.messages import CandidateSource, Evaluate, Verdict
+
+# Until a death is heard of by way of the forking parent.
+REAP_S = 0.2
+# For a runner that is done to end by itself.
+LAST_WORDS_S = 0.2
+ENTRIES = ("ModelNew", "Model")
+
+
+class Evaluator:
+    """Has candidates judged, each once for each time that it is asked."""
+
+    def __init__(self, groups: Groups, runners: Runners, config: Config, logs: Path) -> None:
+        self._groups = groups
+        self._runners = runners
+        self._config = config
+        self._logs = logs
+
+    def once(self, job: Job, build: BuildResult, phases: JobPhases) -> tuple[Outcome, Verdict | None]:
+        """The outcome: the judge's verdict's, which comes with it, or what was seen in its place.
+
+        Raises ProcessLost, NotSendable, and what starting a process raises.
+        """
+        if job.group in self._groups.unopened:
+            return self._groups.unopened[job.group], None
+        try:
+            group = self._groups.ready(job, phases)
+        except NotSendable as error:
+            self._groups.end()
+            self._groups.unopened[job.group] = faults.unsendable(error, Status.INVALID_REFERENCE)
+            return self._groups.unopened[job.group], None
+        if group.fault is not None:
+            return group.fault, None
+        source = job.problem.path if job.candidate.baseline else job.candidate.path
+        runner, its_end = self._runners.start(self._logs / f"{file_name(job)}.log", source, build)
+        verdict: Verdict | None = None
+        try:
+            verdict = group.judge.ask(
+                Evaluate(candidate=_source(job, build), runner_pid=runner.pid, profiled=self._profiled(job)),
+                Verdict,
+                self._config.limits.total_s,
+                handed=its_end,
+                report_phase=phases.report,
+            )
+            phases.judged(group.judge.spent_s())
+        except (PeerGone, ProtocolError) as error:
+            raise losses.judge_lost(group.judge.child, self._groups.judge_log(job), error) from error
+        except DeadlineExceeded:
+            # Which of the two hangs cannot be told from outside; neither is kept.
+            self._groups.end()
+        finally:
+            its_end.close()
+            # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen; one that
+            # the judge has hung up on, a moment to write what it printed.
+            gone = verdict is not None and verdict.ending.runner == "gone"
+            exit_code = runner.wait(2.0 if gone else LAST_WORDS_S)
+            runners.end(runner)
+        if runner.orphaned:
+            raise losses.zygote_lost()
+        if verdict is None:
+            return losses.timed_out(losses.no_verdict(self._config.limits.total_s), runner), None
+        return self._outcome(verdict, group, runner, exit_code), verdict
+
+    def _outcome(self, verdict: Verdict, group: OpenGroup, runner: Child, exit_code: int | None) -> Outcome:
+        """The verdict's, or of what the judge cannot tell: whose silence it was, and the cause of a death."""
+        outcome = verdict.outcome
+        if verdict.ending.runner == "gone":
+            if (ended := group.baseline.wait(REAP_S)) is not None:
+                # The judge has hung up on the candidate, too.
+                raise ProcessLost("baseline_lost", f"the baseline's process died ({ended})")
+            outcome = losses.death(runner, exit_code, verdict.ending.phase)
+        if verdict.ending.runner == "hung":
+            outcome = losses.timed_out(outcome, runner)
+        if not verdict.ending.baseline_ok or group.baseline.wait(0.0) is not None:
+            self._groups.end()
+        return outcome
+
+    def _profiled(self, job: Job) -> bool:
+        """Whose kernels a baseline runs needs no telling."""
+        return not job.candidate.baseline and self._config.provenance.profile
+
+
+def _source(job: Job, build: BuildResult) -> CandidateSource:
+    if job.candidate.baseline:
+        return reference(job, job.candidate.baseline)
+    return CandidateSource(
+        path=str(job.candidate.path.resolve()),
+        entries=ENTRIES,
+        libraries=build.libraries,
+        failures=build.failures,
+    )

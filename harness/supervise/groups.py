@@ -1,0 +1,159 @@
+"""The group that is open on a device: a judge that knows one problem, and the baseline's runner beside it. No torch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+from harness.catalog.baselines import ALLOWANCES
+from harness.catalog.jobs import Job
+from harness.config import Config, Limits
+from harness.environment import Device, why_no_cuda
+from harness.errors import AssayError
+from harness.processes.nursery import Child
+from harness.processes.renewal import Starter
+from harness.records import Outcome, Status
+from harness.supervise import losses, runners
+from harness.supervise.builds import KILLED, BuildResult
+from harness.supervise.dialogue import Dialogue, JobPhases
+from harness.supervise.losses import ProcessLost
+from harness.supervise.recording import group_name
+from harness.supervise.runners import Runners
+from harness.wire import faults
+from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
+from harness.wire.messages import CandidateSource, FromJudge, Open, Opened
+
+
+class OpenGroup:
+    """A judge that has opened one problem at one variant and precision, and the baseline's runner beside it."""
+
+    def __init__(self, name: tuple[str, str, str], judge: Dialogue, baseline: Child) -> None:
+        self.name = name
+        self.judge = judge
+        self.baseline = baseline
+        # Why nobody can be judged by it.
+        self.fault: Outcome | None = None
+
+    def wake(self) -> None:
+        """Continue a judge that a candidate may have stopped, where nothing keeps it from sending signals."""
+        with contextlib.suppress(OSError):
+            os.kill(self.judge.child.pid, signal.SIGCONT)
+
+    @property
+    def alive(self) -> bool:
+        return self.judge.child.wait(0.0) is None
+
+    def end(self) -> None:
+        self.judge.child.kill()
+        runners.end(self.baseline)
+
+
+class Groups:
+    """Opens one group after the other on one device."""
+
+    def __init__(
+        self, nursery: Starter, device: Device, config: Config, logs: Path, seed: int, runners: Runners
+    ) -> None:
+        self._nursery = nursery
+        self._device = device
+        self._config = config
+        self._logs = logs
+        self._seed = seed
+        self._runners = runners
+        # The one that is open, or is being opened.
+        self.current: OpenGroup | None = None
+        # Of groups whose judge the problem's own code ends: nobody waits for that once more.
+        self.unopened: dict[tuple[str, str, str], Outcome] = {}
+
+    def end(self) -> None:
+        group, self.current = self.current, None
+        if group is not None:
+            group.end()
+
+    def ready(self, job: Job, phases: JobPhases) -> OpenGroup:
+        """The job's group, ready to evaluate; opened where another one was in its place.
+
+        Raises ProcessLost, NotSendable, and what starting a process raises.
+        """
+        if self.current is not None and self.current.name == job.group and self.current.alive:
+            self.current.wake()
+            return self.current
+        self.end()
+        phases.report("starting judge")
+        begun = time.monotonic()
+        child = losses.started(self._nursery, "judge", FromJudge, self.judge_log(job), self._device.environment)
+        judge = Dialogue(child, begun)
+        log = self._logs / f"{group_name(job)}.baseline.txt"
+        try:
+            baseline, its_end = self._runners.start(log, job.problem.path, BuildResult())
+        except AssayError:
+            child.kill()
+            raise
+        self.current = OpenGroup(job.group, judge, baseline)
+        limits = self._config.limits
+        limit_s = limits.load_s + limits.first_call_s + limits.total_s
+        try:
+            opened = judge.ask(
+                self._request(job, baseline), Opened, limit_s, handed=its_end, report_phase=phases.report
+            )
+        except (PeerGone, ProtocolError, DeadlineExceeded) as error:
+            raise losses.unopened(job, judge.child, self.judge_log(job), error, judge.phase, limit_s) from error
+        finally:
+            its_end.close()
+        phases.opened(judge.spent_s())
+        self.current.fault = _fault(opened, baseline, limits)
+        return self.current
+
+    def judge_log(self, job: Job) -> Path:
+        """No candidate's log, whatever it is called: these end in `.log`."""
+        return self._logs / f"{group_name(job)}.judge.txt"
+
+    def _request(self, job: Job, baseline: Child) -> Open:
+        return Open(
+            problem=reference(job, "eager"),
+            baseline=reference(job, self._config.baseline),
+            precision=job.precision,
+            device=self._device.alone,
+            seed=self._seed,
+            allow=tuple(self._config.allow),
+            check=self._config.check,
+            timing=self._config.timing,
+            limits=self._config.limits,
+            runner_pid=baseline.pid,
+            why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
+        )
+
+
+def reference(job: Job, baseline: str) -> CandidateSource:
+    """The job's problem, run in one of PyTorch's own ways."""
+    return CandidateSource(
+        path=str(job.problem.path.resolve()),
+        entries=("Model",),
+        overrides=job.overrides,
+        baseline=baseline,
+        allow=ALLOWANCES.get(baseline, ()),
+    )
+
+
+def _fault(opened: Opened, baseline: Child, limits: Limits) -> Outcome | None:
+    """Why nobody can be judged by what was opened. Raises ProcessLost where the baseline's process was lost."""
+    if opened.runner != "gone" or opened.fault is None:
+        return opened.fault
+    died = faults.death(baseline.wait(2.0), "the baseline's first call", baseline.cause)
+    fault = Outcome(
+        status=Status.INVALID_REFERENCE,
+        reason="baseline",
+        message=faults.too_small(died.limit, limits, died.message) if died.limit else died.message,
+        limit=died.limit,
+        evidence=died.evidence,
+    )
+    message = f"the baseline could not start: {died.message}"
+    if baseline.orphaned or died.reason == KILLED:
+        raise ProcessLost("baseline_lost", message, opening=True)
+    if baseline.cause:
+        # It may have been the largest beside somebody else's build, and is not so twice.
+        raise ProcessLost("baseline_lost", message, opening=True, problems=fault)
+    return fault

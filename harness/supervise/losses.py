@@ -1,0 +1,119 @@
+"""What the supervisor sees where a judge has no word, or not the last one: losses of processes, and their outcomes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.catalog.jobs import Job
+from harness.errors import AssayError
+from harness.processes.nursery import Child, ZygoteLost
+from harness.processes.renewal import Starter
+from harness.records import Outcome, Status
+from harness.wire import faults
+from harness.wire.messages import Verdict
+
+# As Python prints an exception that nobody caught, below its traceback.
+ERROR_LINE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)(?:: .*)?$", re.MULTILINE)
+
+
+class ProcessLost(AssayError):
+    """A process of ours died: `reason` says which. `opening`: before any candidate was there; `problems` is the outcome
+    where that is the problem's own doing, should it come to that again."""
+
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        opening: bool = False,
+        problems: Outcome | None = None,
+        evidence: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.opening = opening
+        self.problems = problems
+        self.evidence = evidence or {}
+
+
+def zygote_lost(*, opening: bool = False) -> ProcessLost:
+    """Of a forking parent, with which all that it has forked goes."""
+    return ProcessLost("zygote_lost", "the forking parent died", opening=opening)
+
+
+def started(nursery: Starter, *args: Any, **kwargs: Any) -> Child:
+    """As Starter.start; raises ProcessLost in place of ZygoteLost."""
+    try:
+        return nursery.start(*args, **kwargs)
+    except ZygoteLost as error:
+        raise ProcessLost("zygote_lost", str(error), opening=True) from error
+
+
+def judge_lost(judge: Child, log: Path, why: BaseException) -> ProcessLost:
+    """Of a judge that no more is heard from while a candidate is there."""
+    exit_code = judge.wait(2.0)
+    if judge.orphaned:
+        return zygote_lost()
+    message = f"the judge went away: {why}; see {log.name}"
+    return ProcessLost("judge_lost", message, evidence=_of_judge(judge, exit_code))
+
+
+def unopened(job: Job, judge: Child, log: Path, why: BaseException, phase: str, limit_s: float) -> ProcessLost:
+    """Of a judge that could not open a problem, in `phase` of that, or not within `limit_s`."""
+    exit_code = judge.wait(2.0)
+    if judge.orphaned:
+        return zygote_lost(opening=True)
+    message = f"the judge could not open {job.problem.id}: {why}; see {log.name}"
+    problems = faults.unopened(exit_code, phase, limit_s, log.name)
+    evidence = _of_judge(judge, exit_code)
+    return ProcessLost("judge_lost", message, opening=True, problems=problems, evidence=evidence)
+
+
+def _of_judge(judge: Child, exit_code: int | None) -> dict[str, Any]:
+    return {"judge_exit_code": exit_code, "judge_log_tail": judge.log_tail()}
+
+
+def of_second(job: Job, first: ProcessLost, second: ProcessLost) -> Outcome:
+    """The outcome of a job that has cost two processes of ours."""
+    evidence = {"first": str(first), "second": str(second), **second.evidence}
+    if second.opening or job.candidate.baseline:
+        return Outcome(status=Status.HARNESS_ERROR, reason=second.reason, message=str(second), evidence=evidence)
+    message = f"a harness process died in both evaluations of this candidate: {second}"
+    return Outcome(status=Status.REJECTED, reason=second.reason, message=message, evidence=evidence)
+
+
+def spoiled_by(verdict: Verdict) -> Outcome:
+    """Of a wrong baseline that is the candidate's doing."""
+    message = f"beside this candidate, and not without it: {verdict.outcome.message}"
+    return Outcome(status=Status.REJECTED, reason="spoils_baseline", message=message, evidence=verdict.evidence)
+
+
+def death(runner: Child, exit_code: int | None, phase: str) -> Outcome:
+    """Of a candidate whose process went away in `phase`."""
+    found = faults.death(exit_code, phase, runner.cause)
+    evidence = {"exit_code": exit_code, "log_tail": runner.log_tail()}
+    return Outcome(
+        status=found.status, reason=found.reason, message=found.message, limit=found.limit, evidence=evidence
+    )
+
+
+def timed_out(outcome: Outcome, process: Child) -> Outcome:
+    """A timeout's outcome with the end of what the process had printed, and the last error in it: whoever waits for a
+    process of its own that has died of one waits for ever."""
+    tail = process.log_tail()
+    if not tail:
+        return outcome
+    errors = ERROR_LINE.findall(tail)
+    said = f"; the last error in its log: {errors[-1][:300]}" if errors else ""
+    evidence = outcome.evidence | {"log_tail": tail}
+    return msgspec.structs.replace(outcome, message=outcome.message + said, evidence=evidence)
+
+
+def no_verdict(total_s: float) -> Outcome:
+    """Of a candidate that the judge had no answer on in time."""
+    message = f"no verdict within limits.total_s = {total_s:g} s"
+    return Outcome(status=Status.TIMEOUT, reason="total", message=message, limit="limits.total_s")
