@@ -220,7 +220,7 @@ class _Loader(yaml.SafeLoader):
             text = wording.plain(str(node.value), 40, kept="")
             # A date that there is not, a number of thousands of digits.
             why = f": {error}" if isinstance(error, ValueError) else ""
-            fault = f"'{text}' is no {kind}{why}"
+            fault = f"'{text}' is not a valid {kind}{why}"
             raise yaml.constructor.ConstructorError(None, None, fault, node.start_mark) from error
         return data
 

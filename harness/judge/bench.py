@@ -153,9 +153,8 @@ class Bench:
     def one_call_a_burst(self) -> None:
         """Give up bursts of several calls, on both sides."""
         taken_off_us = self.clock.fixed_cost.us
-        self.clock.single_calls = True
-        taken_off_us -= self.clock.fixed_cost.us
         self.clock.bursts = {side: bursts.BurstPlan(1, 1) for side in self._links}
+        taken_off_us -= self.clock.fixed_cost.us
         self.clock.burst_us = {side: us + taken_off_us for side, us in self._single_us.items()}
 
     def sample(self, rule: StoppingRule) -> Samples:

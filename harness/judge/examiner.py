@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -28,8 +27,6 @@ from harness.wire import values
 from harness.wire.nodes import Opaque, TensorRef
 
 POISON_READS = float("nan")
-# Where in the outputs of `_WithInputs` a refusal was found.
-PLACE = re.compile(r"output\[(\d+)\]")
 # By what share of its error a wrong answer differs from another one.
 OTHERWISE = 1e-3
 # Expectations are kept for the next candidate if all of a problem's take up less than this.
@@ -246,16 +243,16 @@ def _differs(first: Finding, again: Finding) -> bool:
 
 def _of_inputs(finding: Finding, given: list[torch.Tensor], seen: list[torch.Tensor]) -> Finding:
     """The finding of a call that changes its inputs, which stand behind its output: by the names that they have."""
-    place = None if finding.passed else PLACE.match(finding.message)
-    if place is None:
+    if finding.passed:
         return finding
-    index, rest = int(place[1]) - 1, finding.message[place.end() :]
-    if index < 0:
-        return replace(finding, message=f"output{rest}")
+    said = finding.message.removeprefix(finding.leaf)
+    index = {f"output[{1 + index}]": index for index in range(len(given))}.get(finding.leaf)
+    if index is None:
+        return replace(finding, message=f"output{finding.leaf.removeprefix('output[0]')}{said}")
     if values.same_bytes(given[index], seen[index]):
         message = f"input {index}, which the reference changes, was left as it was"
         return replace(finding, reason="input_unchanged", message=message)
-    return replace(finding, message=f"input {index}, as the call left it{rest}")
+    return replace(finding, message=f"input {index}, as the call left it{said}")
 
 
 def _itself(known: Expectation) -> Expectation:

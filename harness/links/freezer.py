@@ -29,7 +29,6 @@ class Freezer:
 
     def __init__(self, leader: int) -> None:
         self.leader = leader
-        self._tasks = Path(f"/proc/{leader}/task")
         self._known = {leader}
         self._used_ns: dict[int, int] = {}
 
@@ -101,9 +100,9 @@ class Freezer:
             waiting = [pid for pid in self._adopted() if pid not in seen]
 
     def _adopted(self) -> list[int]:
-        parent = _fields(Path(f"/proc/{self.leader}/stat"))[1:2]
+        parent = procfs.stat_of(procfs.PROC / str(self.leader))[1:2]
         adopted = [pid for pid in procfs.children(int(parent[0])) if pid != self.leader] if parent else []
-        return [pid for pid in adopted if _fields(Path(f"/proc/{pid}/stat"))[2:3] == [str(self.leader)]]
+        return [pid for pid in adopted if procfs.stat_of(procfs.PROC / str(pid))[2:3] == [str(self.leader)]]
 
 
 def _used_ns(pid: int) -> int:
@@ -121,13 +120,13 @@ def _is_still(pid: int) -> bool:
     One may be in the middle of starting a process that stands still. The kernel gives a process's signal to such a
     thread, which does not act on it, and the others hear nothing of it: they are told by themselves.
     """
-    tasks = Path(f"/proc/{pid}/task")
+    tasks = procfs.PROC / str(pid) / "task"
     try:
         threads = os.listdir(tasks)
     except procfs.GONE:
         return True
-    moving = [thread for thread in threads for state in _fields(tasks / thread / "stat")[:1] if state not in STILL]
-    if len(moving) == 1 and _waits_for_a_still_child(tasks / moving[0]):
+    moving = {thread: state for thread in threads for state in procfs.stat_of(tasks / thread)[:1] if state not in STILL}
+    if list(moving.values()) == ["D"] and _waits_for_still_children(tasks / next(iter(moving))):
         return True
     if len(threads) > 1:
         for thread in moving:
@@ -140,15 +139,8 @@ def _stop_thread(pid: int, thread: int) -> None:
     _libc.tgkill(pid, thread, signal.SIGSTOP)
 
 
-def _waits_for_a_still_child(task: Path) -> bool:
+def _waits_for_still_children(task: Path) -> bool:
     """As a thread that is starting a process does, in vfork, until that has begun; it runs nothing before."""
-    if _fields(task / "stat")[:1] != ["D"]:
-        return False
     children = procfs.read_of(task / "children").split()
-    states = [state for pid in children for state in _fields(Path(f"/proc/{pid}/stat"))[:1]]
+    states = [state for pid in children for state in procfs.stat_of(procfs.PROC / pid)[:1]]
     return bool(states) and all(state in STILL for state in states)
-
-
-def _fields(stat: Path) -> list[str]:
-    """From the state on; the name before it may hold anything, brackets too. Nothing of one that is gone."""
-    return procfs.read_of(stat).rpartition(")")[2].split()

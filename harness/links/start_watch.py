@@ -13,7 +13,7 @@ import bisect
 from harness.timing import statistics
 
 # Beyond what was seen without a candidate. A turn of another process takes at least two switches of the card, as an
-# empty burst does (295 us on an H200, benchmarks/card_clock.py), so that this is too little for one with work in it.
+# empty burst does (308 us on an H200, benchmarks/card_clock.py), so that this is too little for one with work in it.
 SLACK_US = 100.0
 SLACK_SHARE = 0.05
 # Of what bursts of one length differed by; the few beyond were disturbed.

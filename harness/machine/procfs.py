@@ -24,8 +24,18 @@ def is_descendant(pid: int, ancestors: Collection[int]) -> bool:
 
 
 def stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on (its name may hold anything); empty where there is none."""
-    return read(PROC / str(pid) / "stat").rpartition(")")[2].split()
+    """The fields of /proc/PID/stat from the state on; empty where it cannot be read."""
+    return _fields(read(PROC / str(pid) / "stat"))
+
+
+def stat_of(task: Path) -> list[str]:
+    """The same of a process's or thread's folder in /proc, and empty only where it is gone. Raises OSError."""
+    return _fields(read_of(task / "stat"))
+
+
+def _fields(stat: str) -> list[str]:
+    # The name before the state may hold anything, brackets too.
+    return stat.rpartition(")")[2].split()
 
 
 def children(pid: int) -> list[int]:

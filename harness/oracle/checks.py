@@ -46,11 +46,13 @@ def full(
         ratio = leaf_ratio if ratio is None else max(ratio, leaf_ratio)
         allowance = weighed.allowance or allowance
         if weighed.refused and earlier is None:
-            return Finding(Status.INCORRECT, "mismatch", error=leaf_error, error_ratio=leaf_ratio, evidence=figures)
+            return Finding(Status.INCORRECT, "mismatch", path, leaf_error, leaf_ratio, leaf=path, evidence=figures)
         if weighed.refused and earlier is not None:
             why = explain(Case(reference, expected, path, leaf, weighed, earlier, poison))
             evidence = {**figures, **why.evidence}
-            return Finding(Status.INCORRECT, why.reason, why.message, leaf_error, leaf_ratio, evidence=evidence)
+            return Finding(
+                Status.INCORRECT, why.reason, why.message, leaf_error, leaf_ratio, leaf=path, evidence=evidence
+            )
     return Finding(Status.PASSED, error=error, error_ratio=ratio, allowance=allowance, evidence=figures)
 
 
@@ -83,7 +85,7 @@ def _other(reference: ExactReference, expected: Expectation, path: str, native: 
         if got in (native, exact):
             return None
         message = f"{path}: expected {native!r}, got {got!r}"
-        return Finding(Status.INCORRECT, "mismatch:scalar", message[:500])
+        return Finding(Status.INCORRECT, "mismatch:scalar", message[:500], leaf=path)
     if native.numel() == 0:
         return None
     wrong = indices.mismatches(got, exact, native)
@@ -92,7 +94,7 @@ def _other(reference: ExactReference, expected: Expectation, path: str, native: 
     if not bool(wrong.any()):
         return None
     why = explain_other(path, got, exact.to(got.device), wrong)
-    return Finding(Status.INCORRECT, why.reason, why.message, evidence=why.evidence)
+    return Finding(Status.INCORRECT, why.reason, why.message, leaf=path, evidence=why.evidence)
 
 
 def _equal(native: Any, got: Any) -> bool:

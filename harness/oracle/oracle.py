@@ -154,7 +154,7 @@ class Oracle:
         """
         fault = compare(expected.native, outputs)
         if fault is not None:
-            return Finding(Status.INCORRECT, fault.reason, fault.message)
+            return Finding(Status.INCORRECT, fault.reason, f"{fault.leaf}: {fault.message}", leaf=fault.leaf)
         if isinstance(expected, Glance):
             finding = checks.fast(self.reference, expected.inputs, expected.native, outputs, self._fast)
             if finding is not None:

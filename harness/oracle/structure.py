@@ -11,9 +11,10 @@ import torch
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a tree is not of the reference's form: a reason word and a sentence with the place."""
+    """Why a tree is not of the reference's form: a reason word, the place, and a clause."""
 
     reason: str
+    leaf: str
     message: str
 
 
@@ -68,33 +69,33 @@ def compare(expected: Any, got: Any, path: str = "output") -> Fault | None:
     if isinstance(expected, Mapping):
         if not isinstance(got, Mapping) or set(expected) != set(got):
             return Fault(
-                "wrong_structure", f"{path}: expected a dict with keys {sorted(map(str, expected))}, got {_kind(got)}"
+                "wrong_structure", path, f"expected a dict with keys {sorted(map(str, expected))}, got {_kind(got)}"
             )
         return _first(compare(expected[key], got[key], f"{path}[{key!r}]") for key in expected)
     if isinstance(expected, (list, tuple)):
         if not isinstance(got, (list, tuple)) or len(expected) != len(got):
-            return Fault("wrong_structure", f"{path}: expected {_kind(expected)}, got {_kind(got)}")
+            return Fault("wrong_structure", path, f"expected {_kind(expected)}, got {_kind(got)}")
         return _first(compare(e, g, f"{path}[{i}]") for i, (e, g) in enumerate(zip(expected, got, strict=True)))
     if isinstance(got, (list, tuple, Mapping)):
-        return Fault("wrong_structure", f"{path}: expected {_kind(expected)}, got {_kind(got)}")
+        return Fault("wrong_structure", path, f"expected {_kind(expected)}, got {_kind(got)}")
     if isinstance(expected, torch.Tensor):
         return _compare_tensors(expected, got, path)
     if type(expected) is not type(got):
-        return Fault("wrong_type", f"{path}: expected {_kind(expected)}, got {_kind(got)}")
+        return Fault("wrong_type", path, f"expected {_kind(expected)}, got {_kind(got)}")
     return None
 
 
 def _compare_tensors(expected: torch.Tensor, got: Any, path: str) -> Fault | None:
     if not isinstance(got, torch.Tensor):
-        return Fault("not_a_tensor", f"{path}: expected a tensor, got {_kind(got)}")
+        return Fault("not_a_tensor", path, f"expected a tensor, got {_kind(got)}")
     if type(got) not in (torch.Tensor, torch.nn.Parameter):
         # A subclass can compute its values when somebody looks at them.
-        return Fault("tensor_subclass", f"{path}: expected a plain tensor, got the subclass {type(got).__name__}")
+        return Fault("tensor_subclass", path, f"expected a plain tensor, got the subclass {type(got).__name__}")
     for reason, name in (("wrong_layout", "layout"), ("wrong_device", "device"), ("wrong_dtype", "dtype")):
         if getattr(expected, name) != getattr(got, name):
-            return Fault(reason, f"{path}: expected {name} {getattr(expected, name)}, got {getattr(got, name)}")
+            return Fault(reason, path, f"expected {name} {getattr(expected, name)}, got {getattr(got, name)}")
     if expected.shape != got.shape:
-        return Fault("wrong_shape", f"{path}: expected shape {tuple(expected.shape)}, got {tuple(got.shape)}")
+        return Fault("wrong_shape", path, f"expected shape {tuple(expected.shape)}, got {tuple(got.shape)}")
     return None
 
 

@@ -21,6 +21,7 @@ class Finding:
     error: norm of the error in units of the true output's spread (of its root mean square if it is constant).
     error_ratio: that error over the reference's own (or over the rounding of the output, if larger). Both None if
     no floating output was compared. allowance: the lower precision that the run allows and this answer needs.
+    leaf: which leaf of the output was refused (`output[1]`); its message begins with that.
     level: `full` against float64, `fast` against the reference's own output.
     """
 
@@ -30,6 +31,7 @@ class Finding:
     error: float | None = None
     error_ratio: float | None = None
     allowance: str = ""
+    leaf: str = ""
     level: str = "full"
     evidence: dict[str, Any] = field(default_factory=dict)
 

@@ -35,15 +35,13 @@ class BurstClock:
     """The clock that both sides of a comparison are timed by, and the bursts that it is read around.
 
     `calibrated` is a burst's fixed cost by this clock, `random` whether the reference draws random numbers. Whoever
-    measures keeps `gated`, `single_calls` (bursts of several calls are given up), `bursts` and `burst_us` (what a burst
-    of each side takes) up to date.
+    measures keeps `gated`, `bursts` and `burst_us` (what a burst of each side takes) up to date.
     """
 
     def __init__(self, calibrated: FixedCost, *, on_card: bool, random: bool) -> None:
         self.on_card = on_card
         # Behind a gate the calls are told before the clock starts, with their seeds.
         self.gated = on_card and not random
-        self.single_calls = False
         self.bursts: dict[Side, BurstPlan] = {}
         self.burst_us: dict[Side, float] = {}
         self._calibrated = calibrated
@@ -66,8 +64,8 @@ class BurstClock:
 
     @property
     def _alone(self) -> bool:
-        """Whether every burst is of one call, as given up or as planned."""
-        return self.single_calls or (bool(self.bursts) and all(plan.calls == 1 for plan in self.bursts.values()))
+        """Whether every burst is of one call."""
+        return bool(self.bursts) and all(plan.calls == 1 for plan in self.bursts.values())
 
     @property
     def fixed_cost(self) -> FixedCost:

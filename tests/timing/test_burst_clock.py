@@ -10,18 +10,16 @@ CALIBRATED = FixedCost(60.0, 2.0, 5.0)
 
 
 @pytest.mark.parametrize(
-    ("candidate", "baseline", "given_up", "on_gpu", "taken_off_us"),
+    ("candidate", "baseline", "on_gpu", "taken_off_us"),
     [
-        (8, 8, False, False, 60.0),
-        (1, 8, False, False, 60.0),
-        # Planned as single calls, or given up: whoever answers a message faster would gain.
-        (1, 1, False, False, 0.0),
-        (8, 8, True, False, 0.0),
-        (1, 1, False, True, 60.0),
+        (8, 8, False, 60.0),
+        (1, 8, False, 60.0),
+        # Whoever answers a message faster would gain.
+        (1, 1, False, 0.0),
+        (1, 1, True, 60.0),
     ],
 )
-def test_nothing_is_taken_off_single_calls_on_the_cpu(candidate, baseline, given_up, on_gpu, taken_off_us):
+def test_nothing_is_taken_off_single_calls_on_the_cpu(candidate, baseline, on_gpu, taken_off_us):
     clock = BurstClock(CALIBRATED, on_card=on_gpu, random=False)
     clock.bursts = {"candidate": BurstPlan(candidate, candidate), "baseline": BurstPlan(baseline, baseline)}
-    clock.single_calls = given_up
     assert clock.fixed_cost.us == taken_off_us
