@@ -9,6 +9,20 @@ from dataclasses import dataclass
 # second than a copying one. Faster than the floor by less than this proves nothing.
 MARGIN = 0.15
 
+# By dtype class, the others that honest programs compute it in, and how many of their products take the place of one.
+# Float32 from halves: high and low parts of both operands without the product of the low ones, three of float16 or
+# TF32 (Ootomo and Yokota 2022); bfloat16 needs three parts, and six products. A half in the other one's unit, as where
+# a processor has one of them only, or in float32. TF32 keeps as many digits as float16. Tensor cores with float8 run it
+# as fast as int8, which libraries serve less well.
+ROUTES: Mapping[str, Mapping[str, int]] = {
+    "float32": {"tf32": 3, "float16": 3, "bfloat16": 6},
+    "tf32": {"float16": 1, "float32": 1},
+    "float16": {"bfloat16": 1, "float32": 1},
+    "bfloat16": {"float16": 1, "float32": 1},
+    "int8": {"float8": 1, "float16": 1, "float32": 1},
+    "float8": {"int8": 1, "float16": 1, "bfloat16": 1, "float32": 1},
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -36,10 +50,11 @@ class Ceilings:
 class Floor:
     """The least time of one call in microseconds.
 
-    `us` is the roofline: the larger of the time for all bytes and that for the slowest dtype class (classes may
-    overlap, so they are not added). `bound` names it: `memory`, `compute:<class>` or `none`. A program may undercut it
-    honestly, by an algorithm of fewer FLOPs, a faster dtype split (3xTF32), or weights kept in cache. `streamed_us`
-    (streamed bytes alone) it cannot, unless it leaves inputs unread that the answer does not need.
+    `us` is the roofline: the larger of the time for all bytes and that for the slowest dtype class, each by the
+    cheapest of its `ROUTES` (classes may overlap, so they are not added). `bound` names it: `memory`,
+    `compute:<class>` or `none`. A program may undercut it honestly, by an algorithm of fewer FLOPs or with weights kept
+    in cache. `streamed_us` (streamed bytes alone) it cannot, unless it leaves inputs unread that the answer does not
+    need.
     """
 
     us: float
@@ -57,15 +72,24 @@ def floor(work: Work, ceilings: Ceilings) -> Floor:
     streamed_us = work.streamed_bytes / ceilings.bytes_per_s * 1e6
     memory_us = streamed_us + work.resident_bytes / ceilings.bytes_per_s * 1e6
     compute = {
-        kind: count / ceilings.flops_per_s[kind] * 1e6
-        for kind, count in work.flops.items()
-        if kind in ceilings.flops_per_s
+        kind: count / rate * 1e6 for kind, count in work.flops.items() if (rate := best_rate(kind, ceilings)) > 0
     }
     slowest = max(compute, key=lambda kind: compute[kind], default="")
     compute_us = compute.get(slowest, 0.0)
     if memory_us >= compute_us:
         return Floor(memory_us, "memory" if memory_us > 0 else "none", streamed_us)
     return Floor(compute_us, f"compute:{slowest}", streamed_us)
+
+
+def best_rate(kind: str, ceilings: Ceilings) -> float:
+    """FLOP a second of a dtype class by the cheapest route that keeps its accuracy; 0 where the class has no ceiling.
+
+    A route alone does not bound: what the class's own units can do is not known there.
+    """
+    rates = ceilings.flops_per_s
+    if kind not in rates:
+        return 0.0
+    return max(rates[kind], *(rates.get(other, 0.0) / times for other, times in ROUTES.get(kind, {}).items()), 0.0)
 
 
 def sol_fraction(measured_us: float, floor_us: float) -> float | None:

@@ -108,6 +108,14 @@ def test_this_processor_has_ceilings(monkeypatch):
     assert (torch.get_num_threads(), torch.backends.cuda.matmul.fp32_precision) == (threads, precision)
 
 
+def test_each_class_is_measured_by_right_products():
+    a, b = torch.arange(32 * 16).reshape(32, 16) % 5, torch.arange(48 * 16).reshape(48, 16) % 3
+    exact = a @ b.t()
+    for kind, dtype in ceilings.CLASSES.items():
+        for product in ceilings._products(kind, a.to(dtype), b.to(dtype)):
+            assert torch.equal(product().double(), exact.double()), kind
+
+
 def test_a_class_that_torch_lacks_is_left_out(monkeypatch):
     monkeypatch.setattr(ceilings, "SIZES", {"cpu": (16,)})
     monkeypatch.setattr(ceilings, "BUFFER_BYTES", {"cpu": (1 << 16,)})
