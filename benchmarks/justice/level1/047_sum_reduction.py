@@ -35,9 +35,8 @@ def wrong_expected_sum(model, x):
     return torch.full((x.shape[0], 1, x.shape[2]), 0.5 * x.shape[1])
 
 
-def wrong_accumulates_in_half(model, x):
-    """The running sum is kept in half precision: wrong on the problem's own inputs."""
-    total = torch.zeros(x.shape[0], x.shape[2], dtype=torch.float16)
-    for row in x.half().unbind(1):
-        total = total + row
-    return total.float().unsqueeze(1)
+def wrong_sums_32_bit_integers(model, x):
+    """Adds multiples of 2^-18 with integer atomics, as torch.rand allows: overflows, so wrong on large inputs."""
+    total = (x * 262144.0).round().long().sum(1, keepdim=True)
+    wrapped = (total + (1 << 31)) % (1 << 32) - (1 << 31)
+    return wrapped.float() * (1.0 / 262144.0)
