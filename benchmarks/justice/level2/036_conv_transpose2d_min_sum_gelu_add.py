@@ -1,7 +1,7 @@
 """Level 2, problem 36: transposed convolution, minimum over channels, sum over height, GELU, bias.
 
-With the problem's own sizes the sums are so negative that the output is the bias alone; two channels and few rows keep it
-alive.
+With the problem's own sizes the sums are so negative that the output is the bias alone; two channels and few rows
+keep it alive.
 """
 
 import torch
