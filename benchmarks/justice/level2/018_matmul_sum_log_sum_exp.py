@@ -30,10 +30,8 @@ def wrong_log_sum_exp_without_maximum(model, x):
     return torch.log(torch.exp(torch.log(torch.exp(out))))
 
 
-def wrong_half_accumulator(model, x):
-    """The row sum is kept in half precision; seen on the drawn inputs."""
-    out = model.linear(x).half()
-    total = torch.zeros(x.shape[0], dtype=torch.float16)
-    for i in range(out.shape[1]):
-        total = total + out[:, i]
-    return total.float()[:, None]
+def wrong_last_rows_skipped(model, x):
+    """The grid covers whole tiles of 16 rows, so the last 13 stay 0; seen on the drawn inputs."""
+    out = model.linear(x).sum(1, keepdim=True)
+    out[x.shape[0] // 16 * 16 :] = 0
+    return out

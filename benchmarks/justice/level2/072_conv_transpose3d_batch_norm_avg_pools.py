@@ -11,17 +11,17 @@ def _batch_norm(norm, out, training):
 
 
 def honest_normed_after_one_pool(model, x):
-    """Norm and pools are linear: one pool by 4, then scale and shift with the whole tensor's moments."""
+    """Norm and pools are linear: one pool by 4 of the product without bias, which cancels, then scale and shift."""
     conv, norm = model.conv_transpose, model.batch_norm
     stride, padding, k = conv.stride[0], conv.padding[0], conv.kernel_size[0]
     n, c, d, h, w = x.shape
     spread = x.new_zeros(n, c, (d - 1) * stride + 1, (h - 1) * stride + 1, (w - 1) * stride + 1)
     spread[:, :, ::stride, ::stride, ::stride] = x
-    out = F.conv3d(spread, conv.weight.flip(2, 3, 4).transpose(0, 1), conv.bias, padding=k - 1 - padding)
+    out = F.conv3d(spread, conv.weight.flip(2, 3, 4).transpose(0, 1), padding=k - 1 - padding)
     if norm.training:
         var, mean = torch.var_mean(out, (0, 2, 3, 4), correction=0)
     else:
-        mean, var = norm.running_mean, norm.running_var
+        mean, var = norm.running_mean - conv.bias, norm.running_var
     scale = (norm.weight * torch.rsqrt(var + norm.eps)).view(1, -1, 1, 1, 1)
     return (F.avg_pool3d(out, 4) - mean.view(1, -1, 1, 1, 1)) * scale + norm.bias.view(1, -1, 1, 1, 1)
 
