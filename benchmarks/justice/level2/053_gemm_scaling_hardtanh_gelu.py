@@ -3,8 +3,13 @@
 import torch
 import torch.nn.functional as F
 
-# As many rows as features, so that a transposed result still fits.
-SIZES = {"batch_size": 131, "in_features": 517, "out_features": 131}
+SIZES = {"batch_size": 61, "in_features": 517, "out_features": 131}
+
+
+def _tf32(t):
+    """Round to the 10 mantissa bits of TF32, ties to even."""
+    bits = t.contiguous().view(torch.int32)
+    return ((bits + 0xFFF + ((bits >> 13) & 1)) & -8192).view(torch.float32)
 
 
 def honest_folded_scale(model, x):
@@ -37,6 +42,7 @@ def wrong_clamped_after_gelu(model, x):
     return model.hardtanh(F.gelu(model.gemm(x) * model.scaling_factor))
 
 
-def wrong_result_transposed(model, x):
-    """Writes the result column by column, which its square shape lets pass; seen on the drawn inputs."""
-    return F.gelu(model.hardtanh(model.gemm(x) * model.scaling_factor)).T.contiguous()
+def wrong_single_tf32_product(model, x):
+    """One TF32 product, as tensor cores give it unless told otherwise; seen on the drawn inputs."""
+    out = _tf32(x) @ _tf32(model.gemm.weight).T + model.gemm.bias
+    return F.gelu(model.hardtanh(out * model.scaling_factor))

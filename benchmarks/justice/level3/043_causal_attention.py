@@ -61,7 +61,7 @@ def honest_projection_by_head(model, x):
 
 
 def wrong_scale_of_whole_width(model, x):
-    """Divides by the root of the embedding's width instead of a head's; seen on the drawn inputs, plainly on normal ones."""
+    """Divides by the root of the whole width, not a head's; seen on the drawn inputs, plainly on normal ones."""
     return _attend(model, x, 1.0 / math.sqrt(x.shape[-1]))
 
 
