@@ -1132,7 +1132,6 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(1)
     counts, misjudged = Counter[str](), Counter[str]()
-    print(f"{'problem':32} {'candidate':40} {'label':6} {'error':>9} {'ratio':>9}  verdict")
     start = time.perf_counter()
     with torch.no_grad():
         for seed in range(options.seeds):
@@ -1141,7 +1140,12 @@ def main() -> int:
                     tried, missed = try_out(problem, seed, options.verbose)
                     counts += tried
                     misjudged += missed
-    print(f"{time.perf_counter() - start:.0f} s")
+    return report(counts, misjudged, time.perf_counter() - start)
+
+
+def report(counts: Counter[str], misjudged: Counter[str], seconds: float) -> int:
+    """Print the last lines; the exit status."""
+    print(f"{seconds:.0f} s")
     print(f"wrong_accepted={misjudged['wrong']}/{counts['wrong']} right_refused={misjudged['right']}/{counts['right']}")
     return int(bool(misjudged))
 
