@@ -17,11 +17,12 @@ from harness.catalog.solutions import Candidate
 from harness.compile import architectures, prepare, toolkit
 from harness.compile.tools import Tools, find_tools
 from harness.processes import memory_watch
-from harness.processes.nursery import NoProcess, Nursery, ZygoteLost
+from harness.processes.nursery import NotStarted, Nursery
 from harness.reading.reading import Reader
 from harness.records import Outcome, Status
 from harness.reports.check_table import CheckRow
 from harness.sandbox import probe
+from harness.supervise import losses
 from harness.supervise.checks import CheckResult, check
 from harness.wire.messages import Built
 
@@ -75,12 +76,8 @@ def run(
                 log=log,
                 timeout_s=timeout_s,
             )
-        except ZygoteLost as error:
-            lost = Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error))
-            return _row(candidate, problem, None, log, lost)
-        except NoProcess as error:
-            full = Outcome(status=Status.HARNESS_ERROR, reason="no_process", message=str(error))
-            return _row(candidate, problem, None, log, full)
+        except NotStarted as error:
+            return _row(candidate, problem, None, log, losses.not_started(error))
         return _row(candidate, problem, result, log)
 
     pool = ThreadPoolExecutor(at_once)

@@ -19,11 +19,11 @@ from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes, room_for_processes
 from harness.execution.executor import ReportPhase
 from harness.processes import folders, memory_watch
-from harness.processes.nursery import NoProcess, Nursery, ZygoteLost
+from harness.processes.nursery import NoProcess, NotStarted, Nursery
 from harness.processes.renewal import RenewedNursery, Starter
-from harness.records import Outcome, Record, Status
+from harness.records import Record, Status
 from harness.sandbox import probe
-from harness.supervise import recording
+from harness.supervise import losses, recording
 from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
 from harness.supervise.supervisor import Supervisor
 from harness.wire import faults
@@ -144,10 +144,10 @@ class LocalExecutor:
             try:
                 log = self._logs / f"{recording.build_name(job)}.build.txt"
                 return built_again(lambda: workshop.build(job, nursery, scratch / str(next(numbers)), log))
-            except ZygoteLost as error:
-                return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="zygote_lost", message=str(error)))
-            except (NoProcess, BlockingIOError) as error:
-                return BuildResult(fault=Outcome(status=Status.HARNESS_ERROR, reason="no_process", message=str(error)))
+            except NotStarted as error:
+                return BuildResult(fault=losses.not_started(error))
+            except BlockingIOError as error:
+                return BuildResult(fault=losses.not_started(NoProcess(str(error))))
             finally:
                 report_phase(slot, job.title, "")
 

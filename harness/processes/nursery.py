@@ -44,12 +44,22 @@ UNTRUSTED = ("builder", "checker", "runner")
 UNTRUSTED_ENVIRONMENT = {"USER": "candidate", "LOGNAME": "candidate"}
 
 
-class ZygoteLost(AssayError):
+class NotStarted(AssayError):
+    """A process of ours that is not there; `reason` is the word for it in records."""
+
+    reason = ""
+
+
+class ZygoteLost(NotStarted):
     """The forking parent died; whatever it had forked died with it."""
 
+    reason = "zygote_lost"
 
-class NoProcess(AssayError):
+
+class NoProcess(NotStarted):
     """The machine has no room for another process."""
+
+    reason = "no_process"
 
 
 class Child:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from harness.catalog.problems import Problem
 from harness.environment import Device, why_no_cuda
-from harness.processes.nursery import Nursery
+from harness.processes.nursery import NotStarted, Nursery
 from harness.records import Outcome, Status
+from harness.supervise import losses
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
 from harness.wire.messages import Audit, Audited, CandidateSource
@@ -30,7 +31,10 @@ def audit(
         return Audited(fault=Outcome(status=Status.INVALID_REFERENCE, reason="contract", message=problem.fault))
     with tempfile.TemporaryDirectory(prefix="assay-audit-") as folder:
         environment = {"TORCHINDUCTOR_CACHE_DIR": folder, "TMPDIR": folder} | device.environment
-        child = nursery.start("auditor", Audited, Path(folder) / "log", environment)
+        try:
+            child = nursery.start("auditor", Audited, Path(folder) / "log", environment)
+        except NotStarted as error:
+            return Audited(fault=losses.not_started(error))
         try:
             request = Audit(
                 problem=CandidateSource(path=str(problem.path.resolve()), entries=("Model",), overrides=overrides),

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.catalog.jobs import Job
 from harness.errors import AssayError
-from harness.processes.nursery import Child, ZygoteLost
+from harness.processes.nursery import Child, NotStarted, ZygoteLost
 from harness.processes.renewal import Starter
 from harness.records import Outcome, Status
 from harness.wire import faults
@@ -38,6 +38,11 @@ class ProcessLost(AssayError):
         self.opening = opening
         self.problems = problems
         self.evidence = evidence or {}
+
+
+def not_started(error: NotStarted) -> Outcome:
+    """What becomes of a job whose process could not be started."""
+    return Outcome(status=Status.HARNESS_ERROR, reason=error.reason, message=str(error))
 
 
 def zygote_lost(*, opening: bool = False) -> ProcessLost:

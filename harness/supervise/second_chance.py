@@ -6,7 +6,7 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device
 from harness.processes.nursery import NoProcess
-from harness.records import Outcome, Status
+from harness.records import Outcome
 from harness.supervise import losses
 from harness.supervise.builds import KILLED, BuildResult
 from harness.supervise.device_check import DeviceCheck
@@ -55,8 +55,7 @@ class SecondChance:
                 lost.append(ProcessLost("runner_killed", "the candidate's process was killed"))
             except NoProcess as error:
                 self._groups.end()
-                no_process = Outcome(status=Status.HARNESS_ERROR, reason="no_process", message=str(error))
-                return Conclusion(outcome=no_process)
+                return Conclusion(outcome=losses.not_started(error))
             except NotSendable as error:
                 return Conclusion(outcome=faults.unsendable(error))
             except ProcessLost as error:
