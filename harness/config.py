@@ -145,6 +145,9 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
 
 
+SECTIONS = tuple(field.name for field in msgspec.structs.fields(Config) if isinstance(field.default, Section))
+
+
 def limits(config: Config) -> dict[str, float]:
     """Every limit that can end an evaluation, by its key in the config."""
     own = {f"limits.{name}": float(value) for name, value in msgspec.structs.asdict(config.limits).items()}

@@ -270,4 +270,16 @@ def encode(record: Record) -> bytes:
 
 def decode(line: bytes) -> Record:
     """Raises msgspec.DecodeError (or its subclass ValidationError) where the line is torn or not a record."""
-    return msgspec.json.decode(line, type=Record)
+    try:
+        return msgspec.json.decode(line, type=Record)
+    except msgspec.ValidationError as error:
+        # What a newer version added may be what does not fit; its number then says more.
+        if fault := newer(msgspec.json.decode(line, type=_Versioned).schema):
+            raise msgspec.ValidationError(fault) from error
+        raise
+
+
+class _Versioned(msgspec.Struct):
+    """The part of a record that every version has written in the same way."""
+
+    schema: int = SCHEMA_VERSION

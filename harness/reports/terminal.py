@@ -31,6 +31,7 @@ STYLES = dict.fromkeys(Status, "yellow") | {
     Status.INVALID_REFERENCE: "magenta",
     Status.HARNESS_ERROR: "bold magenta",
 }
+STATUS_WIDTH = max(map(len, Status))
 GAP = 2
 # Notes narrower than this go on lines of their own; they are never wider than the second.
 NOTES_MIN, NOTES_MAX = 40, 80
@@ -224,7 +225,7 @@ class Progress:
             self._done += 1
             self._slots = {name: activity for name, activity in self._slots.items() if activity.job != job}
             place = f"[{self._done:>{len(str(self._total))}}/{self._total}] "
-            status = Text(f"{record.status:<13} ", style=STYLES[record.status])
+            status = Text(f"{record.status:<{STATUS_WIDTH}} ", style=STYLES[record.status])
             self._print(Text.assemble(place, status), text.clean(job), _outcome(record))
 
     def note(self, message: str) -> None:

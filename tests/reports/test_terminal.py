@@ -55,9 +55,9 @@ def test_plain_progress_is_a_line_an_event(make):
         progress.finished(make("broken", "compile_error", reason="compiler", message="k.py:3: error: no 'x'"))
     assert shown(console).splitlines() == [
         "12 jobs, 2 of them already finished",
-        "[ 3/12] passed        attention/sdpa small float16 composed  1.84x [1.80, 1.88]  412 µs",
+        "[ 3/12] passed            attention/sdpa small float16 composed  1.84x [1.80, 1.88]  412 µs",
         "2 [pairs] dropped",
-        "[ 4/12] compile_error attention/sdpa default float16 broken  compiler  k.py:3: error: no 'x'",
+        "[ 4/12] compile_error     attention/sdpa default float16 broken  compiler  k.py:3: error: no 'x'",
     ]
 
 
