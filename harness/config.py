@@ -51,7 +51,7 @@ class Build(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Compile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What extensions are built from, and where results are kept."""
 
-    # lean: torch's umbrella headers are replaced by smaller ones, with the stock build as the fallback.
+    # lean: every way that replaces torch's umbrella headers by smaller ones, with the stock build as the fallback.
     headers: Literal["lean", "stock"] = "lean"
     # Written as in TORCH_CUDA_ARCH_LIST ("9.0a"); empty: the GPU's own.
     arch: str = ""
