@@ -218,7 +218,7 @@ def _doctor(arguments: argparse.Namespace, words: list[str]) -> int:
     from harness.reports import doctor_table
 
     findings = doctor.examine()
-    doctor_table.show(findings, Console())
+    doctor_table.show(findings, doctor.conclusion(findings), Console())
     return 1 if any(finding.vital and not finding.ok for finding in findings) else 0
 
 
