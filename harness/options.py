@@ -114,7 +114,7 @@ exit code: 0 if every candidate is ok or unsure (this machine cannot decide); 3 
 one is unsure
 """
 
-
+ALL = "show every candidate in the terminal, also those that need what this machine lacks"
 RAW = argparse.RawDescriptionHelpFormatter
 
 
@@ -189,6 +189,7 @@ def _run(commands: Commands) -> None:
         choices=("auto", "require", "off"),
         help="auto: the layers that this machine has; require: all layers, or do not run; off: none, for debugging",
     )
+    add("--all", action="store_true", help=ALL)
     add("--dry-run", action="store_true", help="list the jobs and stop")
 
 
@@ -235,6 +236,7 @@ def _report(commands: Commands) -> None:
     add("run_dir", type=Path, metavar="RUN_DIR", help="folder of the run, like results/quickstart")
     form = "csv: every figure with all digits; markdown: the page leaderboard.md (default: terminal)"
     add("--format", default="terminal", choices=("terminal", "csv", "markdown"), help=form)
+    add("--all", action="store_true", help=ALL)
 
 
 def _compare(commands: Commands) -> None:

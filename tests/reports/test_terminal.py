@@ -32,6 +32,26 @@ def test_leaderboard_is_held_still(records, golden, width):
     golden(f"leaderboard-{width}.txt", "\n".join(lines) + "\n")
 
 
+def test_every_candidate_is_shown_if_wanted(records):
+    console = plain(140)
+    leaderboard(records, console)
+    assert "2 candidates need a GPU that torch can use (--all shows each)" in shown(console)
+    assert "split_wgmma" not in shown(console)
+    console = plain(140)
+    leaderboard(records, console, every=True)
+    assert all(record.candidate in shown(console) for record in records)
+    assert "--all" not in shown(console)
+
+
+def test_a_group_of_which_nothing_can_run_is_a_heading_and_a_count(make):
+    console = plain(100)
+    leaderboard([make("c", "unsupported", reason="needs_cuda")], console)
+    assert shown(console).splitlines()[:2] == [
+        "attention/sdpa · default · float16 · baseline eager",
+        "1 candidate needs a GPU that torch can use (--all shows each)",
+    ]
+
+
 def test_candidates_words_are_not_markup(make):
     console = Console(width=100, force_terminal=True, file=io.StringIO())
     leaderboard([make("[red]name[/]", caption="[link=http://x]\x1b[2J[/link] :tada:")], console)
