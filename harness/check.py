@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness import environment, places, wording
+from harness import config, environment, places, wording
 from harness.catalog import contract, solutions
 from harness.catalog import problems as catalog
 from harness.catalog.facts import Diagnostic
@@ -26,7 +26,7 @@ from harness.supervise import losses
 from harness.supervise.checks import CheckResult, check
 from harness.wire.messages import Built
 
-DEFAULT_ARCHITECTURE = "90a"
+DEFAULT_ARCHITECTURE = "9.0a"
 # Shown at most of what an untrusted process reports.
 MOST_FAILURES = 20
 
@@ -51,7 +51,7 @@ def run(
         found = [solutions.read(place, reader) for place in solutions.discover(patterns, note)]
         known = {problem.id: problem for problem in catalog.discover(problems, reader, note)} if problems else {}
         solved = {one.path: known.get(one.problem) or _beside(one, reader) for one in found}
-    target = toolkit.architecture(architecture or _of_the_card())
+    target = config.architecture(architecture, "--arch") if architecture else _of_the_card()
     cuda = toolkit.find()
     tools = find_tools(cuda, target)
     logs.mkdir(parents=True, exist_ok=True)

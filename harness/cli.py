@@ -91,7 +91,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     records = session.run(config, out, console, command=[options.program(), *words], fresh=arguments.fresh)
     console.print()
     manifest, _ = run_directory.read(out)
-    terminal.leaderboard(records, console, manifest)
+    terminal.leaderboard(records, console, manifest, every=arguments.all)
     console.print(
         f"\nResults in {_said(out)}: records.jsonl, results.csv, leaderboard.md, logs/",
         highlight=False,
@@ -199,7 +199,7 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
 
         from harness.reports import terminal
 
-        terminal.leaderboard(records, Console(), manifest)
+        terminal.leaderboard(records, Console(), manifest, every=arguments.all)
     elif arguments.format == "csv":
         from harness.reports import rows
 
@@ -218,7 +218,7 @@ def _doctor(arguments: argparse.Namespace, words: list[str]) -> int:
     from harness.reports import doctor_table
 
     findings = doctor.examine()
-    doctor_table.show(findings, Console())
+    doctor_table.show(findings, doctor.conclusion(findings), Console())
     return 1 if any(finding.vital and not finding.ok for finding in findings) else 0
 
 

@@ -51,9 +51,9 @@ class Build(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Compile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What extensions are built from, and where results are kept."""
 
-    # lean: torch's umbrella headers are replaced by smaller ones, with the stock build as the fallback.
+    # lean: every way that replaces torch's umbrella headers by smaller ones, with the stock build as the fallback.
     headers: Literal["lean", "stock"] = "lean"
-    # Written as in TORCH_CUDA_ARCH_LIST ("9.0a"); empty: the GPU's own.
+    # "9.0a" or "90a", kept as in TORCH_CUDA_ARCH_LIST ("9.0a"); empty: the GPU's own.
     arch: str = ""
     # At most this much on disk; the least recently used entries are deleted first; 0 keeps nothing.
     cache_gb: Size = 10.0
@@ -143,6 +143,9 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     provenance: ProvenanceConfig = ProvenanceConfig()
     timing: TimingConfig = TimingConfig()
     limits: Limits = Limits()
+
+
+SECTIONS = tuple(field.name for field in msgspec.structs.fields(Config) if isinstance(field.default, Section))
 
 
 def limits(config: Config) -> dict[str, float]:
@@ -271,7 +274,9 @@ def _converted(data: Any, place: Callable[[list[str]], str]) -> Config:
             message, _, at = str(error).partition(" - at `$")
             keys = re.findall(r"\.?([^.\[\]`]+)", at.rstrip("`").replace("[...]", ""))
             if not (re.match(r"Expected `(int|float)[^`]*`, got `str`", message) and _read_exponent(data, keys)):
-                raise UsageError(f"{place(keys)}: {'.'.join(keys) or 'config'}: {message.lower()}") from error
+                remedy = "; write it in quotes" if re.match("Expected `str`, got `(int|float|bool)`", message) else ""
+                name = ".".join(keys) or "config"
+                raise UsageError(f"{place(keys)}: {name}: {message.lower()}{remedy}") from error
 
 
 def _read_exponent(data: Any, keys: list[str]) -> bool:
@@ -287,6 +292,17 @@ def _read_exponent(data: Any, keys: list[str]) -> bool:
     return True
 
 
+def architecture(word: str, named: str) -> str:
+    """`90a`, `sm_90a` or `9.0a` as torch writes it in TORCH_CUDA_ARCH_LIST: `9.0a`.
+
+    Raises a UsageError that begins with `named` for anything else.
+    """
+    match = re.fullmatch(r"(?:sm_|compute_)?(\d{1,2})\.?(\d)([af]?)", word, re.ASCII)
+    if match is None:
+        raise UsageError(f"{named} {word}: not an architecture; write it like 90a or 9.0a, 86 or 8.6")
+    return f"{match.group(1)}.{match.group(2)}{match.group(3)}"
+
+
 def default_out(path: Path) -> str:
     """The default run directory of a config; the same each time, so that a second call resumes."""
     return f"results/{path.stem}"
@@ -298,10 +314,9 @@ def _consistent(config: Config, path: Path) -> Config:
             raise UsageError(
                 f"{path}: allow: '{name}' is not a precision that can be allowed; {nearest(name, ALLOWABLE)}"
             )
-    if config.compile.arch and not re.fullmatch(r"\d{1,2}\.\d[af]?", config.compile.arch, re.ASCII):
-        raise UsageError(
-            f"{path}: compile.arch: '{config.compile.arch}' is not an architecture; write it like 9.0a or 8.6"
-        )
+    if config.compile.arch:
+        arch = architecture(config.compile.arch, f"{path}: compile.arch:")
+        config = msgspec.structs.replace(config, compile=msgspec.structs.replace(config.compile, arch=arch))
     if config.provenance.has_rules and not config.provenance.profile:
         raise UsageError(f"{path}: provenance: min_own_share and forbid need profile: true")
     if "\0" in config.out + config.compile.cache_dir:

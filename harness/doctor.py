@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness import environment
@@ -21,6 +22,8 @@ from harness.sandbox import probe
 from harness.sandbox.enforcement import LAYERS
 
 OLDEST_PYTHON = (3, 11)
+DRIVER = "driver and torch"
+SANDBOX = "sandbox: what a candidate's processes are held to"
 LEAST_MEMORY_GB, LEAST_DISK_GB, LEAST_CORES = 4.0, 5.0, 2
 
 
@@ -28,7 +31,7 @@ LEAST_MEMORY_GB, LEAST_DISK_GB, LEAST_CORES = 4.0, 5.0, 2
 class Diagnosis:
     """One line: what was examined, whether it is ok, what was found, and how to fix it if it is not.
 
-    `vital`: the harness cannot run without it.
+    `vital`: the harness cannot run without it. `heading` is that of the part of the table that it is in.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Diagnosis:
     found: str
     mend: str = ""
     vital: bool = False
+    heading: str = ""
 
 
 def examine() -> list[Diagnosis]:
@@ -43,18 +47,30 @@ def examine() -> list[Diagnosis]:
     return [
         _python(),
         _torch(),
-        _devices(),
-        _nvml(),
-        _driver(),
+        *gpu(),
         _nvcc(),
         _compiler(),
         _ninja(),
         _cores(),
         _memory(),
         _disk(),
-        _cgroup(),
         *_sandbox(),
     ]
+
+
+def conclusion(found: Iterable[Diagnosis]) -> str:
+    """What can be evaluated on this machine, in one sentence."""
+    missing = {one.name: one for one in found if not one.ok}
+    if vital := [one.name for one in missing.values() if one.vital]:
+        return f"Nothing can be evaluated here; missing: {', '.join(vital)}."
+    if for_cpp := missing.keys() & {"C++ compiler", "ninja"}:
+        return f"Only candidates that compile nothing can be evaluated here; missing: {', '.join(sorted(for_cpp))}."
+    if "GPU" in missing:
+        need = "a GPU, and nvcc to be compiled" if "nvcc" in missing else "a GPU (`check` compiles them without one)"
+        return f"C++ candidates can be evaluated here; CUDA candidates need {need}."
+    if for_cuda := missing.keys() & {DRIVER, "nvcc"}:
+        return f"C++ candidates can be evaluated here, CUDA candidates cannot; missing: {', '.join(sorted(for_cuda))}."
+    return "C++ and CUDA candidates can be evaluated here."
 
 
 def _python() -> Diagnosis:
@@ -81,32 +97,26 @@ def _torch_cuda() -> str:
         return ""
 
 
-def _devices() -> Diagnosis:
-    devices, _, why = environment.gpus()
-    if not devices:
-        mend = "CUDA candidates will be `unsupported`; C++ candidates run on the CPU by the same protocol"
-        return Diagnosis("GPU", False, why, mend)
-    names = [f"{device.spec} {device.name}, {device.memory_bytes / 1e9:.0f} GB" for device in devices]
-    return Diagnosis("GPU", True, "; ".join(names))
-
-
-def _nvml() -> Diagnosis:
+def gpu() -> list[Diagnosis]:
+    """The GPU, and whether its driver and torch fit; one line where a driver, or a way to ask it, is missing."""
+    devices, driver, why = environment.gpus()
+    if devices:
+        names = [f"{device.spec} {device.name}, {device.memory_bytes / 1e9:.0f} GB" for device in devices]
+        return [Diagnosis("GPU", True, "; ".join(names)), _fit(driver)]
     if importlib.util.find_spec("pynvml") is None:
-        return Diagnosis("NVML", False, "the package nvidia-ml-py is missing", "pip install nvidia-ml-py")
-    _, driver, why = environment.gpus()
-    mend = "install the NVIDIA driver; without it the clocks, power and throttling of a GPU are unknown"
-    return Diagnosis("NVML", bool(driver), f"driver {driver}" if driver else why, mend)
+        return [Diagnosis("GPU", False, why, "pip install nvidia-ml-py")]
+    mend = "give this machine a GPU that nvidia-smi lists" if driver else "install its driver, if this machine has one"
+    return [Diagnosis("GPU", False, why, mend)]
 
 
-def _driver() -> Diagnosis:
+def _fit(driver: str) -> Diagnosis:
     newest, built_for = environment.driver_cuda(), _torch_cuda()
-    if not newest or not built_for:
-        missing = "no NVIDIA driver was found" if not newest else "torch is built without CUDA"
-        mend = "install a driver" if not newest else "install a torch built for CUDA: https://pytorch.org/get-started"
-        return Diagnosis("driver and torch", False, missing, f"{mend}, if this machine has a GPU")
+    if not built_for:
+        mend = "install a torch built for CUDA: https://pytorch.org/get-started"
+        return Diagnosis(DRIVER, False, f"driver {driver}; torch is built without CUDA", mend)
     ok = _major(newest) >= _major(built_for)
     mend = f"install a driver for CUDA {_major(built_for)}, or a torch built for CUDA {_major(newest)} or older"
-    return Diagnosis("driver and torch", ok, f"the driver runs CUDA {newest}, torch is built for {built_for}", mend)
+    return Diagnosis(DRIVER, ok, f"driver {driver} runs CUDA {newest}, torch is built for {built_for}", mend)
 
 
 def _nvcc() -> Diagnosis:
@@ -160,16 +170,10 @@ def _disk() -> Diagnosis:
     return Diagnosis("temporary folder", free >= LEAST_DISK_GB, f"{free:.0f} GB free in {tempfile.gettempdir()}", mend)
 
 
-def _cgroup() -> Diagnosis:
-    controllers = Path("/sys/fs/cgroup/cgroup.controllers")
-    version = "version 2" if controllers.exists() else "no version 2"
-    return Diagnosis("cgroup", True, f"{version}; not needed, because the harness watches host memory itself")
-
-
 def _sandbox() -> list[Diagnosis]:
     found = probe.chosen("auto", gpu=bool(environment.gpus()[0]))
     return [
-        Diagnosis(f"sandbox: {layer}", layer in found.layers, found.missing.get(layer, about), probe.MENDS[layer])
+        Diagnosis(layer, layer in found.layers, found.missing.get(layer, about), probe.MENDS[layer], heading=SANDBOX)
         for layer, about in LAYERS.items()
     ]
 

@@ -17,11 +17,24 @@ examples:
   python run_eval.py                                          the quickstart
   python run_eval.py run configs/seeds.yaml                   a config; the same command resumes it
   python run_eval.py run configs/seeds.yaml --dry-run         list its jobs
-  python run_eval.py run configs/quickstart.yaml --problems ../KernelBench/level1 --solutions my_kernels/
+  python run_eval.py run configs/quickstart.yaml --problems ../KernelBench/KernelBench/level1 \\
+      --solutions my_kernels/
   python run_eval.py check my_kernels/                        compile candidates and screen their source; no GPU
   python run_eval.py report results/quickstart --format csv
   python run_eval.py compare results/before results/after --fail-on slower,broken
   python run_eval.py doctor                                   what this machine lacks, and how to fix it
+
+exit codes:
+  0    the command was carried out, whatever the verdicts
+  1    the harness failed; or doctor found that something vital is missing
+  2    a wrong argument or config, or no space on the disk
+  3    --require was not met, compare --fail-on found one, or a candidate fails check
+  130  interrupted; what is finished is kept, and the same command resumes a run
+"""
+
+RUN_ABOUT = """\
+Evaluate the candidates that a config selects, and show a leaderboard. The same command again resumes: what is finished
+is skipped, unless its files have changed. Options replace what the config says.
 """
 
 RUN_EXAMPLES = """\
@@ -29,6 +42,32 @@ examples:
   python run_eval.py run configs/seeds.yaml --device cuda:0 --out results/seeds-h200
   python run_eval.py run configs/quickstart.yaml --variant default --set timing.precision=0.01
   python run_eval.py run configs/quickstart.yaml --solutions solutions/attention/sdpa/composed.py --fresh
+
+statuses, for --require:
+  passed, incorrect, rejected, compile_error, load_error, runtime_error, crashed, timeout, out_of_memory,
+  resource_limit, unsupported, invalid_reference, harness_error
+
+exit code: 0 if the run was carried out, whatever the verdicts; 3 if --require was not met; 130 if it was interrupted
+"""
+
+REPORT_ABOUT = """\
+Show the results of a run, finished or not: the leaderboard, or its records as a table of all figures (csv).
+"""
+
+REPORT_EXAMPLES = """\
+examples:
+  python run_eval.py report results/quickstart
+  python run_eval.py report results/quickstart --format csv > quickstart.csv
+
+exit code: 0, or 2 if the folder holds no run
+"""
+
+DOCTOR_ABOUT = """\
+Show what this machine can evaluate, what is missing, and how to fix it. Takes a few seconds and changes nothing.
+"""
+
+DOCTOR_EXAMPLES = """\
+exit code: 0 if Assay can run here; 1 if something vital is missing, like torch
 """
 
 COMPARE_ABOUT = """\
@@ -42,6 +81,13 @@ examples:
   python run_eval.py compare results/before results/after
   python run_eval.py compare results/main results/branch --fail-on slower,broken,missing    a gate for CI
   python run_eval.py compare results/main results/branch --fail-on slower --fail-on not-compared
+
+exit code: 0, or 3 if --fail-on found something
+"""
+
+AUDIT_ABOUT = """\
+Try known wrong and known right answers on each problem. A problem is sound if its inputs show every wrong answer and no
+right one is refused; weak if a wrong answer passes; strict if a right one does not; unusable if it cannot be judged.
 """
 
 AUDIT_EXAMPLES = """\
@@ -49,6 +95,8 @@ examples:
   python run_eval.py audit                                    every problem that comes with Assay
   python run_eval.py audit problems/attention/sdpa.py --variant small --compile
   python run_eval.py audit ../KernelBench/KernelBench/level1 --device cuda:0 --format markdown
+
+exit code: 0, or with --require sound 3 if a problem is not
 """
 
 CHECK_ABOUT = """\
@@ -66,7 +114,7 @@ exit code: 0 if every candidate is ok or unsure (this machine cannot decide); 3 
 one is unsure
 """
 
-
+ALL = "show every candidate in the terminal, also those that need what this machine lacks"
 RAW = argparse.RawDescriptionHelpFormatter
 
 
@@ -98,117 +146,106 @@ def parser() -> Parser:
     """All commands and options."""
     top = Parser(
         prog=program(),
-        description="Evaluate kernel candidates: compile each, check its numbers, time it against PyTorch, rank them.",
+        usage="%(prog)s [-h] [--version] [COMMAND ...]",
+        description="Evaluate kernel candidates: compile each, check its numbers, time it against PyTorch, rank them.\n"
+        "Without a command: the quickstart, which needs no GPU.",
         epilog=_said(EXAMPLES),
         formatter_class=RAW,
     )
     top.add_argument("--version", action="version", version=f"assay {VERSION}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", prog=program(), parser_class=Parser)
     _run(commands)
     _check(commands)
     _audit(commands)
     _report(commands)
     _compare(commands)
-    commands.add_parser("doctor", help="show what this machine can do, what is missing, and how to fix it")
+    about = "show what this machine can do, what is missing, and how to fix it"
+    _command(commands, "doctor", about, DOCTOR_ABOUT, DOCTOR_EXAMPLES)
     return top
 
 
-def _run(commands: Commands) -> None:
-    run = commands.add_parser(
-        "run",
-        help="evaluate the candidates that a config selects",
-        epilog=_said(RUN_EXAMPLES),
-        formatter_class=RAW,
-        allow_abbrev=False,
+def _command(commands: Commands, name: str, summary: str, about: str, examples: str) -> Parser:
+    command: Parser = commands.add_parser(
+        name, help=summary, description=about, epilog=_said(examples), formatter_class=RAW, allow_abbrev=False
     )
-    run.add_argument("config", type=Path, metavar="CONFIG.yaml")
-    run.add_argument("--problems", action="append", metavar="PATH", help="file, folder or glob; replaces the config's")
-    run.add_argument("--solutions", action="append", metavar="PATH", help="file, folder or glob; replaces the config's")
-    run.add_argument("--variant", action="append", metavar="NAME", help="size variant; replaces the config's")
-    run.add_argument("--device", metavar="auto|cpu|cuda|cuda:N", help="device; replaces the config's")
-    run.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/<config's name>)")
-    run.add_argument("--fresh", action="store_true", help="delete the finished results in the run directory first")
-    run.add_argument("--seed", type=int, metavar="N", help="seed of the inputs, to replay a run; secret if not given")
-    run.add_argument("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")
-    run.add_argument("--require", metavar="STATUS", help="exit with 3 unless every record has this status")
-    run.add_argument(
+    return command
+
+
+def _run(commands: Commands) -> None:
+    about = "evaluate the candidates that a config selects"
+    add = _command(commands, "run", about, RUN_ABOUT, RUN_EXAMPLES).add_argument
+    add("config", type=Path, metavar="CONFIG.yaml", help="what to evaluate; configs/every-option.yaml shows every key")
+    add("--problems", action="append", metavar="PATH", help="file, folder or glob; may be repeated")
+    add("--solutions", action="append", metavar="PATH", help="file, folder or glob; may be repeated")
+    add("--variant", action="append", metavar="NAME", help="sizes of the problems; may be repeated")
+    add("--device", metavar="auto|cpu|cuda|cuda:N", help="what to run on; auto: every GPU, or else the CPU")
+    add("--out", type=Path, metavar="DIR", help="run directory (default: results/<config's name>)")
+    add("--fresh", action="store_true", help="delete the finished results in the run directory first")
+    add("--seed", type=int, metavar="N", help="seed of the inputs, to replay a run; secret if not given")
+    add("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")
+    add("--require", metavar="STATUS", help="exit with 3 unless every record has this status")
+    add(
         "--sandbox",
         choices=("auto", "require", "off"),
         help="auto: the layers that this machine has; require: all layers, or do not run; off: none, for debugging",
     )
-    run.add_argument("--dry-run", action="store_true", help="list the jobs and stop")
+    add("--all", action="store_true", help=ALL)
+    add("--dry-run", action="store_true", help="list the jobs and stop")
 
 
 def _check(commands: Commands) -> None:
-    check = commands.add_parser(
-        "check",
-        help="compile candidates and screen their source; needs no GPU",
-        description=CHECK_ABOUT,
-        epilog=_said(CHECK_EXAMPLES),
-        formatter_class=RAW,
-        allow_abbrev=False,
+    about = "compile candidates and screen their source; needs no GPU"
+    add = _command(commands, "check", about, CHECK_ABOUT, CHECK_EXAMPLES).add_argument
+    add("files", nargs="+", metavar="FILE", help="candidate file, folder or glob")
+    problems = "search for problems here first; may be repeated (default: the nearest problems/ above a candidate)"
+    add("--problems", action="append", default=[], metavar="PATH", help=problems)
+    add(
+        "--arch", metavar="90a", help="architecture to compile for, 90a or 9.0a (default: this machine's GPU, else 90a)"
     )
-    check.add_argument("files", nargs="+", metavar="FILE", help="candidate file, folder or glob")
-    check.add_argument("--problems", action="append", default=[], metavar="PATH", help="search for problems here first")
-    check.add_argument(
-        "--arch", metavar="90a", help="architecture to compile for (default: this machine's GPU, else 90a)"
-    )
-    check.add_argument("--jobs", type=int, metavar="N", help="candidates checked in parallel (default: half the cores)")
-    check.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="time for each candidate")
-    check.add_argument(
-        "--out", type=Path, default=Path("results/check"), metavar="DIR", help="folder for the compilers' output"
-    )
-    check.add_argument("--require", choices=("ok",), help="exit with 3 unless every candidate is ok")
+    add("--jobs", type=int, metavar="N", help="candidates checked in parallel (default: half the cores)")
+    add("--timeout", type=float, default=600.0, metavar="SECONDS", help="time for each candidate (default: 600)")
+    out = "folder for the compilers' output (default: results/check)"
+    add("--out", type=Path, default=Path("results/check"), metavar="DIR", help=out)
+    add("--require", choices=("ok",), help="exit with 3 unless every candidate is ok")
 
 
 def _audit(commands: Commands) -> None:
-    audit = commands.add_parser(
-        "audit",
-        help="test problems with known wrong and known right answers",
-        epilog=_said(AUDIT_EXAMPLES),
-        formatter_class=RAW,
-        allow_abbrev=False,
+    about = "test problems with known wrong and known right answers"
+    add = _command(commands, "audit", about, AUDIT_ABOUT, AUDIT_EXAMPLES).add_argument
+    problems = "file, folder or glob (default: problems)"
+    add("problems", nargs="*", default=["problems"], metavar="PROBLEM", help=problems)
+    add("--variant", action="append", metavar="NAME", help="sizes of the problems; may be repeated (default: default)")
+    device = "what to run on (default: auto, the first GPU, or else the CPU)"
+    add("--device", default="auto", metavar="auto|cpu|cuda|cuda:N", help=device)
+    add("--compile", action="store_true", help="also use torch.compile as a right answer")
+    add("--timeout", type=float, default=300.0, metavar="SECONDS", help="time for each problem (default: 300)")
+    constant = (
+        "replace a module-level constant in problems that have it, if they are too large as written; may be repeated"
     )
-    audit.add_argument("problems", nargs="*", default=["problems"], metavar="PROBLEM", help="file, folder or glob")
-    audit.add_argument("--variant", action="append", metavar="NAME", help="size variant (default: default)")
-    audit.add_argument("--device", default="auto", metavar="auto|cpu|cuda|cuda:N")
-    audit.add_argument("--compile", action="store_true", help="also use torch.compile as a right answer")
-    audit.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="time for each problem")
-    audit.add_argument(
-        "--constant",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="replace a module-level constant in problems that have it, for problems too large as written",
-    )
-    audit.add_argument("--jobs", type=int, default=1, metavar="N", help="problems audited in parallel, on one device")
-    audit.add_argument("--seed", type=int, metavar="N", help="seed of the inputs, to replay an audit")
-    audit.add_argument("--format", default="terminal", choices=("terminal", "markdown"))
-    audit.add_argument("--require", choices=("sound",), help="exit with 3 unless every problem is sound")
+    add("--constant", action="append", default=[], metavar="NAME=VALUE", help=constant)
+    add("--jobs", type=int, default=1, metavar="N", help="problems audited in parallel, on one device (default: 1)")
+    add("--seed", type=int, metavar="N", help="seed of the inputs, to replay an audit; secret if not given")
+    form = "a table, or Markdown of the problems that are not sound (default: terminal)"
+    add("--format", default="terminal", choices=("terminal", "markdown"), help=form)
+    add("--require", choices=("sound",), help="exit with 3 unless every problem is sound")
 
 
 def _report(commands: Commands) -> None:
-    report = commands.add_parser("report", help="show the results of a run, finished or not", allow_abbrev=False)
-    report.add_argument("run_dir", type=Path, metavar="RUN_DIR")
-    report.add_argument("--format", default="terminal", choices=("terminal", "csv", "markdown"))
+    about = "show the results of a run, finished or not"
+    add = _command(commands, "report", about, REPORT_ABOUT, REPORT_EXAMPLES).add_argument
+    add("run_dir", type=Path, metavar="RUN_DIR", help="folder of the run, like results/quickstart")
+    form = "csv: every figure with all digits; markdown: the page leaderboard.md (default: terminal)"
+    add("--format", default="terminal", choices=("terminal", "csv", "markdown"), help=form)
+    add("--all", action="store_true", help=ALL)
 
 
 def _compare(commands: Commands) -> None:
-    compare = commands.add_parser(
-        "compare",
-        help="show which candidates got faster or slower between two runs",
-        description=COMPARE_ABOUT,
-        epilog=_said(COMPARE_EXAMPLES),
-        formatter_class=RAW,
-        allow_abbrev=False,
+    about = "show which candidates got faster or slower between two runs"
+    add = _command(commands, "compare", about, COMPARE_ABOUT, COMPARE_EXAMPLES).add_argument
+    add("run_a", type=Path, metavar="RUN_A", help="folder of the run before")
+    add("run_b", type=Path, metavar="RUN_B", help="folder of the run after")
+    fail_on = (
+        "exit with 3 if any candidate is slower, broken (passed in A, not in B), missing (only in A) or not-compared; "
+        "may be repeated, or be a list with commas"
     )
-    compare.add_argument("run_a", type=Path, metavar="RUN_A")
-    compare.add_argument("run_b", type=Path, metavar="RUN_B")
-    compare.add_argument(
-        "--fail-on",
-        action="append",
-        default=[],
-        metavar="OUTCOME",
-        help="exit with 3 if any candidate is slower, broken (passed in A, not in B), missing (only in A) or "
-        "not-compared; may be repeated, or be a list with commas",
-    )
+    add("--fail-on", action="append", default=[], metavar="CHANGE", help=fail_on)

@@ -124,7 +124,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     `device` is the card's (or processor's) name, `log` a path relative to the run directory, `error_ratio` the
     candidate's error over the reference's own at this precision, both against float64. `warnings` are for whoever reads
     the result, `notes` for whoever looks closer: things in the source that are nothing unusual. `phases_s` are seconds:
-    load, first call, stress and timing (with profile) add up to judge; open: ..., where the problem had to be opened.
+    load, first call and timing add up to about judge; evaluate is timing again, by the judge's own clock, and profile
+    the part of it for the profiled call; open: ..., where the problem had to be opened.
     """
 
     key: str
@@ -270,4 +271,16 @@ def encode(record: Record) -> bytes:
 
 def decode(line: bytes) -> Record:
     """Raises msgspec.DecodeError (or its subclass ValidationError) where the line is torn or not a record."""
-    return msgspec.json.decode(line, type=Record)
+    try:
+        return msgspec.json.decode(line, type=Record)
+    except msgspec.ValidationError as error:
+        # What a newer version added may be what does not fit; its number then says more.
+        if fault := newer(msgspec.json.decode(line, type=_Versioned).schema):
+            raise msgspec.ValidationError(fault) from error
+        raise
+
+
+class _Versioned(msgspec.Struct):
+    """The part of a record that every version has written in the same way."""
+
+    schema: int = SCHEMA_VERSION

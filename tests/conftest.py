@@ -39,7 +39,7 @@ def corpus_config(*candidates: str, **changes) -> Config:
 
 
 class Here:
-    """Reads files as worker.reader does, in the test's own process."""
+    """Reads files as reading.reader does, in the test's own process."""
 
     candidate = staticmethod(reader.candidate)
     problem = staticmethod(reader.problem)

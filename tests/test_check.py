@@ -264,7 +264,7 @@ def test_exit_codes(before, options, code, tmp_path, capsys):
     [
         (["check"], "the following arguments are required: FILE"),
         (["check", "nothing.py"], "'nothing.py' matches no Python file"),
-        (["check", "solutions", "--arch", "hopper"], "--arch hopper: write it as nvcc does"),
+        (["check", "solutions", "--arch", "hopper"], "--arch hopper: not an architecture; write it like 90a or 9.0a"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(arguments, sentence, capsys):

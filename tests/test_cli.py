@@ -1,12 +1,14 @@
 """The command line as its users meet it: exit codes, sentences, speed of the light verbs."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness import cli, session
+from harness import cli, options, session
+from harness.records import Status
 from harness.sandbox import probe
 from tests.conftest import HONEST, corpus_config, dump_config
 from tests.test_session import CONSOLE, FakeExecutor
@@ -63,6 +65,16 @@ def test_help_does_not_wait_for_libraries():
     result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "examples:" in result.stdout
+
+
+def test_every_command_and_argument_is_explained():
+    (commands,) = (action for action in options.parser()._actions if isinstance(action.choices, dict))
+    assert commands.choices.keys() == cli.COMMANDS.keys()
+    for command in commands.choices.values():
+        assert command.description
+        assert "exit code: " in command.epilog
+        assert all(argument.help for argument in command._actions)
+    assert all(status in re.split(r"[\s,]+", commands.choices["run"].epilog) for status in Status)
 
 
 @pytest.mark.parametrize("form", ["terminal", "csv", "markdown"])

@@ -40,7 +40,11 @@ def test_an_empty_file_is_all_defaults(tmp_path):
         ("variants: small\n", "run.yaml:1: variants: expected `array`, got `str`"),
         ("a: [1\n", "run.yaml:2: not valid YAML"),
         ("compile: {headers: leen}\n", "run.yaml:1: compile.headers: invalid enum value 'leen'"),
-        ("compile: {arch: sm_90}\n", "compile.arch: 'sm_90' is not an architecture; write it like 9.0a or 8.6"),
+        (
+            "compile: {arch: hopper}\n",
+            "compile.arch: hopper: not an architecture; write it like 90a or 9.0a, 86 or 8.6",
+        ),
+        ("compile: {arch: 8.6}\n", "run.yaml:1: compile.arch: expected `str`, got `float`; write it in quotes"),
         (
             "seed: 2020-99-99\n",
             "run.yaml:1: not valid YAML: '2020-99-99' is not a valid timestamp: month must be in 1..12",
@@ -59,7 +63,7 @@ def test_an_empty_file_is_all_defaults(tmp_path):
         ("device: cpu\nout: a\ndevice: cpu\n", "run.yaml:3: 'device' is given twice, at first in line 1"),
         ("timing:\n  budget_s: 1\n  budget_s: 2\n", "run.yaml:3: 'budget_s' is given twice, at first in line 2"),
         ("define_variants: {a: {v: {N: 1, N: 2}}}\n", "run.yaml:1: 'N' is given twice, at first in line 1"),
-        ('compile: {arch: "\\uff19.\\uff10"}\n', "' is not an architecture; write it like 9.0a or 8.6"),
+        ('compile: {arch: "\\uff19.\\uff10"}\n', ": not an architecture; write it like 90a or 9.0a, 86 or 8.6"),
         ("problems: " + "[" * 5000 + "]" * 5000, "run.yaml: not valid YAML: nested too deeply"),
         ('define_variants: &x {"*": *x}', "run.yaml: more than 100000 values, counting repetitions by aliases (*name)"),
         ("limits: {load_s: .inf}", "run.yaml:1: limits.load_s: expected `float` <= 1000000000.0"),
@@ -90,6 +94,11 @@ def test_an_exponent_needs_neither_point_nor_sign(tmp_path):
     found = config.load(write(tmp_path, text), ["limits.load_s=1.5e2"])
     assert (found.timing.precision, found.timing.budget_s, found.timing.min_pairs) == (0.001, 20.0, 10)
     assert (found.seed, found.limits.load_s, found.variants) == (500, 150.0, ["1e3"])
+
+
+@pytest.mark.parametrize(("word", "torch_s"), [("90a", "9.0a"), ("sm_86", "8.6"), ("100a", "10.0a"), ("9.0a", "9.0a")])
+def test_architectures_may_be_written_as_nvcc_or_as_torch_does(tmp_path, word, torch_s):
+    assert config.load(write(tmp_path, f'compile: {{arch: "{word}"}}\n')).compile.arch == torch_s
 
 
 def test_a_missing_file_is_said_so(tmp_path):
@@ -147,7 +156,8 @@ def test_every_option_is_shown_with_its_default():
     assert config.load(path) == config.Config()
     shown = yaml.safe_load(path.read_text())
     assert shown.keys() == {field.name for field in msgspec.structs.fields(config.Config)}
-    for section in ("build", "compile", "check", "timing", "limits"):
+    assert set(config.SECTIONS) == {name for name, value in shown.items() if isinstance(value, dict) and value}
+    for section in config.SECTIONS:
         assert shown[section].keys() == {
             f.name for f in msgspec.structs.fields(type(getattr(config.Config(), section)))
         }

@@ -10,7 +10,7 @@ from rich.console import Console
 from harness import cli, doctor, environment
 from harness.compile import toolkit
 from harness.doctor import Diagnosis
-from harness.environment import Torch
+from harness.environment import Device, Torch
 from harness.reports import doctor_table
 from harness.sandbox.enforcement import LAYERS
 
@@ -23,7 +23,7 @@ def test_every_finding_says_what_was_found_and_how_to_mend_it(capsys):
     findings = doctor.examine()
     assert all(finding.found for finding in findings)
     assert all(finding.mend for finding in findings if not finding.ok)
-    assert {f"sandbox: {layer}" for layer in LAYERS} <= {finding.name for finding in findings}
+    assert set(LAYERS) == {finding.name for finding in findings if finding.heading}
     assert cli.main(["doctor"]) == 0
     printed = capsys.readouterr().out
     assert all(finding.name in printed for finding in findings)
@@ -45,19 +45,45 @@ def test_without_torch_it_still_answers_and_exits_with_1(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("driver", "built_for", "ok", "words"),
     [
-        ("13.0", "12.8", True, "the driver runs CUDA 13.0, torch is built for 12.8"),
+        ("13.0", "12.8", True, "driver 580.65 runs CUDA 13.0, torch is built for 12.8"),
         ("12.8", "13.0", False, "install a driver for CUDA 13, or a torch built for CUDA 12"),
         ("12.4", "12.8", True, ""),
-        ("", "13.0", False, "no NVIDIA driver was found"),
         ("13.0", "", False, "torch is built without CUDA"),
     ],
 )
 def test_driver_and_torch_must_match(driver, built_for, ok, words, monkeypatch):
+    card = Device(kind="cuda", spec="cuda:0", name="NVIDIA H200", capability="9.0", memory_bytes=141 * 10**9)
+    monkeypatch.setattr(environment, "gpus", lambda: ((card,), "580.65", ""))
     monkeypatch.setattr(environment, "driver_cuda", lambda: driver)
     monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda=built_for))
-    finding = found("driver and torch")
-    assert finding.ok is ok
-    assert words in f"{finding.found} {finding.mend}"
+    shown, fit = doctor.gpu()
+    assert (shown.ok, shown.found) == (True, "cuda:0 NVIDIA H200, 141 GB")
+    assert fit.ok is ok
+    assert words in f"{fit.found} {fit.mend}"
+
+
+def test_a_missing_driver_is_said_once(monkeypatch):
+    monkeypatch.setattr(environment, "gpus", lambda: ((), "", "no NVIDIA driver was found"))
+    monkeypatch.setattr(environment, "torch_build", lambda: Torch(version="2.11.0", cuda="13.0"))
+    (finding,) = doctor.gpu()
+    assert (finding.ok, finding.found) == (False, "no NVIDIA driver was found")
+
+
+@pytest.mark.parametrize(
+    ("missing", "sentence"),
+    [
+        ([], "C++ and CUDA candidates can be evaluated here."),
+        (["GPU"], "evaluated here; CUDA candidates need a GPU (`check` compiles them without one)."),
+        (["GPU", "nvcc"], "evaluated here; CUDA candidates need a GPU, and nvcc to be compiled."),
+        (["nvcc", "driver and torch"], "CUDA candidates cannot; missing: driver and torch, nvcc."),
+        (["C++ compiler", "nvcc"], "candidates that compile nothing can be evaluated here; missing: C++ compiler."),
+        (["torch", "GPU"], "Nothing can be evaluated here; missing: torch."),
+    ],
+)
+def test_the_last_sentence_says_what_can_be_evaluated(missing, sentence):
+    names = ("torch", "GPU", "driver and torch", "nvcc", "C++ compiler", "ninja", "cores", "landlock")
+    findings = [Diagnosis(name, name not in missing, "x", vital=name == "torch") for name in names]
+    assert doctor.conclusion(findings).endswith(sentence)
 
 
 @pytest.fixture
@@ -115,11 +141,23 @@ def test_a_tool_that_is_not_there_is_missing(home, monkeypatch):
 
 def test_a_missing_thing_shows_its_mend_and_a_present_one_does_not():
     console = Console(file=io.StringIO(), width=80)
-    doctor_table.show(
-        [Diagnosis("ninja", False, "not found", "pip install ninja"), Diagnosis("GPU", True, "x", "y")], console
-    )
+    findings = [
+        Diagnosis("ninja", False, "not found", "pip install ninja"),
+        Diagnosis("GPU", True, "x", "y"),
+        Diagnosis("user", True, "x", heading="sandbox: ..."),
+    ]
+    doctor_table.show(findings, "All is well.", console)
     lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
-    assert lines == ["ninja  missing  not found", "                -> pip install ninja", "GPU    ok       x"]
+    assert lines == [
+        "ninja  missing  not found",
+        "                -> pip install ninja",
+        "GPU    ok       x",
+        "",
+        "sandbox: ...",
+        "user   ok       x",
+        "",
+        "All is well.",
+    ]
 
 
 def test_it_imports_no_torch():

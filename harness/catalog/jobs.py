@@ -41,7 +41,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.problem.id} {self.variant} {self.precision} {self.candidate.name}"
 
 
-class _Slot(NamedTuple):
+class _Cell(NamedTuple):
     """A cell of the matrix; its candidate may not have been read yet."""
 
     problem: Problem
@@ -79,7 +79,7 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
         if len(strangers) == len(candidates):
             raise UsageError(f"no candidate solves a selected problem; candidates are for {', '.join(owners)}")
         notes.append(f"skipped {len(strangers)} candidates of problems that are not selected: {', '.join(owners)}")
-    slots: list[_Slot] = []
+    cells: list[_Cell] = []
     for problem in problems:
         own: list[Place | Candidate] = [candidate for candidate in candidates if candidate.problem == problem.id]
         if not own:
@@ -91,25 +91,25 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
                 notes.append(f"{problem.id} has no variant '{variant}'")
                 continue
             for precision in _precisions(config, problem):
-                slots += [_Slot(problem, variant, overrides, precision, one) for one in own]
-    if not slots:
+                cells += [_Cell(problem, variant, overrides, precision, one) for one in own]
+    if not cells:
         names = {name for problem in problems for name in problem.variants} | {"default"}
         wrong = next((variant for variant in config.variants if variant not in names), "")
         raise UsageError(
             f"no problem has the variant '{wrong}'; {nearest(wrong, names)}" if wrong else "there is no job to do"
         )
-    chosen = [slot for slot in slots if _selected(slot, config)]
+    chosen = [cell for cell in cells if _selected(cell, config)]
     if not chosen:
-        raise UsageError(f"include and exclude leave none of the {len(slots)} jobs")
+        raise UsageError(f"include and exclude leave none of the {len(cells)} jobs")
     read: dict[Path, Candidate] = {}
     jobs = []
-    for slot in chosen:
-        candidate = slot.candidate
+    for cell in chosen:
+        candidate = cell.candidate
         if isinstance(candidate, Place):
             if candidate.path not in read:
                 read[candidate.path] = solutions.read(candidate, reader)
             candidate = read[candidate.path]
-        jobs.append(_job(config, slot, candidate, surroundings))
+        jobs.append(_job(config, cell, candidate, surroundings))
     return JobMatrix(jobs=jobs, notes=notes)
 
 
@@ -127,11 +127,11 @@ def _precisions(config: Config, problem: Problem) -> list[str]:
     return list(chosen)
 
 
-def _job(config: Config, slot: _Slot, candidate: Candidate, surroundings: dict[str, str]) -> Job:
+def _job(config: Config, cell: _Cell, candidate: Candidate, surroundings: dict[str, str]) -> Job:
     conditions = {
         "protocol": PROTOCOL_VERSION,
-        "overrides": slot.overrides,
-        "precision": slot.precision,
+        "overrides": cell.overrides,
+        "precision": cell.precision,
         "baseline": config.baseline,
         "timing": config.timing,
         "check": config.check,
@@ -141,28 +141,28 @@ def _job(config: Config, slot: _Slot, candidate: Candidate, surroundings: dict[s
         "surroundings": surroundings,
     }
     content = msgspec.json.encode(conditions, order="deterministic")
-    identity = f"{slot.problem.id}\0{slot.variant}\0{candidate.name}".encode()
+    identity = f"{cell.problem.id}\0{cell.variant}\0{candidate.name}".encode()
     digest = hashlib.sha256()
     digest.update(hashlib.sha256(identity).digest())
-    digest.update(bytes.fromhex(slot.problem.digest) + bytes.fromhex(candidate.digest))
+    digest.update(bytes.fromhex(cell.problem.digest) + bytes.fromhex(candidate.digest))
     digest.update(hashlib.sha256(content).digest())
     return Job(
-        problem=slot.problem,
-        variant=slot.variant,
-        overrides=slot.overrides,
-        precision=slot.precision,
+        problem=cell.problem,
+        variant=cell.variant,
+        overrides=cell.overrides,
+        precision=cell.precision,
         candidate=candidate,
         key=digest.hexdigest()[:32],
     )
 
 
-def _selected(job: _Slot, config: Config) -> bool:
+def _selected(cell: _Cell, config: Config) -> bool:
     def matches(pattern: Pattern) -> bool:
         return (
-            fnmatch.fnmatchcase(job.problem.id, pattern.problem)
-            and fnmatch.fnmatchcase(job.variant, pattern.variant)
-            and fnmatch.fnmatchcase(job.precision, pattern.precision)
-            and fnmatch.fnmatchcase(job.candidate.name, pattern.candidate)
+            fnmatch.fnmatchcase(cell.problem.id, pattern.problem)
+            and fnmatch.fnmatchcase(cell.variant, pattern.variant)
+            and fnmatch.fnmatchcase(cell.precision, pattern.precision)
+            and fnmatch.fnmatchcase(cell.candidate.name, pattern.candidate)
         )
 
     included = not config.include or any(matches(pattern) for pattern in config.include)

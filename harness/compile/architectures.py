@@ -40,5 +40,5 @@ def number(arch: str) -> str:
 
 
 def foreign(numbers: list[str], arch: str) -> list[str]:
-    """Of the numbers a candidate names, those of other cards; none where the card's own is among them."""
+    """The numbers that a candidate names and that are other cards'; none if the card's own is among them."""
     return [] if number(arch) in numbers else numbers

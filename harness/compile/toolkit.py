@@ -18,8 +18,6 @@ from pathlib import Path
 
 import msgspec
 
-from harness.errors import UsageError
-
 INSTALL = "pip install -e '.[nvcc]' installs one"
 STAND_INS = Path(__file__).parent / "stand_in_headers"
 
@@ -140,14 +138,6 @@ def missing_package(error: str, toolkit: Toolkit) -> str:
     header, package = HEADERS[asked["library"]]
     installed = any((Path(folder) / header).is_file() for folder in toolkit.include)
     return "" if installed else package
-
-
-def architecture(word: str) -> str:
-    """`90a` or `sm_90a` as torch writes it in TORCH_CUDA_ARCH_LIST: `9.0a`. Raises UsageError for anything else."""
-    match = re.fullmatch(r"(?:sm_|compute_)?(\d{1,2})\.?(\d)([af]?)", word, re.ASCII)
-    if match is None:
-        raise UsageError(f"--arch {word}: write it as nvcc does without its sm_: 90a, 100a, 86, ...")
-    return f"{match.group(1)}.{match.group(2)}{match.group(3)}"
 
 
 def _homes() -> Iterator[Path]:

@@ -76,7 +76,7 @@ def _said(*command: str) -> str:
 
 @cache
 def _own_digest() -> str:
-    """Of our own headers and of the code that uses them."""
+    """A digest of our own headers and of the code that uses them."""
     hasher = hashlib.sha256()
     here = Path(__file__).parent
     for path in sorted([*(path for path in here.rglob("*") if path.is_file()), Path(cpp_tokens.__file__)]):

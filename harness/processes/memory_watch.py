@@ -36,8 +36,8 @@ class Watch:
         self._rests_until_s: dict[int, float] = {}
 
     def too_large(self, watched: Mapping[int, int]) -> list[int]:
-        """Of these leaders (pid -> limit in bytes) those whose family is over its limit, and the largest where the
-        machine runs out."""
+        """The leaders (`watched`: pid -> limit in bytes) whose family is over its limit, or else the largest one if the
+        machine runs out of memory."""
         if not watched:
             return []
         sizes = {pid: family_bytes(pid) for pid in watched}

@@ -218,7 +218,7 @@ class Nursery:
         )
 
     def _forget(self, child: Child) -> None:
-        """Of one that was never started."""
+        """Remove a child that was never started."""
         with self._lock:
             self._children.pop(child._identity, None)
         child.channel.close()

@@ -96,7 +96,7 @@ class Reader:
         return self._read(ReadProblem(source=source, file=wording.plain(file, 300)), ProblemFacts, file)
 
     def own_kernels(self, names: Sequence[str], written: Sequence[str], libraries: Iterable[str]) -> set[str]:
-        """Of `names`, the kernels that a candidate has in its file or in these libraries. Raises ReaderLost."""
+        """Those of `names` that are kernels in the candidate's file or in these libraries. Raises ReaderLost."""
         paths = list(libraries)
         found: set[str] = set()
         for start in range(0, max(len(paths), 1), LIBRARIES_AT_ONCE):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import metrics
+from harness.config import SECTIONS
 from harness.errors import UsageError, nearest
 from harness.records import Record, Status
 from harness.reports import text
@@ -53,9 +54,11 @@ TRAITS: dict[str, Callable[[Record], str]] = {
     "clock": lambda record: record.timing.clock if record.timing else "",
 }
 
-# Settings that influence verdicts and times; not those that only decide when to stop, whose effect the intervals show.
-SETTINGS = ("allow", "check", "timing")
-STOPPING = {"timing.precision", "timing.budget_s", "timing.min_pairs", "timing.max_pairs"}
+# Settings that may influence verdicts and times.
+SETTINGS = ("allow", *SECTIONS)
+# Those of them that cannot, and those that decide when sampling stops, whose effect the intervals show.
+NO_MATTER = {"build.slots", "compile.cache_gb", "compile.cache_dir"}
+NO_MATTER |= {"timing.precision", "timing.budget_s", "timing.min_pairs", "timing.max_pairs"}
 
 
 @dataclass(frozen=True)
@@ -215,12 +218,12 @@ def _part(manifest: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _settings(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """`SETTINGS` of the run's config by dotted name."""
+    """`SETTINGS` of the run's config by dotted name, without those that do not matter."""
     config = _part(manifest, "config")
     found = {name: config[name] for name in SETTINGS if name in config}
     flat = {name: value for name, value in found.items() if not isinstance(value, Mapping)}
     flat |= {f"{name}.{key}": value for name in found for key, value in _part(config, name).items()}
-    return {name: value for name, value in flat.items() if name not in STOPPING}
+    return {name: value for name, value in flat.items() if name not in NO_MATTER}
 
 
 def _differences(a: Mapping[str, Any], b: Mapping[str, Any], keys: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -11,7 +12,7 @@ from rich.text import Text
 
 
 class Finding(Protocol):
-    """One line of the table; `mend` says how to fix it, and is shown if it is not ok."""
+    """One line of the table; `mend` says how to fix it, and is shown if it is not ok. `heading` is above its part."""
 
     @property
     def name(self) -> str: ...
@@ -21,17 +22,24 @@ class Finding(Protocol):
     def found(self) -> str: ...
     @property
     def mend(self) -> str: ...
+    @property
+    def heading(self) -> str: ...
 
 
-def show(findings: Sequence[Finding], console: Console) -> None:
-    """Print a line for each finding; below it how to fix it, if something is missing."""
-    table = Table.grid(padding=(0, 2))
-    for _ in range(3):
+def show(findings: Sequence[Finding], conclusion: str, console: Console) -> None:
+    """Print a line for each finding, below it how to fix it if something is missing, and the conclusion."""
+    for heading, part in itertools.groupby(findings, key=lambda finding: finding.heading):
+        if heading:
+            console.print(Text(f"\n{heading}", style="bold"))
+        table = Table.grid(padding=(0, 2))
+        table.add_column(min_width=max(len(finding.name) for finding in findings))
+        table.add_column(min_width=len("missing"))
         table.add_column()
-    for finding in findings:
-        state = Text("ok", style="green") if finding.ok else Text("missing", style="yellow")
-        words = Text(finding.found)
-        if not finding.ok:
-            words.append(f"\n-> {finding.mend}", style="dim")
-        table.add_row(Text(finding.name), state, words)
-    console.print(table)
+        for finding in part:
+            state = Text("ok", style="green") if finding.ok else Text("missing", style="yellow")
+            words = Text(finding.found)
+            if not finding.ok:
+                words.append(f"\n-> {finding.mend}", style="dim")
+            table.add_row(Text(finding.name), state, words)
+        console.print(table)
+    console.print(f"\n{conclusion}", markup=False, highlight=False)

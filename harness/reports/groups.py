@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from harness import metrics
 from harness.records import Record, Status
 
+# Their order in the enumeration is that of every report.
 STATUSES = list(Status)
 
 

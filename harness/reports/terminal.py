@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -31,6 +32,7 @@ STYLES = dict.fromkeys(Status, "yellow") | {
     Status.INVALID_REFERENCE: "magenta",
     Status.HARNESS_ERROR: "bold magenta",
 }
+STATUS_WIDTH = max(map(len, Status))
 GAP = 2
 # Notes narrower than this go on lines of their own; they are never wider than the second.
 NOTES_MIN, NOTES_MAX = 40, 80
@@ -38,20 +40,33 @@ NOTES_MIN, NOTES_MAX = 40, 80
 NAME_MIN = 16
 
 
-def leaderboard(records: Sequence[Record], console: Console, manifest: Mapping[str, Any] | None = None) -> None:
-    """Print a table for each group, best candidate first, then the summary and a note if the sandbox was incomplete."""
+def leaderboard(
+    records: Sequence[Record],
+    console: Console,
+    manifest: Mapping[str, Any] | None = None,
+    *,
+    every: bool = False,
+) -> None:
+    """Print a table for each group, best candidate first, then the summary and a note if the sandbox was incomplete.
+
+    Candidates that lack something of this machine (`text.lacking`) are counted in a line, unless `every` one is wanted.
+    """
     groups = grouped(records)
     summary = summarise(groups)
     if summary is None:
         console.print("No records yet.")
         return
-    columns = _Columns.fit([_cells(entry) for group in groups for entry in group.entries], console.width)
-    for group in groups:
+    shown = [[one for one in group.entries if every or not text.lacking(one.record)] for group in groups]
+    columns = _Columns.fit([_cells(entry) for entries in shown for entry in entries], console.width)
+    for group, entries in zip(groups, shown, strict=True):
         console.print(_heading(group))
-        console.print(columns.line(TITLES, Text()), style="bold")
-        console.print(Rule(style="dim"), width=columns.rule)
-        for entry in group.entries:
+        if entries:
+            console.print(columns.line(TITLES, Text()), style="bold")
+            console.print(Rule(style="dim"), width=columns.rule)
+        for entry in entries:
             console.print(columns.line(_cells(entry), _notes(entry.record)))
+        for line in [] if every else _folded(group):
+            console.print(line, style="dim")
         console.print()
     count = sum(summary.statuses.values())
     statuses = [Text(f"{number} {status}", style=STYLES[status]) for status, number in summary.statuses.items()]
@@ -59,6 +74,15 @@ def leaderboard(records: Sequence[Record], console: Console, manifest: Mapping[s
     console.print(Text.assemble(total, Text(", ").join(statuses), f". {text.scores(summary)}"))
     if note := text.sandbox_note(manifest or {}):
         console.print(Text.assemble(("note: ", "yellow"), note))
+
+
+def _folded(group: Group) -> list[Text]:
+    """A line for each thing that candidates need and this machine lacks."""
+    lacking = Counter(filter(None, (text.lacking(entry.record) for entry in group.entries)))
+    return [
+        Text(f"{number} {'candidate needs' if number == 1 else 'candidates need'} {what} (--all shows each)")
+        for what, number in lacking.items()
+    ]
 
 
 TITLES = [
@@ -224,7 +248,7 @@ class Progress:
             self._done += 1
             self._slots = {name: activity for name, activity in self._slots.items() if activity.job != job}
             place = f"[{self._done:>{len(str(self._total))}}/{self._total}] "
-            status = Text(f"{record.status:<13} ", style=STYLES[record.status])
+            status = Text(f"{record.status:<{STATUS_WIDTH}} ", style=STYLES[record.status])
             self._print(Text.assemble(place, status), text.clean(job), _outcome(record))
 
     def note(self, message: str) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from harness.records import Provenance, Record
+from harness.records import Provenance, Record, Status
 from harness.reports.groups import Summary
 
 # Candidates write captions and error messages; a long one must not fill the report.
@@ -64,6 +64,14 @@ def ratio(value: float, lo: float, hi: float) -> str:
 def number(value: float | None) -> str:
     """Three significant digits; empty if there is no finite value."""
     return "" if value is None or not math.isfinite(value) else f"{value:.3g}"
+
+
+def lacking(record: Record) -> str:
+    """What the machine of the run lacks for this candidate; empty unless that is why it is unsupported."""
+    kind, _, name = record.reason.partition(":")
+    if record.status is not Status.UNSUPPORTED:
+        return ""
+    return {"needs_cuda": "a GPU that torch can use", "missing_module": f"the module {clean(name)}"}.get(kind, "")
 
 
 def scores(summary: Summary) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import records, wording
+from harness.config import SECTIONS
 from harness.drafts import draft
 from harness.errors import UsageError
 from harness.records import Record
@@ -88,7 +89,6 @@ def _manifest(run_dir: Path) -> dict[str, Any]:
 
 REMEDY = "move the file away: the records can be shown without it"
 SHAPES: dict[str, type] = {"environment": dict, "config": dict, "parts": list}
-SECTIONS = ("build", "compile", "check", "provenance", "timing", "limits")
 
 
 def _misshapen(manifest: Any) -> str:

@@ -101,7 +101,7 @@ class Workshop:
         )
 
     def cache_key(self, job: Job) -> str:
-        """Of everything that the libraries depend on, the whole candidate file among it, in 64 hex digits.
+        """A digest (64 hex digits) of everything that the libraries depend on, the whole candidate file included.
 
         Build processes are not believed: that a library was made from these sources is known only of the candidate
         whose build it was. With its whole file in the key, a forged library reaches no other candidate.

@@ -8,13 +8,13 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.processes.nursery import Child
 from harness.records import Outcome, Status
-from harness.supervise import losses, runners
+from harness.supervise import losses
 from harness.supervise.builds import BuildResult
 from harness.supervise.dialogue import JobPhases
 from harness.supervise.groups import Groups, OpenGroup, reference
 from harness.supervise.losses import ProcessLost
 from harness.supervise.recording import file_name
-from harness.supervise.runners import Runners
+from harness.supervise.runners import Runners, end
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
 from harness.wire.messages import CandidateSource, Evaluate, Verdict
@@ -27,7 +27,7 @@ ENTRIES = ("ModelNew", "Model")
 
 
 class Evaluator:
-    """Has candidates judged, each once for each time that it is asked."""
+    """Has candidates judged by the judge of their group."""
 
     def __init__(self, groups: Groups, runners: Runners, config: Config, logs: Path) -> None:
         self._groups = groups
@@ -36,7 +36,8 @@ class Evaluator:
         self._logs = logs
 
     def once(self, job: Job, build: BuildResult, phases: JobPhases) -> tuple[Outcome, Verdict | None]:
-        """The outcome: the judge's verdict's, which comes with it, or what was seen in its place.
+        """Return the outcome, and the judge's verdict if there was one. Without a verdict the outcome says what the
+        supervisor saw.
 
         Raises ProcessLost, NotSendable, and what starting a process raises.
         """
@@ -73,7 +74,7 @@ class Evaluator:
             # the judge has hung up on, a moment to write what it printed.
             gone = verdict is not None and verdict.ending.runner == "gone"
             exit_code = runner.wait(2.0 if gone else LAST_WORDS_S)
-            runners.end(runner)
+            end(runner)
         if runner.orphaned:
             raise losses.zygote_lost()
         if verdict is None:
@@ -81,7 +82,7 @@ class Evaluator:
         return self._outcome(verdict, group, runner, exit_code), verdict
 
     def _outcome(self, verdict: Verdict, group: OpenGroup, runner: Child, exit_code: int | None) -> Outcome:
-        """The verdict's, or of what the judge cannot tell: whose silence it was, and the cause of a death."""
+        """The verdict's outcome; if the process died or hung, with the cause that only the supervisor can see."""
         outcome = verdict.outcome
         if verdict.ending.runner == "gone":
             if (ended := group.baseline.wait(REAP_S)) is not None:
@@ -95,7 +96,7 @@ class Evaluator:
         return outcome
 
     def _profiled(self, job: Job) -> bool:
-        """Whose kernels a baseline runs needs no telling."""
+        """Baselines are not profiled: their kernels are PyTorch's."""
         return not job.candidate.baseline and self._config.provenance.profile
 
 

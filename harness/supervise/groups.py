@@ -16,12 +16,12 @@ from harness.errors import AssayError
 from harness.processes.nursery import Child
 from harness.processes.renewal import Starter
 from harness.records import Outcome, Status
-from harness.supervise import losses, runners
+from harness.supervise import losses
 from harness.supervise.builds import KILLED, BuildResult
 from harness.supervise.dialogue import Dialogue, JobPhases
 from harness.supervise.losses import ProcessLost
 from harness.supervise.recording import group_name
-from harness.supervise.runners import Runners
+from harness.supervise.runners import Runners, end
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
 from harness.wire.messages import CandidateSource, FromJudge, Open, Opened
@@ -48,7 +48,7 @@ class OpenGroup:
 
     def end(self) -> None:
         self.judge.child.kill()
-        runners.end(self.baseline)
+        end(self.baseline)
 
 
 class Groups:

@@ -1,4 +1,4 @@
-"""What the supervisor sees where a judge has no word, or not the last one: losses of processes, and their outcomes."""
+"""Outcomes for processes that died or fell silent, as the supervisor sees them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def not_started(error: NotStarted) -> Outcome:
 
 
 def zygote_lost(*, opening: bool = False) -> ProcessLost:
-    """Of a forking parent, with which all that it has forked goes."""
+    """The forking parent died, and with it every process that it had forked."""
     return ProcessLost("zygote_lost", "the forking parent died", opening=opening)
 
 
@@ -59,7 +59,7 @@ def started(nursery: Starter, *args: Any, **kwargs: Any) -> Child:
 
 
 def judge_lost(judge: Child, log: Path, why: BaseException) -> ProcessLost:
-    """Of a judge that no more is heard from while a candidate is there."""
+    """The judge died or broke the protocol while it had a candidate; `why` is what its channel raised."""
     exit_code = judge.wait(2.0)
     if judge.orphaned:
         return zygote_lost()
@@ -68,7 +68,7 @@ def judge_lost(judge: Child, log: Path, why: BaseException) -> ProcessLost:
 
 
 def unopened(job: Job, judge: Child, log: Path, why: BaseException, phase: str, limit_s: float) -> ProcessLost:
-    """Of a judge that could not open a problem, in `phase` of that, or not within `limit_s`."""
+    """The judge could not open a problem: it died in `phase`, or took longer than `limit_s`."""
     exit_code = judge.wait(2.0)
     if judge.orphaned:
         return zygote_lost(opening=True)
@@ -92,13 +92,13 @@ def of_second(job: Job, first: ProcessLost, second: ProcessLost) -> Outcome:
 
 
 def spoiled_by(verdict: Verdict) -> Outcome:
-    """Of a wrong baseline that is the candidate's doing."""
+    """The outcome of a candidate beside which alone the baseline is wrong."""
     message = f"beside this candidate, and not without it: {verdict.outcome.message}"
     return Outcome(status=Status.REJECTED, reason="spoils_baseline", message=message, evidence=verdict.evidence)
 
 
 def death(runner: Child, exit_code: int | None, phase: str) -> Outcome:
-    """Of a candidate whose process went away in `phase`."""
+    """The outcome of a candidate whose process went away in `phase`."""
     found = faults.death(exit_code, phase, runner.cause)
     evidence = {"exit_code": exit_code, "log_tail": runner.log_tail()}
     return Outcome(
@@ -119,6 +119,6 @@ def timed_out(outcome: Outcome, process: Child) -> Outcome:
 
 
 def no_verdict(total_s: float) -> Outcome:
-    """Of a candidate that the judge had no answer on in time."""
+    """The outcome of a candidate for which the judge gave no verdict in time."""
     message = f"no verdict within limits.total_s = {total_s:g} s"
     return Outcome(status=Status.TIMEOUT, reason="total", message=message, limit="limits.total_s")

@@ -39,6 +39,7 @@ class SecondChance:
         self._check = check
 
     def conclude(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion:
+        """Evaluate the job, once more if that may change the outcome, and return how it ended."""
         lost: list[ProcessLost] = []
         slower: list[str] = []
         while True:

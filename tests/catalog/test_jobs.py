@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.catalog import jobs, problems, solutions
-from harness.config import Config, Pattern
+from harness.config import Check as CheckSettings
+from harness.config import Config, Pattern, ProvenanceConfig, TimingConfig
 from harness.errors import UsageError
 from tests.conftest import Here
 
@@ -140,6 +142,37 @@ def test_keys_follow_content_not_place(tree):
     assert not set(keys(baseline="compile").values()) & set(after.values())
     put(tree / "problems/math/relu.py", PROBLEM + "\n")
     assert not set(keys().values()) & set(after.values())
+
+
+OTHER = {
+    "baseline": "compile",
+    "seed": 3,
+    "allow": ["tf32"],
+    "check": CheckSettings(stress=False),
+    "provenance": ProvenanceConfig(min_own_share=0.5),
+    "timing": TimingConfig(burst_ms=1.0),
+}
+# Keys that choose jobs, which have keys of their own; that say where and how long a job runs; or how it is built and
+# held, which each run shows in its reports.
+NOT_IN_THE_KEY = {
+    "problems",
+    "solutions",
+    "variants",
+    "precisions",
+    "include",
+    "exclude",
+    "define_variants",
+    "baselines",
+}
+NOT_IN_THE_KEY |= {"device", "out", "sandbox", "build", "compile", "limits"}
+
+
+def test_every_setting_that_may_change_a_verdict_is_in_the_key(tree):
+    def keys(**changes):
+        return {job.key for job in jobs.plan(config(tree, **changes), SURROUNDINGS, Here()).jobs}
+
+    assert OTHER.keys() | NOT_IN_THE_KEY == {field.name for field in msgspec.structs.fields(Config)}
+    assert all(not keys() & keys(**{name: value}) for name, value in OTHER.items())
 
 
 @pytest.mark.parametrize("name", ["fast.cu", "fast.weights.bin"])

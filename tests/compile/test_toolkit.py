@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from harness.compile import toolkit
-from harness.errors import UsageError
 
 TOOL = """\
 #!/bin/sh
@@ -86,13 +85,3 @@ def test_headers_that_are_not_installed_name_their_package(found, home):
     assert toolkit.missing_package('identifier "wrong" is undefined', found) == ""
     (home / "include/cublas_v2.h").write_text("")
     assert toolkit.missing_package(asked, found) == ""
-
-
-@pytest.mark.parametrize(("word", "torch_s"), [("90a", "9.0a"), ("sm_86", "8.6"), ("100a", "10.0a"), ("9.0a", "9.0a")])
-def test_architectures_may_be_written_as_nvcc_does(word, torch_s):
-    assert toolkit.architecture(word) == torch_s
-
-
-def test_a_wrong_architecture_is_a_sentence():
-    with pytest.raises(UsageError, match="--arch hopper: write it"):
-        toolkit.architecture("hopper")

@@ -97,9 +97,30 @@ def records() -> list[Record]:
         made_up(
             "linear_then_three_kernels",
             "unsupported",
-            reason="no_cuda",
-            message="It needs a CUDA device; this machine has none that torch can use.",
+            reason="needs_cuda",
+            message="linear_then_three_kernels.py needs a CUDA device: no NVIDIA driver was found",
             **fused,
+        ),
+        made_up(
+            "split_wgmma",
+            "unsupported",
+            reason="needs_cuda",
+            message="split_wgmma.py:98 needs a CUDA device: no NVIDIA driver was found",
+            **fused,
+        ),
+        made_up(
+            "triton_softmax",
+            "unsupported",
+            reason="missing_module:triton",
+            message="triton_softmax.py:4 imports 'triton', which is not installed here",
+            **fused,
+        ),
+        made_up(
+            "float32_only",
+            "unsupported",
+            reason="not_implemented",
+            message="float32_only.py:9 raised NotImplementedError: float16",
+            **small,
         ),
         made_up(
             "tf32_downgrade",

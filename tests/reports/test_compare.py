@@ -5,10 +5,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
-from harness import cli, records
+from harness import cli, config, records
 from harness.records import Record, Timing
 from harness.reports import compare, compare_table, text
 from harness.reports.compare import ChangeKind
@@ -193,6 +194,15 @@ def test_notes_name_what_may_have_moved_the_baseline():
         "timing.burst_ms 5.0 in A, 1 in B: evaluated with different settings",
     ]
     assert compare.notes([], a, {}) == []
+
+
+@pytest.mark.parametrize("key", ["allow", *config.SECTIONS])
+def test_a_different_setting_is_named_whatever_its_section(key):
+    one = msgspec.to_builtins(config.Config())
+    other = one | {key: dict.fromkeys(one[key], "other") if one[key] else ["tf32"]}
+    unlike = {f"{key}.{name}" if one[key] else key for name in one[key] or [""]} - compare.NO_MATTER
+    (note,) = compare.notes([], {"config": one}, {"config": other})
+    assert all(f"{name} " in note for name in unlike)
 
 
 def test_when_to_stop_is_no_difference():

@@ -32,6 +32,26 @@ def test_leaderboard_is_held_still(records, golden, width):
     golden(f"leaderboard-{width}.txt", "\n".join(lines) + "\n")
 
 
+def test_every_candidate_is_shown_if_wanted(records):
+    console = plain(140)
+    leaderboard(records, console)
+    assert "2 candidates need a GPU that torch can use (--all shows each)" in shown(console)
+    assert "split_wgmma" not in shown(console)
+    console = plain(140)
+    leaderboard(records, console, every=True)
+    assert all(record.candidate in shown(console) for record in records)
+    assert "--all" not in shown(console)
+
+
+def test_a_group_of_which_nothing_can_run_is_a_heading_and_a_count(make):
+    console = plain(100)
+    leaderboard([make("c", "unsupported", reason="needs_cuda")], console)
+    assert shown(console).splitlines()[:2] == [
+        "attention/sdpa · default · float16 · baseline eager",
+        "1 candidate needs a GPU that torch can use (--all shows each)",
+    ]
+
+
 def test_candidates_words_are_not_markup(make):
     console = Console(width=100, force_terminal=True, file=io.StringIO())
     leaderboard([make("[red]name[/]", caption="[link=http://x]\x1b[2J[/link] :tada:")], console)
@@ -55,9 +75,9 @@ def test_plain_progress_is_a_line_an_event(make):
         progress.finished(make("broken", "compile_error", reason="compiler", message="k.py:3: error: no 'x'"))
     assert shown(console).splitlines() == [
         "12 jobs, 2 of them already finished",
-        "[ 3/12] passed        attention/sdpa small float16 composed  1.84x [1.80, 1.88]  412 µs",
+        "[ 3/12] passed            attention/sdpa small float16 composed  1.84x [1.80, 1.88]  412 µs",
         "2 [pairs] dropped",
-        "[ 4/12] compile_error attention/sdpa default float16 broken  compiler  k.py:3: error: no 'x'",
+        "[ 4/12] compile_error     attention/sdpa default float16 broken  compiler  k.py:3: error: no 'x'",
     ]
 
 

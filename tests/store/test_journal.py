@@ -125,6 +125,10 @@ def test_what_a_newer_version_wrote_is_refused_in_one_sentence(tmp_path):
     (tmp_path / "records.jsonl").write_bytes(newer + b"\n" + LINES)
     with pytest.raises(UsageError, match=r"line 1 .*a newer version of Assay wrote it \(schema 2"):
         run_directory.read(tmp_path)
+    with_a_new_status = newer.replace(b'"status":"incorrect"', b'"status":"unheard_of"')
+    (tmp_path / "records.jsonl").write_bytes(with_a_new_status + b"\n" + LINES)
+    with pytest.raises(UsageError, match=r"line 1 .*a newer version of Assay wrote it \(schema 2"):
+        run_directory.read(tmp_path)
     (tmp_path / "records.jsonl").write_bytes(LINES)
     (tmp_path / "run.json").write_text('{"schema": 2}')
     with pytest.raises(UsageError, match="a newer version of Assay wrote it"):

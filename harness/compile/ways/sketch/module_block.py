@@ -51,7 +51,7 @@ def cut(text: str) -> tuple[str, str]:
 
 
 def definitions(macros: str) -> str:
-    """Of all macros, as `-dM` prints them, those that a block's expansion goes through."""
+    """The macros that a block's expansion goes through; `macros` are all, as `-dM` prints them."""
     known = {match[1]: match[0] for match in DEFINE.finditer(macros)}
     found: dict[str, str] = {}
     wanted = [MACRO]
