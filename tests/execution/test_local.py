@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import session
-from harness.config import Build
+from harness.config import BuildConfig
 from harness.execution import local
 from harness.execution.local import LocalExecutor
 from harness.records import Outcome, Status
@@ -103,7 +103,7 @@ def test_build_slots_are_numbered_from_zero_on(jobs, monkeypatch, tmp_path):
 
     monkeypatch.setattr(local, "needs_build", lambda job: True)
     monkeypatch.setattr(Workshop, "build", build)
-    config = msgspec.structs.replace(corpus_config("honest"), build=Build(slots=3))
+    config = msgspec.structs.replace(corpus_config("honest"), build=BuildConfig(slots=3))
     executor = LocalExecutor([], config, tmp_path, 0)
     with ThreadPoolExecutor(3) as pool:
         arguments = (Workshop.__new__(Workshop), None, tmp_path, lambda slot, *_: seen.append(slot))
