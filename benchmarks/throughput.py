@@ -26,7 +26,7 @@ from rich.console import Console
 
 from harness import environment, session
 from harness.catalog.jobs import Job
-from harness.config import Compile, Config, TimingConfig
+from harness.config import CompileConfig, Config, TimingConfig
 from harness.environment import Device
 from harness.execution.local import LocalExecutor
 from harness.records import Record
@@ -140,7 +140,7 @@ def main() -> None:
         generate(folder, arguments.candidates, kind)
         rates = {}
         for part in (part for part in PARTS if part in arguments.parts):
-            settings = Compile(**PARTS[part], cache_dir=str(folder / "cache"))
+            settings = CompileConfig(**PARTS[part], cache_dir=str(folder / "cache"))
             rates[part] = evaluate(folder, arguments.device, part, settings)
     told = " ".join(f"{part}={rate:.1f}" for part, rate in rates.items())
     print(f"candidates={arguments.candidates} device={kind} candidates_per_minute: {told}")
@@ -158,7 +158,7 @@ def generate(folder: Path, count: int, kind: str) -> None:
         (solutions / f"c{number:03}.py").write_text(text.format(number=number, factor=FACTOR, threads=threads))
 
 
-def evaluate(folder: Path, device: str, name: str, settings: Compile) -> float:
+def evaluate(folder: Path, device: str, name: str, settings: CompileConfig) -> float:
     """Candidates per minute of one run; prints a row."""
     config = Config(
         problems=[str(folder / "problems")],

@@ -40,7 +40,7 @@ class Pattern(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     candidate: str = "*"
 
 
-class Build(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BuildConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Compiling candidates; times in seconds."""
 
     timeout_s: Positive = 600.0
@@ -48,7 +48,7 @@ class Build(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     slots: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
-class Compile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CompileConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What extensions are built from, and where results are kept."""
 
     # lean: every way that replaces torch's umbrella headers by smaller ones, with the stock build as the fallback.
@@ -137,8 +137,8 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sandbox: Literal["auto", "require", "off"] = "auto"
     # Lower precisions that candidates may use without being refused: tf32, bf16, fp16.
     allow: list[str] = msgspec.field(default_factory=list)
-    build: Build = Build()
-    compile: Compile = Compile()
+    build: BuildConfig = BuildConfig()
+    compile: CompileConfig = CompileConfig()
     check: Check = Check()
     provenance: ProvenanceConfig = ProvenanceConfig()
     timing: TimingConfig = TimingConfig()

@@ -22,7 +22,8 @@ HEAD = """# Rooms
 
 Which folder or file of `harness/` imports which; drawn by `python scripts/draw_rooms.py`. No arrow goes up, and none
 goes between rooms on one step: `tests/test_architecture.py` holds that. Red runs or reads what candidates wrote, green
-judges it. {everybodys} are imported by nearly all, and are left out.
+judges it. {everybodys} are imported by nearly all, and are left out. What each room is
+for, and the way of one candidate through them: [CONTRIBUTING.md](../CONTRIBUTING.md#how-the-code-is-organised).
 
 """
 
@@ -57,7 +58,8 @@ def page() -> str:
         f"  class {','.join(sorted(TRUSTED))} trusted",
         "```",
         "",
-        "Every import, those that the picture leaves out because they can be reached by way of another room, too:",
+        "All imports, including those that the picture leaves out because another room lies between. `processes`",
+        "imports `judge` and `runner` because the forking parent turns into them.",
         "",
         "| room | imports |",
         "|---|---|",

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from harness import session
 from harness.catalog import solutions
-from harness.config import Compile, Config, Limits, Pattern, TimingConfig
+from harness.config import CompileConfig, Config, Limits, Pattern, TimingConfig
 from harness.reading import reader
 from harness.records import Record
 
@@ -32,7 +32,7 @@ def corpus_config(*candidates: str, **changes) -> Config:
         include=[Pattern(problem="toy/scale", candidate=name) for name in candidates],
         device=changes.pop("device", "cpu"),
         timing=QUICK,
-        compile=changes.pop("compile", Compile(cache_gb=0.0)),
+        compile=changes.pop("compile", CompileConfig(cache_gb=0.0)),
         limits=Limits(call_s=5.0, first_call_s=10.0, load_s=60.0),
         **changes,
     )

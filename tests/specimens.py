@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from rich.console import Console
 
 from harness import session
-from harness.config import Build, Config, Limits, Pattern, ProvenanceConfig, TimingConfig
+from harness.config import BuildConfig, Config, Limits, Pattern, ProvenanceConfig, TimingConfig
 from harness.records import Record, Status
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
@@ -146,7 +146,7 @@ def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: s
             include=[Pattern(problem=one.problem, candidate=one.name) for one in group],
             device=device,
             timing=msgspec.structs.replace(TIMING, **group[0].set.timing),
-            build=msgspec.structs.replace(Build(), **group[0].set.build),
+            build=msgspec.structs.replace(BuildConfig(), **group[0].set.build),
             provenance=msgspec.convert(group[0].set.provenance, ProvenanceConfig),
             limits=LIMITS["cpu" if device == "cpu" else "cuda"],
         )

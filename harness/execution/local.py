@@ -7,7 +7,6 @@ import queue
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from harness.catalog.jobs import Job, sources
 from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes, room_for_processes
 from harness.execution.executor import ReportPhase
+from harness.execution.schedule import Schedule, build_key
 from harness.processes import folders, memory_watch
 from harness.processes.nursery import NoProcess, NotStarted, Nursery
 from harness.processes.renewal import RenewedNursery, Starter
@@ -34,9 +34,6 @@ SLOT_END_S = folders.END_S + 30.0
 # Shown in place of a job for a slot that waits for all builds.
 BESIDE = "waiting for builds before timing on the CPU"
 SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR)
-# With at least this many jobs left in another slot's group, opening the group once more is quicker: on an H200 opening
-# takes twice as long as most candidates.
-WORTH_SHARING = 4
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
 BUILD_MEMORY_BYTES = 4 << 30
 # Two compilers, their subprocesses and what starts them, and a pool of threads.
@@ -79,9 +76,9 @@ class LocalExecutor:
         try:
             workshop = Workshop(self._devices[0], self._config)
             builds = self._start_builds(jobs, builders, workshop, nursery, scratch, report_phase)
-            work = _Work(jobs, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
+            schedule = Schedule(jobs, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
             for device in self._devices:
-                arguments = (device, work, nursery, done, stop, report_phase)
+                arguments = (device, schedule, nursery, done, stop, report_phase)
                 slots.append(threading.Thread(target=self._serve, args=arguments, name=device.spec, daemon=True))
                 slots[-1].start()
             for _ in jobs:
@@ -152,20 +149,20 @@ class LocalExecutor:
                 report_phase(slot, job.title, "")
 
         for job in jobs:
-            if _build_key(job) in builds:
+            if build_key(job) in builds:
                 continue
             if needs_build(job) and not job.problem.fault:
-                builds[_build_key(job)] = builders.submit(carry_out, job)
+                builds[build_key(job)] = builders.submit(carry_out, job)
             else:
                 nothing: Future[BuildResult] = Future()
                 nothing.set_result(BuildResult(fault=job.candidate.fault))
-                builds[_build_key(job)] = nothing
+                builds[build_key(job)] = nothing
         return builds
 
     def _serve(
         self,
         device: Device,
-        work: _Work,
+        schedule: Schedule,
         nursery: Starter,
         done: queue.Queue[Record | BaseException],
         stop: threading.Event,
@@ -180,28 +177,28 @@ class LocalExecutor:
         awaited = 0
         try:
             while not stop.is_set():
-                taken = work.take(device.spec)
-                if taken is None:
-                    return
-                if isinstance(taken, Job):
-                    phase(taken, "starting")
-                    record = supervisor.evaluate(taken, work.build_of(taken))
-                    phase(taken, "")
-                    fault = self._device_fault(supervisor) if _may_have_broken(record) else ""
-                    if fault:
-                        note = f"device_lost: {device.spec} is out of service from now on: {fault}"
-                        record = msgspec.structs.replace(record, warnings=[*record.warnings, note])
-                    if not stop.is_set():
-                        done.put(record)
-                    if fault:
-                        for job in work.leave(device.spec):
-                            done.put(supervisor.unserved(job, f"no device is left; {device.spec}: {fault}"))
+                job = schedule.take(device.spec)
+                if job is None:
+                    if schedule.empty:
                         return
-                else:
-                    before, awaited = awaited, work.builds_awaited()
+                    before, awaited = awaited, schedule.builds_awaited()
                     if awaited and awaited != before:
                         report_phase(device.spec, BESIDE, f"waiting for {awaited} build{'s' * (awaited > 1)}")
                     time.sleep(POLL_S)
+                    continue
+                phase(job, "starting")
+                record = supervisor.evaluate(job, schedule.build_of(job))
+                phase(job, "")
+                fault = self._device_fault(supervisor) if _may_have_broken(record) else ""
+                if fault:
+                    note = f"device_lost: {device.spec} is out of service from now on: {fault}"
+                    record = msgspec.structs.replace(record, warnings=[*record.warnings, note])
+                if not stop.is_set():
+                    done.put(record)
+                if fault:
+                    for left in schedule.leave(device.spec):
+                        done.put(supervisor.unserved(left, f"no device is left; {device.spec}: {fault}"))
+                    return
         except BaseException as error:
             if not stop.is_set():
                 done.put(error)
@@ -212,73 +209,3 @@ class LocalExecutor:
 def _may_have_broken(record: Record) -> bool:
     """Whether the device should be tested before the next candidate."""
     return record.status in SUSPECT or record.reason in faults.DEVICE_WORDS
-
-
-def _build_key(job: Job) -> tuple[Path, str]:
-    return job.candidate.path, job.candidate.baseline
-
-
-class _Work:
-    """The jobs still to do, shared by the slots.
-
-    To open a group (a problem at one size: judge, reference, hard inputs, baseline) takes a card longer than a
-    candidate does. So a slot stays with its group, leaves another slot's group to that one, and begins with groups that
-    are built already.
-    """
-
-    def __init__(
-        self,
-        jobs: list[Job],
-        builds: dict[tuple[Path, str], Future[BuildResult]],
-        slots: int,
-        *,
-        all_builds_first: bool,
-    ) -> None:
-        self._waiting = list(jobs)
-        self._slots = slots
-        self._builds = builds
-        # On the CPU, compilers would disturb a measurement. A job that is not measured gets its record at once.
-        self._all_builds_first = all_builds_first
-        self._lock = threading.Lock()
-        self._groups: dict[str, tuple[str, str, str]] = {}
-
-    def build_of(self, job: Job) -> BuildResult:
-        return self._builds[_build_key(job)].result()
-
-    def builds_awaited(self) -> int:
-        """How many builds have to end before anything is measured."""
-        return sum(not future.done() for future in self._builds.values()) if self._all_builds_first else 0
-
-    def _is_measured(self, job: Job) -> bool:
-        """Whether a job whose build has ended will be measured."""
-        build = self._builds[_build_key(job)]
-        return not job.problem.fault and build.exception() is None and build.result().fault is None
-
-    def leave(self, slot: str) -> list[Job]:
-        """Take one slot out of service; returns the jobs for which no slot is left."""
-        with self._lock:
-            self._slots -= 1
-            self._groups.pop(slot, None)
-            abandoned, self._waiting = (self._waiting, []) if self._slots == 0 else ([], self._waiting)
-            return abandoned
-
-    def take(self, slot: str) -> Job | str | None:
-        """The next job for `slot` whose build has ended; "wait" if there is none now, None if no job is left."""
-        with self._lock:
-            if not self._waiting:
-                return None
-            ready = [job for job in self._waiting if self._builds[_build_key(job)].done()]
-            if self.builds_awaited():
-                ready = [job for job in ready if not self._is_measured(job)]
-            waiting = Counter(job.group for job in self._waiting)
-            unbuilt = waiting - Counter(job.group for job in ready)
-            own = self._groups.get(slot)
-            others = {group for other, group in self._groups.items() if other != slot and group != own}
-            ready = [job for job in ready if job.group not in others or waiting[job.group] >= WORTH_SHARING]
-            if not ready:
-                return "wait"
-            # The first of those that are best.
-            job = min(ready, key=lambda job: (job.group != own, job.group in others, unbuilt[job.group] > 0))
-            self._groups[slot] = job.group
-            self._waiting.remove(job)
-            return job

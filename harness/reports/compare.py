@@ -42,8 +42,8 @@ ORDER = list(ChangeKind)
 
 # The words that `--fail-on` accepts.
 FAIL_ON = {
-    outcome.replace(" ", "-"): outcome
-    for outcome in (ChangeKind.SLOWER, ChangeKind.BROKEN, ChangeKind.MISSING, ChangeKind.NOT_COMPARED)
+    change.replace(" ", "-"): change
+    for change in (ChangeKind.SLOWER, ChangeKind.BROKEN, ChangeKind.MISSING, ChangeKind.NOT_COMPARED)
 }
 
 # What two speedups must have in common to be compared. For the clock: gated times exclude launch latency, ungated ones
@@ -69,7 +69,7 @@ class Row:
     one of `TRAITS` that differs, so that speedups are not compared; empty if none does.
     """
 
-    outcome: ChangeKind
+    change: ChangeKind
     a: Record | None
     b: Record | None
     ratio: Interval | None = None
@@ -92,7 +92,7 @@ class Row:
 def rows(a: Iterable[Record], b: Iterable[Record]) -> list[Row]:
     """Match records by problem, variant, precision and candidate's name, whether or not its source changed.
 
-    Sorted by problem, variant, precision and device; within these by outcome, then by name.
+    Sorted by problem, variant, precision and device; within these by change, then by name.
     """
     before, after = _by_name(a), _by_name(b)
     names = before.keys() | after.keys()
@@ -101,19 +101,19 @@ def rows(a: Iterable[Record], b: Iterable[Record]) -> list[Row]:
 
 
 def counts(found: Iterable[Row]) -> dict[ChangeKind, int]:
-    """How many rows there are of each outcome that occurs, in the order of `ChangeKind`."""
-    counted = Counter(row.outcome for row in found)
-    return {outcome: counted[outcome] for outcome in ORDER if counted[outcome]}
+    """How many rows there are of each change that occurs, in the order of `ChangeKind`."""
+    counted = Counter(row.change for row in found)
+    return {change: counted[change] for change in ORDER if counted[change]}
 
 
 def failing(found: Iterable[Row], words: Iterable[str]) -> dict[ChangeKind, int]:
-    """The rows that `--fail-on` forbids, counted by outcome. Raises UsageError for a word that is not in `FAIL_ON`."""
+    """The rows that `--fail-on` forbids, counted by change. Raises UsageError for a word that is not in `FAIL_ON`."""
     forbidden = set()
     for word in words:
         if word not in FAIL_ON:
             raise UsageError(f"--fail-on {word}: {nearest(word, FAIL_ON)}")
         forbidden.add(FAIL_ON[word])
-    return {outcome: number for outcome, number in counts(found).items() if outcome in forbidden}
+    return {change: number for change, number in counts(found).items() if change in forbidden}
 
 
 def summary(found: Sequence[Row]) -> str:
@@ -127,11 +127,11 @@ def summary(found: Sequence[Row]) -> str:
 
 def listed(counted: Mapping[ChangeKind, int]) -> str:
     """`1 broken, 2 slower`."""
-    return ", ".join(f"{number} {outcome}" for outcome, number in counted.items())
+    return ", ".join(f"{number} {change}" for change, number in counted.items())
 
 
 def notes(found: Sequence[Row], a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """What a reader must know before trusting an outcome; `a` and `b` are the manifests, every key optional."""
+    """What a reader must know before trusting a change; `a` and `b` are the manifests, every key optional."""
     unlike = Counter((row.obstacle, _trait(row.a, row.obstacle), _trait(row.b, row.obstacle)) for row in found)
     said = [
         f"{obstacle} {one} in A, {other} in B ({_candidates(number)}): speedups are not compared"
@@ -205,7 +205,7 @@ def _trait(record: Record | None, name: str) -> str:
 
 
 def _place(row: Row) -> tuple[str, str, str, str, int, str]:
-    return *row.group, ORDER.index(row.outcome), row.either.candidate
+    return *row.group, ORDER.index(row.change), row.either.candidate
 
 
 def _candidates(number: int) -> str:

@@ -62,8 +62,8 @@ def _tables(rows: Sequence[Row], console: Console) -> None:
         console.print(_line([Text(), Text(NAME_TITLE), speedups.title], widths), style="bold")
         console.print(Rule(style="dim"), width=min(sum(widths) + 2 * GAP, console.width))
         for row in group:
-            outcome = Text(row.outcome, style=COLOURS.get(row.outcome, ""))
-            console.print(_line([outcome, _name(row), details[id(row)]], widths))
+            change = Text(row.change, style=COLOURS.get(row.change, ""))
+            console.print(_line([change, _name(row), details[id(row)]], widths))
         console.print()
 
 
@@ -82,11 +82,11 @@ class _Speedups:
         figures = f"{_speedup(row.a):>{self._a}}  {_speedup(row.b):>{self._b}}  "
         if row.ratio is None:
             return Text.assemble(figures, (f"different {row.obstacle}", "magenta"))
-        change = text.ratio(row.ratio.value, row.ratio.lo, row.ratio.hi)
-        return Text.assemble(figures, (change, COLOURS.get(row.outcome, "")))
+        ratio = text.ratio(row.ratio.value, row.ratio.lo, row.ratio.hi)
+        return Text.assemble(figures, (ratio, COLOURS.get(row.change, "")))
 
     def _status_change(self, row: Row) -> Text:
-        if row.outcome is ChangeKind.STILL_FAILS and row.a and row.b and row.a.reason == row.b.reason:
+        if row.change is ChangeKind.STILL_FAILS and row.a and row.b and row.a.reason == row.b.reason:
             return _state(row.b)
         before = _state(row.a, self._a) if row.a else Text("not in A", style="dim")
         after = _state(row.b) if row.b else Text("not in B", style="dim")
@@ -135,15 +135,15 @@ def _median_ms(times: Iterable[float | None]) -> str:
 
 
 def _widths(rows: Sequence[Row], details: Sequence[Text], width: int) -> list[int]:
-    """Widths of outcome, name and detail, the same in every table. If there is little space, details fold first."""
-    outcome = max(len(row.outcome) for row in rows)
+    """Widths of change, name and detail, the same in every table. If there is little space, details fold first."""
+    change = max(len(row.change) for row in rows)
     name = max(len(NAME_TITLE), *(_name(row).cell_len for row in rows))
     detail = max(cell.cell_len for cell in details)
-    room = width - outcome - 2 * GAP
+    room = width - change - 2 * GAP
     both = [cell for cell, row in zip(details[1:], rows, strict=True) if _passed(row.a) and _passed(row.b)]
     figures = max((cell.cell_len for cell in both), default=0)
     detail = min(detail, max(room - name, figures, DETAIL_MIN))
-    return [outcome, min(name, max(room - detail, NAME_MIN)), detail]
+    return [change, min(name, max(room - detail, NAME_MIN)), detail]
 
 
 def _line(cells: Sequence[Text], widths: Sequence[int]) -> RenderableType:

@@ -18,17 +18,17 @@ from harness.records import Outcome, Status
 from harness.runner import builder
 from harness.wire import faults
 from harness.wire.channel import Channel
-from harness.wire.messages import MOST_KERNELS, BuildFailed, Check, Checked
+from harness.wire.messages import MOST_KERNELS, BuildFailed, BuildTried, TryBuild
 
 
 def main(channel_fd: int) -> None:
-    """Serve one Check request and end."""
-    channel = Channel.from_fd(channel_fd, Check)
+    """Serve one TryBuild request and end."""
+    channel = Channel.from_fd(channel_fd, TryBuild)
     request, _ = channel.receive(60.0)
     channel.send(check(request))
 
 
-def check(request: Check) -> Checked:
+def check(request: TryBuild) -> BuildTried:
     """Build with the toolkit laid out below the build's folder, and stand-ins for what a CPU build of torch lacks."""
     stand_ins = StandIns(Path(request.build.folder) / "stand_ins")
     logs: Path | None = None
@@ -48,14 +48,14 @@ def check(request: Check) -> Checked:
         for kernel in resources.demangled(kernels[:MOST_KERNELS])
     ]
     hint = hints.hint(built.outcome.message[:2000]) if isinstance(built, BuildFailed) else ""
-    return Checked(built=built, hint=hint, kernels=told, absent=stand_ins.absent)
+    return BuildTried(built=built, hint=hint, kernels=told, absent=stand_ins.absent)
 
 
 def _logs(folder: Path | None) -> list[Path]:
     return sorted(folder.glob("*.txt"), key=os.path.getmtime) if folder else []
 
 
-def _on_this_machine(failed: BuildFailed, request: Check) -> BuildFailed:
+def _on_this_machine(failed: BuildFailed, request: TryBuild) -> BuildFailed:
     """Nothing is wrong with a candidate that needs headers which are not here, or that reaches for a card once it is
     compiled: the same failure, as `unsupported`."""
     evidence = failed.outcome.evidence

@@ -18,13 +18,13 @@ from harness.processes.nursery import Nursery
 from harness.records import Outcome, Status
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
-from harness.wire.messages import Build, BuildFailed, Check, Checked
+from harness.wire.messages import Build, BuildFailed, BuildTried, TryBuild
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a candidate's build, and how long it took: its own answer, or the fault that it ended by."""
 
-    answer: Checked | None
+    answer: BuildTried | None
     fault: Outcome | None
     wall_s: float
 
@@ -65,15 +65,15 @@ def _ask(
     log: Path,
     timeout_s: float,
     folder: Path,
-) -> tuple[Checked | None, Outcome | None]:
+) -> tuple[BuildTried | None, Outcome | None]:
     environment = dict.fromkeys(("TORCH_EXTENSIONS_DIR", "HOME", "TMPDIR"), str(folder))
     environment["TORCH_CUDA_ARCH_LIST"] = architecture
     own = [candidate.path, *([problem.path] if problem else [])]
     readable = [file for path in own for file in sources.own_files(path.resolve())]
     readable += [prepared] if prepared else []
-    child = nursery.start("checker", Checked, log, environment, folder, readable=readable)
+    child = nursery.start("checker", BuildTried, log, environment, folder, readable=readable)
     try:
-        request = Check(
+        request = TryBuild(
             build=Build(
                 candidate=str(candidate.path.resolve()),
                 folder=str(folder),
@@ -87,7 +87,7 @@ def _ask(
             why_no_device=why_no_cuda(),
         )
         child.channel.send(request)
-        answer: Checked = child.channel.message(timeout_s)
+        answer: BuildTried = child.channel.message(timeout_s)
         failed = answer.built.outcome if isinstance(answer.built, BuildFailed) else None
         return answer, failed
     except DeadlineExceeded:

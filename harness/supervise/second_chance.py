@@ -36,7 +36,7 @@ class SecondChance:
         self._groups = groups
         self._device = device
         self._config = config
-        self._check = check
+        self._device_check = check
 
     def conclude(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion:
         """Evaluate the job, once more if that may change the outcome, and return how it ended."""
@@ -67,7 +67,7 @@ class SecondChance:
                 lost.append(error)
 
     def _of_second_loss(self, job: Job, first: ProcessLost, second: ProcessLost) -> Outcome:
-        if first.problems and second.problems and not self._check.fault():
+        if first.problems and second.problems and not self._device_check.fault():
             self._groups.unopened[job.group] = second.problems
             return second.problems
         return losses.of_second(job, first, second)

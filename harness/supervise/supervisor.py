@@ -43,9 +43,9 @@ class Supervisor:
         self._report_phase = report_phase
         self.runners = Runners(nursery, device)
         self.groups = Groups(nursery, device, config, logs, seed, self.runners)
-        self._check = DeviceCheck(nursery, device, logs, self.groups)
+        self._device_check = DeviceCheck(nursery, device, logs, self.groups)
         evaluator = Evaluator(self.groups, self.runners, config, logs)
-        self._second_chance = SecondChance(evaluator, self.groups, device, config, self._check)
+        self._second_chance = SecondChance(evaluator, self.groups, device, config, self._device_check)
 
     def close(self) -> None:
         self.groups.end()
@@ -73,4 +73,4 @@ class Supervisor:
 
     def device_fault(self) -> str:
         """What is wrong with the device; empty where it still computes."""
-        return self._check.fault()
+        return self._device_check.fault()

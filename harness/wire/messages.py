@@ -342,10 +342,10 @@ class BuildFailed(Message, frozen=True, kw_only=True, tag=True):
             raise ValueError("an outcome with endless evidence")
 
 
-# Check to checker, and back.
+# Supervisor to checker, and back.
 
 
-class Check(Message, frozen=True, kw_only=True, tag=True):
+class TryBuild(Message, frozen=True, kw_only=True, tag=True):
     """Build, with `toolkit` in place of the one that torch would look for, and tell what the kernels use.
 
     `why_no_device` says why nothing can run on a card here; empty where it can.
@@ -356,7 +356,7 @@ class Check(Message, frozen=True, kw_only=True, tag=True):
     why_no_device: str = ""
 
 
-class Checked(Message, frozen=True, kw_only=True, tag=True):
+class BuildTried(Message, frozen=True, kw_only=True, tag=True):
     """What became of the build. `absent` counts the functions that were only stood in for, by the library they are in,
     which this machine lacks. `hint`: how to mend a failure, where its message is a usual one."""
 

@@ -1,15 +1,14 @@
-"""In what order a device's slot gets its jobs, while builds are still going on."""
+"""Runs on this machine: builds and evaluations side by side, and what they leave."""
 
 import tempfile
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
 
 from harness import session
-from harness.config import Build
+from harness.config import BuildConfig
 from harness.execution import local
 from harness.execution.local import LocalExecutor
 from harness.records import Outcome, Status
@@ -20,98 +19,9 @@ from tests.conftest import corpus_config
 FAULT = BuildResult(fault=Outcome(status=Status.COMPILE_ERROR, reason="compiler", message="no"))
 
 
-def ended(result):
-    future = Future()
-    future.set_result(result)
-    return future
-
-
 @pytest.fixture
 def jobs():
     return session.plan(corpus_config("honest", "honest_after", "honest_cpp")).jobs
-
-
-def work(jobs, *builds, all_builds_first=True):
-    keyed = {local._build_key(job): build for job, build in zip(jobs, builds, strict=True)}
-    return local._Work(jobs, keyed, 1, all_builds_first=all_builds_first)
-
-
-def test_on_the_cpu_nothing_is_measured_before_the_last_build(jobs):
-    last = Future()
-    todo = work(jobs, ended(BuildResult()), ended(BuildResult()), last)
-    assert todo.take("cpu") == "wait"
-    assert todo.builds_awaited() == 1
-    last.set_result(BuildResult())
-    assert todo.take("cpu") == jobs[0]
-    assert todo.builds_awaited() == 0
-
-
-def test_a_build_that_failed_gets_its_record_at_once(jobs):
-    todo = work(jobs, ended(BuildResult()), ended(FAULT), Future())
-    assert todo.take("cpu") == jobs[1]
-    assert todo.take("cpu") == "wait"
-
-
-def test_a_build_that_broke_ends_the_run_at_once(jobs):
-    broken = Future()
-    broken.set_exception(OSError("no space"))
-    assert work(jobs, Future(), broken, Future()).take("cpu") == jobs[1]
-
-
-def test_on_a_card_what_is_built_is_measured(jobs):
-    todo = work(jobs, Future(), ended(BuildResult()), Future(), all_builds_first=False)
-    assert todo.take("cpu") == jobs[1]
-    assert todo.take("cpu") == "wait"
-    assert todo.builds_awaited() == 0
-
-
-@pytest.fixture
-def many(jobs):
-    """Jobs of three groups: ten, three and two candidates."""
-
-    def one(variant, number):
-        candidate = msgspec.structs.replace(jobs[0].candidate, path=Path(f"{number}.py"))
-        return msgspec.structs.replace(jobs[0], variant=variant, candidate=candidate)
-
-    sizes = {"first": 10, "second": 3, "third": 2}
-    return [
-        one(variant, number) for number, variant in enumerate(v for v, count in sizes.items() for _ in range(count))
-    ]
-
-
-def groups_of(todo, turns):
-    """Which group each slot of `turns` is given a job of."""
-    return [taken if isinstance(taken := todo.take(slot), str | None) else taken.variant for slot in turns]
-
-
-def test_slots_keep_to_groups_of_their_own(many):
-    todo = work(many, *[ended(BuildResult())] * 15, all_builds_first=False)
-    assert groups_of(todo, "abababab") == ["first", "second"] * 3 + ["first", "third"]
-    assert groups_of(todo, "ab") == ["first", "third"]
-    # Five of the first group are left: worth a second judge.
-    assert groups_of(todo, "bbbbbb") == ["first"] * 5 + [None]
-
-
-def test_the_end_of_a_group_is_left_to_the_slot_that_has_it(many):
-    todo = work(many[:13], *[ended(BuildResult())] * 13, all_builds_first=False)
-    assert groups_of(todo, "aaaaaaabbb") == ["first"] * 7 + ["second"] * 3
-    assert groups_of(todo, "b") == ["wait"]
-    assert groups_of(todo, "aaab") == ["first"] * 3 + [None]
-
-
-def test_a_lost_slots_group_is_free_again(many):
-    todo = local._Work(
-        many[:12], dict.fromkeys(map(local._build_key, many), ended(BuildResult())), 2, all_builds_first=False
-    )
-    assert groups_of(todo, "aaaaaaaabb") == ["first"] * 8 + ["second"] * 2
-    assert groups_of(todo, "b") == ["wait"]
-    assert todo.leave("a") == []
-    assert groups_of(todo, "bb") == ["first"] * 2
-
-
-def test_groups_that_are_built_come_first(many):
-    builds = [ended(BuildResult()), *[Future() for _ in range(9)], *[ended(BuildResult())] * 5]
-    assert groups_of(work(many, *builds, all_builds_first=False), "aaaa") == ["second"] * 3 + ["third"]
 
 
 def test_a_run_shows_what_it_waits_for_and_yields_failures_first(tmp_path, monkeypatch):
@@ -193,7 +103,7 @@ def test_build_slots_are_numbered_from_zero_on(jobs, monkeypatch, tmp_path):
 
     monkeypatch.setattr(local, "needs_build", lambda job: True)
     monkeypatch.setattr(Workshop, "build", build)
-    config = msgspec.structs.replace(corpus_config("honest"), build=Build(slots=3))
+    config = msgspec.structs.replace(corpus_config("honest"), build=BuildConfig(slots=3))
     executor = LocalExecutor([], config, tmp_path, 0)
     with ThreadPoolExecutor(3) as pool:
         arguments = (Workshop.__new__(Workshop), None, tmp_path, lambda slot, *_: seen.append(slot))

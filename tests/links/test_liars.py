@@ -10,7 +10,7 @@ import secrets
 from rich.console import Console
 
 from harness import records, session
-from harness.config import Build, Config, Limits
+from harness.config import BuildConfig, Config, Limits
 from harness.records import Status
 from tests.conftest import QUICK
 from tests.links import lies
@@ -146,7 +146,7 @@ def test_no_lie_is_worth_anything_and_none_ends_a_run(tmp_path):
         device="cpu",
         timing=QUICK,
         limits=Limits(call_s=1.0, first_call_s=2.0, load_s=4.0, total_s=20.0),
-        build=Build(timeout_s=8.0),
+        build=BuildConfig(timeout_s=8.0),
     )
     with open(tmp_path / "console", "w") as file:
         made = session.run(config, tmp_path / "run", Console(file=file), command=["test"])

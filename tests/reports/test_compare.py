@@ -112,7 +112,7 @@ def test_the_table_is_held_still(before, after, golden, width):
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "outcome"),
+    ("a", "b", "change"),
     [
         (NARROW, (2.2, 2.194, 2.206), ChangeKind.FASTER),
         (NARROW, (1.9, 1.894, 1.906), ChangeKind.SLOWER),
@@ -120,14 +120,14 @@ def test_the_table_is_held_still(before, after, golden, width):
         (NARROW, (2.1, 1.8, 2.4), ChangeKind.CANT_TELL),
     ],
 )
-def test_speedups_are_told_apart_by_their_intervals(make, a, b, outcome):
+def test_speedups_are_told_apart_by_their_intervals(make, a, b, change):
     row = only(make("c", interval=a), make("c", interval=b))
-    assert row.outcome is outcome
+    assert row.change is change
     assert row.ratio.value == pytest.approx(b[0] / a[0])
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "outcome"),
+    ("a", "b", "change"),
     [
         ("passed", "incorrect", ChangeKind.BROKEN),
         ("passed", "harness_error", ChangeKind.BROKEN),
@@ -139,19 +139,19 @@ def test_speedups_are_told_apart_by_their_intervals(make, a, b, outcome):
         (None, "passed", ChangeKind.NEW),
     ],
 )
-def test_statuses_decide_where_there_are_no_two_speedups(make, a, b, outcome):
+def test_statuses_decide_where_there_are_no_two_speedups(make, a, b, change):
     row = only(a and make("c", a), b and make("c", b))
-    assert (row.outcome, row.ratio) == (outcome, None)
+    assert (row.change, row.ratio) == (change, None)
 
 
 def test_a_changed_source_is_compared_by_name(make):
-    assert only(make("c", interval=NARROW, key="1"), make("c", interval=NARROW, key="2")).outcome is ChangeKind.SAME
+    assert only(make("c", interval=NARROW, key="1"), make("c", interval=NARROW, key="2")).change is ChangeKind.SAME
 
 
 @pytest.mark.parametrize("part", ["problem", "variant", "precision"])
 def test_another_place_in_the_matrix_is_another_row(make, part):
     found = compare.rows([make("c")], [make("c", **{part: "other"})])
-    assert {row.outcome for row in found} == {ChangeKind.MISSING, ChangeKind.NEW}
+    assert {row.change for row in found} == {ChangeKind.MISSING, ChangeKind.NEW}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_another_place_in_the_matrix_is_another_row(make, part):
 )
 def test_what_is_measured_otherwise_is_not_compared(make, a, b, obstacle, note):
     row = only(make("c", interval=NARROW, **a), make("c", interval=(1.0, 0.99, 1.01), **b))
-    assert (row.outcome, row.obstacle, row.ratio) == (ChangeKind.NOT_COMPARED, obstacle, None)
+    assert (row.change, row.obstacle, row.ratio) == (ChangeKind.NOT_COMPARED, obstacle, None)
     assert compare.notes([row], {}, {}) == [f"{note}: speedups are not compared"]
     assert f"different {obstacle}" in shown([row], [], 80)
 
@@ -178,7 +178,7 @@ def test_equal_devices_belong_together(make):
     cards = ("NVIDIA H200", "NVIDIA H100")
     a = [make("c", interval=NARROW, device=card) for card in cards]
     found = compare.rows(a, a[:1])
-    assert {(row.either.device, row.outcome) for row in found} == {
+    assert {(row.either.device, row.change) for row in found} == {
         ("NVIDIA H200", ChangeKind.SAME),
         ("NVIDIA H100", ChangeKind.MISSING),
     }

@@ -10,7 +10,7 @@ import pytest
 from harness import session
 from harness.compile import tools
 from harness.compile.precompiled import Precompiled
-from harness.config import Build, Compile
+from harness.config import BuildConfig, CompileConfig
 from harness.environment import choose_devices
 from harness.records import Status
 from harness.supervise.builds import Workshop
@@ -61,7 +61,7 @@ def workshop(tmp_path, timeout_s=120.0, **settings):
     shared.mkdir(parents=True, exist_ok=True)
     if not (tmp_path / "cache/headers").exists():
         (tmp_path / "cache/headers").symlink_to(shared)
-    config = corpus_config(build=Build(timeout_s=timeout_s), compile=Compile(**settings))
+    config = corpus_config(build=BuildConfig(timeout_s=timeout_s), compile=CompileConfig(**settings))
     return Workshop(choose_devices("cpu")[0], config)
 
 

@@ -22,7 +22,16 @@ from harness.timing import claims
 from harness.wire import faults, values
 from harness.wire.channel import MAX_FRAME_BYTES, Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
 from harness.wire.layout import view
-from harness.wire.messages import BUILD_FAULTS, BuildFailed, Built, Checked, Failed, Finished, FromBuilder, FromRunner
+from harness.wire.messages import (
+    BUILD_FAULTS,
+    BuildFailed,
+    BuildTried,
+    Built,
+    Failed,
+    Finished,
+    FromBuilder,
+    FromRunner,
+)
 from tests.links import lies
 
 TABLE = Path(__file__).parents[2] / "docs/messages.md"
@@ -132,7 +141,7 @@ def consume(message):
                 provenance.of_host(message.profile.launched, message.profile.wall_us),
             ):
                 assert len(msgspec.json.encode(found and provenance.short(found))) < LONGEST_RECORD_BYTES
-    if isinstance(message, Checked):
+    if isinstance(message, BuildTried):
         message = message.built
     if isinstance(message, BuildFailed):
         assert message.outcome.status in BUILD_FAULTS
@@ -143,7 +152,7 @@ def consume(message):
 
 
 @pytest.mark.parametrize("lying", [0.0, 0.02, 0.2])
-@pytest.mark.parametrize("kind", [FromRunner, FromBuilder, Checked], ids=["runner", "builder", "checker"])
+@pytest.mark.parametrize("kind", [FromRunner, FromBuilder, BuildTried], ids=["runner", "builder", "checker"])
 @settings(deadline=None, max_examples=150)
 @given(seed=st.integers(0, 2**32))
 def test_any_message_is_taken_or_refused_and_nothing_else(kind, lying, seed):
@@ -189,9 +198,9 @@ def test_a_build_may_only_say_that_it_failed_and_not_for_ever(outcome):
     data = lies.frame({"type": "BuildFailed", "outcome": msgspec.to_builtins(outcome)})
     with pytest.raises(ProtocolError):
         received(FromBuilder, data)
-    built = b'{"type": "Checked", "built": ' + data[4:] + b"}"
+    built = b'{"type": "BuildTried", "built": ' + data[4:] + b"}"
     with pytest.raises(ProtocolError):
-        received(Checked, len(built).to_bytes(4, "little") + built)
+        received(BuildTried, len(built).to_bytes(4, "little") + built)
 
 
 def test_a_nesting_that_our_own_senders_do_not_make_is_refused():
