@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -29,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.oracle import promises
 from harness.oracle.expectation import Expectation
+from harness.oracle.factor import Factors
 from harness.oracle.formats import FLOAT8, TF32, round_to
 from harness.oracle.oracle import Oracle
 
@@ -1056,6 +1058,229 @@ def distances(n: int) -> Iterator[Problem]:
     yield common_wrong(problem)
 
 
+def far_out(n: int) -> Iterator[Problem]:
+    """What holds for ordinary numbers and no further, beside limits that are where the format's own are."""
+
+    def uniform() -> list[Any]:
+        return [torch.rand(n, 16 * n)]
+
+    def cut(function: Kernel, below: float) -> Kernel:
+        return lambda m, x: torch.where(x < below, 0.0, function(x))
+
+    problem = Problem("swish, cut off", Lambda(F.silu), uniform)
+    problem.right = {
+        "by division": lambda m, x: x / (1 + torch.exp(-x)),
+        "fast exp": lambda m, x: x / (1 + exp_fast(-x)),
+        "zero below -90": cut(F.silu, -90.0),
+        "x above 40": lambda m, x: torch.where(x > 40, x, F.silu(x)),
+    }
+    problem.wrong = {
+        "zero below -6": cut(F.silu, -6.0),
+        "zero below -10": cut(F.silu, -10.0),
+        "x above 10": lambda m, x: torch.where(x > 10, x, F.silu(x)),
+        "zero below 0": cut(F.silu, 0.0),
+    }
+    yield common_wrong(problem)
+
+    problem = Problem("gelu, cut off", Lambda(F.gelu), uniform)
+    problem.right = {
+        "erf": lambda m, x: 0.5 * x * (1 + torch.erf(x * 0.70710678)),
+        "zero below -8": cut(F.gelu, -8.0),
+        "x above 6": lambda m, x: torch.where(x > 6, x, F.gelu(x)),
+    }
+    problem.wrong = {
+        "zero below -3": cut(F.gelu, -3.0),
+        "x above 3": lambda m, x: torch.where(x > 3, x, F.gelu(x)),
+    }
+    yield common_wrong(problem)
+
+    problem = Problem("sigmoid, cut off", Lambda(torch.sigmoid), uniform)
+    problem.right = {
+        "by division": lambda m, x: 1 / (1 + torch.exp(-x)),
+        "tanh": lambda m, x: 0.5 * (1 + torch.tanh(0.5 * x)),
+        "one above 20": lambda m, x: torch.where(x > 20, 1.0, torch.sigmoid(x)),
+    }
+    problem.wrong = {
+        "one above 10": lambda m, x: torch.where(x > 10, 1.0, torch.sigmoid(x)),
+        "zero below -10": lambda m, x: torch.where(x < -10, 0.0, torch.sigmoid(x)),
+    }
+    yield common_wrong(problem)
+
+    problem = Problem("linear and swish", nn.Sequential(nn.Linear(8 * n, 2 * n), nn.SiLU()),
+                      lambda: [torch.rand(2 * n, 8 * n)])  # fmt: skip
+    problem.right = {
+        "running sums": lambda m, x: F.silu(product_serial(x, m[0].weight.T, 4) + m[0].bias),
+        "three TF32 products": lambda m, x: F.silu(product_split(x, m[0].weight.T, tf32) + m[0].bias),
+        "three fp16 products": lambda m, x: F.silu(product_split_fp16(x, m[0].weight.T) + m[0].bias),
+        "six bf16 products": lambda m, x: F.silu(product_split_bf16(x, m[0].weight.T) + m[0].bias),
+    }
+    problem.wrong = {
+        "zero below -6": lambda m, x: cut(F.silu, -6.0)(m, m[0](x)),
+        "zero below -10": lambda m, x: cut(F.silu, -10.0)(m, m[0](x)),
+        "sums clamped at 65504": lambda m, x: F.silu(m[0](x).clamp(-65504.0, 65504.0)),
+        "TF32": lambda m, x: F.silu(tf32(x) @ tf32(m[0].weight.T) + m[0].bias),
+    }
+    yield common_wrong(problem)
+
+    for name, draw in (("uniform", torch.rand), ("normal", torch.randn)):
+        problem = Problem(f"softmax, {name}", Lambda(lambda x: torch.softmax(x, -1)),
+                          lambda draw=draw: [draw(n, 16 * n)])  # fmt: skip
+
+        def shifted_by(top: Kernel) -> Kernel:
+            def by(m: Any, x: torch.Tensor) -> torch.Tensor:
+                e = torch.exp(x - top(x))
+                return e / e.sum(-1, keepdim=True)
+
+            return by
+
+        def started(least: float) -> Kernel:
+            return shifted_by(lambda x: x.amax(-1, keepdim=True).clamp_min(least))
+
+        problem.right = {
+            "online": lambda m, x: softmax_online(x),
+            "shifted by the maximum": shifted_by(lambda x: x.amax(-1, keepdim=True)),
+            "maximum started at -inf": started(-math.inf),
+            "maximum started at -FLT_MAX": started(torch.finfo(torch.float32).min),
+            "maximum started at the first element": shifted_by(
+                lambda x: torch.maximum(x[..., :1], x[..., 1:].amax(-1, keepdim=True))),
+            "through large logarithms": lambda m, x: torch.exp(x - torch.logsumexp(x, -1, keepdim=True)),
+            "fast exp, serial sum": lambda m, x: (lambda e: e / sum_serial(e)[:, None])(
+                exp_fast(x - x.amax(-1, keepdim=True))),
+        }  # fmt: skip
+        problem.wrong = {
+            "shifted by the mean": shifted_by(lambda x: x.mean(-1, keepdim=True)),
+            "shifted by the maximum of half the row": shifted_by(
+                lambda x: x[..., : x.shape[-1] // 2].amax(-1, keepdim=True)),
+            "shifted by the maximum of the other half": shifted_by(
+                lambda x: x[..., x.shape[-1] // 2 :].amax(-1, keepdim=True)),
+            "shifted by the maximum of all but the last": shifted_by(
+                lambda x: x[..., :-1].amax(-1, keepdim=True)),
+            "shifted by the maximum of all but the first": shifted_by(
+                lambda x: x[..., 1:].amax(-1, keepdim=True)),
+            "shifted by the first element": shifted_by(lambda x: x[..., :1]),
+            "maximum started at 0": started(0.0),
+            "maximum started at -100": started(-100.0),
+            "maximum started at -1000": started(-1000.0),
+            "not shifted": shifted_by(lambda x: torch.zeros(())),
+        }  # fmt: skip
+        yield common_wrong(problem)
+
+    def padded(x: torch.Tensor, value: float) -> torch.Tensor:
+        return F.pad(x, (1, 1, 1, 1), value=value).unfold(2, 3, 2).unfold(3, 3, 2).amax((-1, -2))
+
+    for name, draw in (("uniform", torch.rand), ("normal", torch.randn)):
+        problem = Problem(f"max_pool2d, {name}", Lambda(lambda x: F.max_pool2d(x, 3, 2, 1)),
+                          lambda draw=draw: [draw(4, n, 17, 17)])  # fmt: skip
+        problem.right = {
+            "started at -inf": lambda m, x: padded(x, -math.inf),
+            "started at -FLT_MAX": lambda m, x: padded(x, torch.finfo(torch.float32).min),
+        }
+        problem.wrong = {
+            "started at 0": lambda m, x: padded(x, 0.0),
+            "started at -1": lambda m, x: padded(x, -1.0),
+            "started at -1000": lambda m, x: padded(x, -1000.0),
+            "started at -1e4": lambda m, x: m(x).clamp_min(-1e4),
+            "stopped at 1e4": lambda m, x: m(x).clamp_max(1e4),
+        }
+        yield common_wrong(problem)
+
+    problem = Problem("maximum and minimum", Lambda(lambda x: (x.amax(-1), x.amin(-1))), lambda: [torch.rand(4 * n, n)])
+    problem.right = {
+        "by sorting": lambda m, x: (x.sort(-1).values[..., -1], x.sort(-1).values[..., 0]),
+        "halves": lambda m, x: (torch.maximum(x[:, ::2].amax(-1), x[:, 1::2].amax(-1)), x.amin(-1)),
+    }
+    problem.wrong = {
+        "started at -1000 and 1000": lambda m, x: (x.amax(-1).clamp_min(-1000.0), x.amin(-1).clamp_max(1000.0)),
+        "maximum started at -1e4": lambda m, x: (x.amax(-1).clamp_min(-1e4), x.amin(-1)),
+        "minimum started at 1e4": lambda m, x: (x.amax(-1), x.amin(-1).clamp_max(1e4)),
+    }
+    yield problem
+
+    for name, draw in (("uniform", torch.rand), ("normal", torch.randn)):
+        problem = Problem(f"matmul, far, {name}", Lambda(torch.matmul),
+                          lambda draw=draw: [draw(n, 64 * n), draw(64 * n, n)])  # fmt: skip
+        problem.right = {
+            "tiles of 32": lambda m, a, b: product_serial(a, b, 32),
+            "three TF32 products": lambda m, a, b: product_split(a, b, tf32),
+            "three fp16 products": lambda m, a, b: product_split_fp16(a, b),
+            "six bf16 products": lambda m, a, b: product_split_bf16(a, b),
+        }
+        problem.wrong = {
+            "clamped at 65504": lambda m, a, b: (a @ b).clamp(-65504.0, 65504.0),
+            "fp16 result": lambda m, a, b: (a @ b).half().float(),
+            "1 + 1e-5 times": lambda m, a, b: (a @ b) * (1 + 1e-5),
+            "1 - 1e-5 times": lambda m, a, b: (a @ b) * (1 - 1e-5),
+            "TF32": lambda m, a, b: tf32(a) @ tf32(b),
+        }
+        yield common_wrong(problem)
+
+
+def factors(n: int) -> Iterator[Problem]:
+    """Factors near one, beside sums that err as much in their own way."""
+    for name, length, draw in (
+        ("sum of 65536, uniform", 1 << 16, torch.rand),
+        ("sum of 65536, normal", 1 << 16, torch.randn),
+        ("sum of a few, uniform", 4 * n, torch.rand),
+    ):
+        problem = Problem(name, Lambda(lambda x: x.sum(-1)), lambda d=draw, k=length: [d(n, k)])
+        problem.right = {
+            "running sum": lambda m, x: running(x),
+            "blocks of 256": lambda m, x: sum_blocked(x, 256),
+            "1024 threads": lambda m, x: sum_strided(x, 1024),
+        }
+        problem.wrong = {
+            "1 + 1e-5 times": lambda m, x: x.sum(-1) * (1 + 1e-5),
+            "1 - 1e-5 times": lambda m, x: x.sum(-1) * (1 - 1e-5),
+        }
+        yield problem
+
+    module = nn.LayerNorm(1 << 16)
+    problem = Problem("layer_norm, 65536 uniform", module, lambda: [torch.rand(8, 1 << 16)])
+
+    def normed(x: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor) -> torch.Tensor:
+        return (x - mean[:, None]) * torch.rsqrt(variance[:, None] + 1e-5)
+
+    def two_pass(x: torch.Tensor, total: Kernel) -> torch.Tensor:
+        mean = total(x) / x.shape[1]
+        return normed(x, mean, total((x - mean[:, None]) ** 2) / x.shape[1])
+
+    def one_pass(x: torch.Tensor, total: Kernel) -> torch.Tensor:
+        mean = total(x) / x.shape[1]
+        return normed(x, mean, (total(x * x) / x.shape[1] - mean * mean).clamp_min(0))
+
+    problem.right = {
+        "two passes, running sums": lambda m, x: two_pass(x, running),
+        "one pass, running sums": lambda m, x: one_pass(x, running),
+        "one pass, 256 threads": lambda m, x: one_pass(x, lambda t: sum_strided(t, 256)),
+        "two passes, 256 threads": lambda m, x: two_pass(x, lambda t: sum_strided(t, 256)),
+    }
+    problem.wrong = {
+        "1 + 1e-5 times": lambda m, x: m(x) * (1 + 1e-5),
+        "of half the row": lambda m, x: normed(
+            x, x[:, ::2].mean(1), x[:, ::2].var(1, correction=0)),
+        "TF32": lambda m, x: m(tf32(x)),
+    }  # fmt: skip
+    yield common_wrong(problem)
+
+    problem = Problem(
+        "matvec, long", Lambda(lambda a, b: a @ b), lambda: [torch.rand(n, 1 << 16), torch.rand(1 << 16, 1)]
+    )
+    problem.right = {
+        "running sum": lambda m, a, b: running(a * b[:, 0])[:, None],
+        "256 threads": lambda m, a, b: sum_strided(a * b[:, 0], 256)[:, None],
+    }
+    problem.wrong = {
+        "1 + 1e-5 times": lambda m, a, b: (a @ b) * (1 + 1e-5),
+        "half the length": lambda m, a, b: 2 * (a[:, ::2] @ b[::2]),
+    }
+    yield problem
+
+
+def running(x: torch.Tensor) -> torch.Tensor:
+    """One float32 accumulator over the last dimension, for long rows: NumPy adds up a cumulative sum one by one."""
+    return torch.from_numpy(np.cumsum(x.numpy(), -1, dtype=np.float32)[..., -1].copy())
+
+
 def problems(n: int, seed: int) -> Iterator[Problem]:
     """All of them, for sizes that grow with `n`; weights and inputs are the same each time for a seed."""
     torch.manual_seed(seed)
@@ -1083,6 +1308,8 @@ def problems(n: int, seed: int) -> Iterator[Problem]:
     yield from activations(n)
     yield from norms(n)
     yield from distances(n)
+    yield from far_out(n)
+    yield from factors(n)
 
 
 # --- Judging -----------------------------------------------------------------------------------------------------
@@ -1103,6 +1330,7 @@ def judge(oracle: Oracle, sets: list[tuple[str, Expectation]], module: nn.Module
     """The verdict over drawn and stress inputs; the first refusal counts."""
     error: float | None = None
     ratio: float | None = None
+    factors = Factors()
     for where, expected in sets:
         try:
             output = kernel(module, *expected.inputs)
@@ -1113,6 +1341,10 @@ def judge(oracle: Oracle, sets: list[tuple[str, Expectation]], module: nn.Module
             error, ratio = finding.error, finding.error_ratio
         if not finding.passed:
             return Result(error, ratio, finding.reason, where, finding.message)
+        factors.add(where, finding)
+    refusal = factors.refusal()
+    if refusal is not None:
+        return Result(error, ratio, refusal.reason, "all", refusal.message)
     return Result(error, ratio, "", "")
 
 

@@ -176,6 +176,8 @@ class Examiner:
             return Finding(Status.PASSED)
         finding = self._finding(link, call, hard.draw, expected)
         if finding.passed:
+            if hard.stress.binding:
+                hard.factors.add(hard.stress.name, finding)
             return finding
         message = f"on inputs '{hard.stress.name}': {finding.message}"
         if not hard.stress.binding:

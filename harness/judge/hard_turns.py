@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from harness.links.link import Draw
 from harness.oracle.expectation import Expectation
+from harness.oracle.factor import Factors
 from harness.oracle.stress import Stress
 
 # Finds out what to expect of a call on hard inputs; None where nothing can be.
@@ -19,7 +20,8 @@ Expected = Callable[[], Expectation | None]
 
 @dataclass(frozen=True)
 class HardCall:
-    """One call on a stress set; `warnings` takes what is said of a set that does not bind.
+    """One call on a stress set; `warnings` takes what is said of a set that does not bind, `factors` what one that does
+    has shown.
 
     `expected` tells what to expect; None where nothing can be. It may take a while, and is called after the call.
     """
@@ -28,18 +30,20 @@ class HardCall:
     stress: Stress
     expected: Expected
     warnings: list[str]
+    factors: Factors
 
 
 class HardInputs:
     """One candidate's calls on the stress sets, handed out one by one as far as the time goes.
 
     `done` names the sets handed out of which something could be expected, `warnings` has what was found on those that
-    do not bind, and `spent_s` is the time spent within `counted`.
+    do not bind, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
     """
 
     def __init__(self, sets: Iterator[tuple[Stress, Draw, Expected]], count: int, budget_s: float) -> None:
         self.done: list[str] = []
         self.warnings: list[str] = []
+        self.factors = Factors()
         self.spent_s = 0.0
         self._sets = sets
         self._count = count
@@ -66,7 +70,7 @@ class HardInputs:
                 self.done.append(stress.name)
             return found
 
-        return HardCall(draw, stress, expected, self.warnings)
+        return HardCall(draw, stress, expected, self.warnings, self.factors)
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:

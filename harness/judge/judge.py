@@ -229,6 +229,7 @@ class Judge:
         }
         links: dict[Side, Link] = {"candidate": candidate, "baseline": self._baseline}
         hard = examiner.hard_inputs()
+        hard.factors.add("drawn", first)
         try:
             ending = measurement.measure(
                 self._reference,
@@ -243,6 +244,9 @@ class Judge:
                 spent_s,
                 profiled=request.profiled,
             )
+            refusal = hard.factors.refusal()
+            if refusal is not None:
+                raise WrongAnswer(refusal.outcome())
         except WrongAnswer as wrong:
             # What is known of the other answers belongs to a wrong one, too.
             ending = wrong.ending

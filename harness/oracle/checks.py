@@ -12,9 +12,10 @@ from harness.oracle.error import measure
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.explain import Case, Earlier, explain, explain_other
+from harness.oracle.factor import slope
 from harness.oracle.fast import Fast, quick
 from harness.oracle.structure import flatten
-from harness.oracle.verdict import Finding, Weighed, weigh
+from harness.oracle.verdict import Finding, Slope, Weighed, weigh
 from harness.records import Status
 
 
@@ -28,6 +29,7 @@ def full(
     error: float | None = None
     ratio: float | None = None
     allowance = ""
+    slopes: dict[str, Slope] = {}
     figures: dict[str, Any] = {"float64": expected.where, "exact_precision": expected.precision, "leaves": {}}
     for path, native in flatten(expected.native):
         leaf = number(got[path], dtype)
@@ -53,7 +55,10 @@ def full(
             return Finding(
                 Status.INCORRECT, why.reason, why.message, leaf_error, leaf_ratio, leaf=path, evidence=evidence
             )
-    return Finding(Status.PASSED, error=error, error_ratio=ratio, allowance=allowance, evidence=figures)
+        found = slope(leaf, expected.exact[path], yard.level.roundoff)
+        if found is not None:
+            slopes[path] = found
+    return Finding(Status.PASSED, error=error, error_ratio=ratio, allowance=allowance, evidence=figures, slopes=slopes)
 
 
 def fast(

@@ -1,10 +1,10 @@
-"""How many terms go into the longest sum of a computation, read off its operators as they run."""
+"""How many terms go into the longest sum of a computation, and what variances it takes: read off its operators."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -12,13 +12,27 @@ import torch
 
 @dataclass
 class Longest:
-    """The longest sum met: of anything, and of products alone (what tensor cores add up)."""
+    """The longest sum met: of anything, and of products alone (what tensor cores add up).
+
+    `lift` is the largest 1 + mean^2/variance of a variance met, on average over its rows, `most_lift` of any row: how
+    much larger the squares are than what is left of them. `seen` has the operators met of which a variance by hand is
+    made of.
+    """
 
     any: int = 1
     product: int = 0
+    lift: float = 1.0
+    most_lift: float = 1.0
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def centred(self) -> bool:
+        """Whether a variance may be among the sums, so that an honest kernel may take a difference of squares."""
+        return "variance" in self.seen or {"sum", "difference", "square"} <= self.seen
 
     def meet(self, name: str, args: tuple[Any, ...]) -> None:
         """Take note of an operator about to run."""
+        self.seen.update(part for part, names in _PARTS.items() if name in names)
         for table, is_product in ((_PRODUCTS, True), (_REDUCTIONS, False)):
             if name in table:
                 try:
@@ -29,6 +43,13 @@ class Longest:
                 self.any = max(self.any, length)
                 if is_product:
                     self.product = max(self.product, length)
+        if name in _VARIANCES:
+            try:
+                lift, most = _lifts(*_VARIANCES[name](args))
+                self.lift, self.most_lift = max(self.lift, lift), max(self.most_lift, most)
+            except (IndexError, TypeError, AttributeError, RuntimeError):
+                # As above.
+                pass
 
 
 def _inner(position: int) -> Callable[[tuple[Any, ...]], int]:
@@ -61,6 +82,32 @@ def _per_group(args: tuple[Any, ...]) -> int:
     return int(x.numel() // (batch * groups))
 
 
+def _lifts(x: torch.Tensor, dims: tuple[int, ...]) -> tuple[float, float]:
+    """1 + mean^2/variance, on average and at most over the rows that vary; `x` lies in rows along `dims`."""
+    variance, mean = torch.var_mean(x, dims, correction=0)
+    ratio = (mean * mean / variance)[variance > 0]
+    return (1.0 + float(ratio.mean()), 1.0 + float(ratio.max())) if ratio.numel() else (1.0, 1.0)
+
+
+def _grouped(args: tuple[Any, ...]) -> tuple[torch.Tensor, tuple[int, ...]]:
+    x, _, _, batch, _, _, groups = args[:7]
+    return x.reshape(batch * groups, -1), (1,)
+
+
+def _dims(args: tuple[Any, ...]) -> tuple[torch.Tensor, tuple[int, ...]]:
+    x, dims = args[0], args[1] if len(args) > 1 else None
+    chosen = (dims,) if isinstance(dims, int) else tuple(dims or ())
+    return x, chosen or tuple(range(x.dim()))
+
+
+# Of variances: the tensor, and the dimensions along which each is taken.
+_VARIANCES: dict[str, Callable[[tuple[Any, ...]], tuple[torch.Tensor, tuple[int, ...]]]] = {
+    **dict.fromkeys(("aten::var", "aten::std", "aten::var_mean", "aten::std_mean"), _dims),
+    "aten::native_layer_norm": lambda args: (args[0], tuple(range(-len(args[1]), 0))),
+    "aten::native_batch_norm": lambda args: (args[0], (0, *range(2, args[0].dim()))),
+    "aten::native_group_norm": _grouped,
+}
+
 _PRODUCTS: dict[str, Callable[[tuple[Any, ...]], int]] = {
     **dict.fromkeys(("aten::mm", "aten::bmm", "aten::mv", "aten::dot"), _inner(0)),
     **dict.fromkeys(("aten::addmm", "aten::baddbmm", "aten::addmv", "aten::addbmm"), _inner(1)),
@@ -79,3 +126,12 @@ _REDUCTIONS: dict[str, Callable[[tuple[Any, ...]], int]] = {
     "nll_loss_forward": lambda args: int(torch.as_tensor(args[1]).numel()),
 }
 _REDUCTIONS = {f"aten::{name}": length for name, length in _REDUCTIONS.items()}
+
+# A square is a power or a product of a tensor with itself, which no name tells from other products.
+_PARTS = {
+    "variance": {name.removeprefix("aten::") for name in _VARIANCES},
+    "sum": {"sum", "mean"},
+    "difference": {"sub", "rsub"},
+    "square": {"pow", "square", "mul"},
+}
+_PARTS = {part: {f"aten::{name}" for name in names} for part, names in _PARTS.items()}

@@ -23,7 +23,7 @@ from harness.oracle.fast import Fast
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.slices import rms, widened
 from harness.oracle.stress import SETS, Stress
-from harness.oracle.structure import compare, flatten
+from harness.oracle.structure import compare, convert, flatten
 from harness.oracle.verdict import Finding
 from harness.oracle.yardstick import Yardstick
 from harness.records import Status
@@ -35,6 +35,9 @@ RANDOM_ROUNDINGS = 64.0
 RANDOM_SHARE = 1e-4
 # An output that scales with the inputs by a power of two differs by no more than this many of the reference's errors.
 SCALED_ROUNDINGS = 4.0
+# And one that has outgrown the constants that are added to it, by no more than this share: a bias of one beside inputs
+# of 2^20.
+OUTGROWN = 2.0**-14
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ class Oracle:
         self._fast: dict[str, Fast] = {}
         self._earlier = Earlier()
         self._steady = False
+        # Whether the reference takes a variance, which decides how far from zero hard inputs may lie.
+        self._centred = False
 
     def expect(self, inputs: list[Any], seed: int = 0) -> Expectation:
         """What the full check compares with, for drawn inputs; `seed` sets the generators before each run.
@@ -87,6 +92,7 @@ class Oracle:
             self._steady = True
         for path, yard in expected.yards.items():
             self._fast[path] = Fast.of(yard).stricter(self._fast.get(path))
+            self._centred = self._centred or yard.centred
         self._earlier.keep(expected.native)
         return expected
 
@@ -111,9 +117,12 @@ class Oracle:
     def stress_inputs(self, drawn: list[Any], seed: int, sets: Sequence[Stress]) -> Iterator[tuple[Stress, list[Any]]]:
         """Each of `sets` with its inputs, whatever the reference returns.
 
-        Without sets whose inputs cannot be made, and those that promises leave as they were drawn (`unchanged`).
+        Without sets that are for other references, those whose inputs cannot be made, and those that promises leave as
+        they were drawn (`unchanged`).
         """
         for position, proposed in enumerate(sets):
+            if proposed.centred not in (None, self._centred):
+                continue
             try:
                 inputs = proposed.inputs(drawn, seed + position, self._promises)
             except torch.OutOfMemoryError:
@@ -139,6 +148,8 @@ class Oracle:
             return None
         if proposed.demands == "absolute":
             return self._as_on_drawn(expected, drawn)
+        if proposed.demands == "growth":
+            return self._as_it_grows(expected)
         return _demanding(expected, proposed.demands)
 
     def _leave_out(self, proposed: Stress, error: Exception) -> None:
@@ -163,7 +174,11 @@ class Oracle:
         return checks.full(self.reference, expected, outputs, self._earlier if explained else None, poison)
 
     def _as_on_drawn(self, expected: Expectation, drawn: list[Any]) -> Expectation:
-        """With limits no smaller than on ordinary inputs, except for outputs that only scale with the inputs."""
+        """With limits no smaller than on ordinary inputs, except for outputs that only scale with the inputs.
+
+        Of small numbers the exponentials are equal but for their last digits, as are other functions' values: a running
+        sum of those rounds one way.
+        """
         before = dict(flatten(self.reference.native(drawn, expected.seed)))
         after = dict(flatten(expected.native))
         yards = dict(expected.yards)
@@ -171,8 +186,22 @@ class Oracle:
             # An output may be a plain number.
             old, new = torch.as_tensor(before[path]), torch.as_tensor(after[path])
             if path in yards and not _only_scaled(old, new, yards[path]):
-                yards[path] = yards[path].no_less(fast.norm)
+                yards[path] = yards[path].no_less(max(fast.norm, yards[path].heaped and yards[path].drift))
         return replace(expected, yards=yards)
+
+    def _as_it_grows(self, expected: Expectation) -> Expectation | None:
+        """With the limits of outputs that grow as a power of the inputs, or of those that stay; None for any other."""
+        quarter = convert(expected.inputs, lambda t: t / 4 if t.is_floating_point() else t)
+        before = dict(flatten(self.reference.native(quarter, expected.seed)))
+        powers = {
+            path: _growth(torch.as_tensor(before[path]), torch.as_tensor(leaf))
+            for path, leaf in flatten(expected.native)
+            if path in expected.yards
+        }
+        if None in powers.values():
+            return None
+        # What stays may do so because it is saturated, as a softmax is.
+        return _demanding(expected, "wide" if all(powers.values()) else "sense")
 
     def _require_steady(self, expected: Expectation) -> None:
         """Require finite numbers, and the same ones again."""
@@ -200,14 +229,32 @@ def _only_scaled(before: torch.Tensor, after: torch.Tensor, yard: Yardstick) -> 
     """Whether an output of the reference is another one times a power of two, but for rounding."""
     if before.shape != after.shape:
         return True
-    part = Part(after)
-    old, new = widened(part.of(before)), widened(part.of(after))
-    finite = torch.isfinite(old) & torch.isfinite(new)
-    old, new = old[finite], new[finite]
+    old, new = _both_finite(before, after)
     if not new.numel() or not rms(old) or not rms(new):
         return True
     factor = 2.0 ** round(math.log2(rms(new) / rms(old)))
     return rms(new - factor * old) <= SCALED_ROUNDINGS * yard.unit
+
+
+def _growth(before: torch.Tensor, after: torch.Tensor) -> int | None:
+    """The power of two by which an output of the reference exceeds another one, but for constants that it has outgrown;
+    None where that is no power, or less than none."""
+    if before.shape != after.shape:
+        return None
+    old, new = _both_finite(before, after)
+    sizes = (rms(old), rms(new)) if new.numel() else (0.0, 0.0)
+    if not all(0 < size < math.inf for size in sizes):
+        return None
+    power = round(math.log2(sizes[1] / sizes[0]))
+    return power if power >= 0 and rms(new - 2.0**power * old) <= OUTGROWN * sizes[1] else None
+
+
+def _both_finite(one: torch.Tensor, other: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The elements, of a part of two outputs, that are finite in both; widened."""
+    part = Part(other)
+    one, other = widened(part.of(one)), widened(part.of(other))
+    finite = torch.isfinite(one) & torch.isfinite(other)
+    return one[finite], other[finite]
 
 
 def _demanding(expected: Expectation, demands: str) -> Expectation | None:
@@ -217,7 +264,9 @@ def _demanding(expected: Expectation, demands: str) -> Expectation | None:
     def limited(yard: Yardstick) -> Yardstick:
         if demands == "sense" or (demands != "rounding" and yard.level.bits < formats.FLOAT32.bits):
             return yard.sensible()
-        return yard.no_less(yard.drift) if demands == "heaped" and yard.heaped > row else yard
+        # Squared, one large element is as large as all others of its row.
+        several = yard.heaped >= row if yard.centred else yard.heaped > row
+        return yard.no_less(yard.drift) if demands == "heaped" and several else yard
 
     yards = {path: limited(yard) for path, yard in expected.yards.items()}
     if not all(yard is expected.yards[path] or yard.resolvable for path, yard in yards.items()):

@@ -44,6 +44,15 @@ SQUARES = 0.04
 # that such a loss could hide.
 DRIFT = 1 / 8
 
+# The same share of error on drawn inputs and on all hard ones is a factor, from this many roundoffs on: constants that
+# are written with seven digits stay below. In units of the share itself: how far apart shares may be (beside four
+# standard deviations), and how large the rest of the error (half of it where tensor cores cut off 4096 products in a
+# second layer, on all kinds of inputs alike). And the fewest sets that must resolve it.
+FACTOR = 32.0
+FACTOR_APART = 1 / 4
+FACTOR_REST = 1 / 8
+FACTOR_SETS = 4
+
 # These are root mean squares over many elements; one alone goes further, to four times the measured figure in all.
 LUCK = 2.0
 
@@ -104,7 +113,10 @@ class Facts:
 
 
 def serial_error(terms: int, unit: float) -> float:
-    """The error allowed to a running sum of `terms`, where one rounding of the result costs `unit`."""
+    """The error allowed to a running sum of `terms`, where one rounding of the result costs `unit`.
+
+    A variance in one pass is the difference of two such sums, which are 1 + mean^2/variance times as large as it.
+    """
     terms = min(terms, LONGEST)
     squares = min(SQUARES * (terms * FLOAT32.roundoff) ** 1.5, TENSOR_CORE_MOST)
     return max(SERIAL * math.sqrt(terms), squares / FLOAT32.roundoff) * unit

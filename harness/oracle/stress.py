@@ -23,16 +23,19 @@ class Stress:
     `demands` is what a kernel is held to: the same `rounding` as on drawn inputs; `absolute`, rounding too where the
     reference's output scales with the inputs, elsewhere no larger errors than on drawn inputs; `sense`, an error below
     half of the output's variation, where even sound algorithms differ by far more than rounding; `wide`, rounding in
-    float32 and wider and sense in 16 bits; or `heaped`, the same but for what a running sum may lose where it meets
-    several large elements on its way (`Oracle.stress`). `binding` sets refuse a candidate; the others, which honest
-    kernels may well not handle, warn. `first_only` leaves all floating tensors but the first as they were drawn.
+    float32 and wider and sense in 16 bits; `heaped`, the same but for what a running sum may lose where it meets
+    several large elements on its way (`Oracle.stress`); or `growth`, the same where the output grows as a power of the
+    inputs, sense where it stays as it is, and nothing elsewhere. `binding` sets refuse a candidate; the others, which
+    honest kernels may well not handle, warn. `first_only` leaves all floating tensors but the first as they were drawn.
+    `centred` sets are for references that take a variance, or (False) for those that take none.
     """
 
     name: str
     make: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
-    demands: Literal["rounding", "absolute", "wide", "heaped", "sense"] = "rounding"
+    demands: Literal["rounding", "absolute", "wide", "heaped", "growth", "sense"] = "rounding"
     binding: bool = True
     first_only: bool = False
+    centred: bool | None = None
 
     def inputs(self, drawn: list[Any], seed: int, promises: Promises = NOTHING) -> list[Any]:
         """New inputs from drawn ones, which stay as they are. Every tensor has its own draws from `seed`.
@@ -71,6 +74,10 @@ class Stress:
         return changed
 
 
+# Of the power of two that huge inputs are scaled by.
+HUGE = 20
+
+
 def _scaled(power: int) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
     # Powers of two: the digits stay, so a reference that is homogeneous errs the same.
     return lambda tensor, _: tensor * 2.0**power
@@ -81,9 +88,13 @@ def _far_up(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
     return tensor * (32.0 if tensor.dtype is torch.float16 else 128.0)
 
 
-def _far_below(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
-    """Below -128, where float32's exponential is zero. Rounds a 16-bit input to the steps that it has there."""
-    return -(tensor.abs() + 128.0)
+def _below(depth: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """Below minus `depth`; in 16 bits below -128, where steps of one or less are left."""
+
+    def make(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+        return -(tensor.abs() + (depth if torch.finfo(tensor.dtype).bits > 16 else min(depth, 128.0)))
+
+    return make
 
 
 def _in_one_row(
@@ -102,18 +113,23 @@ def _in_one_row(
     return make
 
 
-def _signs(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Random signs: sums of positive numbers, in which errors drown, become sums of mixed ones."""
-    coin = torch.randint(0, 2, tensor.shape, generator=generator, device=tensor.device, dtype=torch.int8)
-    return torch.where(coin == 0, tensor, -tensor)
+def _signs(power: int = 0) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """Random signs: sums of positive numbers, in which errors drown, become sums of mixed ones; and what holds on one
+    side of zero has to hold on the other. Scaled by a power of two."""
+
+    def make(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        coin = torch.randint(0, 2, tensor.shape, generator=generator, device=tensor.device, dtype=torch.int8)
+        return torch.where(coin == 0, tensor, -tensor) * 2.0**power
+
+    return make
 
 
 def _constant_rows(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
     return tensor if tensor.dim() == 0 else tensor[..., :1].expand_as(tensor).contiguous()
 
 
-def _dominant(position: str) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
-    """One element in each row far larger than the row's largest: at a random place, first, or last.
+def _dominant(ends: bool, times: float, short: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """One element in each row `times` its largest (in float16 `short` times), at a random place or one of its `ends`.
 
     A sum is then that element, so what it was rounded to shows, as does a tail that was cut off.
     """
@@ -121,18 +137,15 @@ def _dominant(position: str) -> Callable[[torch.Tensor, torch.Generator], torch.
     def make(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         if tensor.dim() == 0:
             return tensor
-        length = tensor.shape[-1]
-        if position == "random":
-            shape = (*tensor.shape[:-1], 1)
-            place = torch.randint(length, shape, generator=generator, device=tensor.device)
-        else:
-            place = torch.full((*tensor.shape[:-1], 1), 0 if position == "first" else length - 1, device=tensor.device)
+        length, shape = tensor.shape[-1], (*tensor.shape[:-1], 1)
+        place = torch.randint(2 if ends else length, shape, generator=generator, device=tensor.device)
+        if ends:
+            place = place * (length - 1)
         value = tensor.gather(-1, place)
         largest = tensor.abs().amax(-1, keepdim=True)
-        # The digits are the element's own: a power of two would survive any rounding. A product of two such elements
-        # must stay within float16's short range.
-        times = 8 if tensor.dtype is torch.float16 else 32
-        value = torch.where(value < 0, -1.0, 1.0) * (largest + value.abs()) * times
+        # The digits are the element's own: a power of two would survive any rounding.
+        factor = short if tensor.dtype is torch.float16 else times
+        value = torch.where(value < 0, -1.0, 1.0) * (largest + value.abs()) * factor
         return tensor.scatter(-1, place, value.to(tensor.dtype))
 
     return make
@@ -185,23 +198,33 @@ def _special(value: float) -> Callable[[torch.Tensor, torch.Generator], torch.Te
 # of cancelling, and a variance of zero shows nothing but rounding. Where a sum of squares goes over many rows with one
 # large element each, the rest of a row is less than its last digit, and is lost.
 SETS = (
-    Stress("scaled_up", _scaled(3), "wide"),
+    # Neither sign's moderate numbers are few: an exponential's tails are there, up to 8 and up to 16 of what was drawn.
+    Stress("signs_up", _signs(3), "wide"),
+    Stress("signs_far_up", _signs(4), "wide"),
     # Softmax through a logarithm rounds sums as large as its inputs, which no rounding of the inputs would show.
     Stress("scaled_far_up", _far_up, "sense", first_only=True),
+    # Past 65504, where float16 ends, and past what stands for infinity in a kernel. Leaves float16's range itself.
+    Stress("huge_above", lambda tensor, _: tensor.abs() * 2.0**HUGE, "growth"),
+    Stress("huge_below", lambda tensor, _: -tensor.abs() * 2.0**HUGE, "growth"),
     # The exponential less one of a small number is right to the one's last digit and no more.
     Stress("scaled_down", _scaled(-7), "absolute"),
-    Stress("signs", _signs),
-    Stress("negated", lambda tensor, _: -tensor, "wide"),
+    Stress("signs", _signs()),
     # Every element on one side of zero, whatever was drawn: a maximum that starts from zero is wrong.
     Stress("negative", lambda tensor, _: -tensor.abs(), "wide"),
-    # And far from it: where a maximum of zero was subtracted, every exponential is zero.
-    Stress("far_below", _far_below, "sense", first_only=True),
+    # And far from it: where a maximum of zero, or of -1000, was subtracted, every exponential is zero. A variance in
+    # one pass, which is the difference of two squares, has nothing left of it at -4096.
+    Stress("far_below", _below(128.0), "sense", first_only=True, centred=True),
+    Stress("furthest_below", _below(4096.0), "sense", first_only=True, centred=False),
     Stress("one_row_far_up", _in_one_row(_far_up), "sense", first_only=True),
-    Stress("one_row_far_below", _in_one_row(_far_below), "sense", first_only=True),
+    Stress("one_row_far_below", _in_one_row(_below(128.0)), "sense", first_only=True, centred=True),
+    Stress("one_row_furthest_below", _in_one_row(_below(4096.0)), "sense", first_only=True, centred=False),
     Stress("constant_rows", _constant_rows, "sense"),
-    Stress("dominant", _dominant("random"), "heaped"),
-    Stress("dominant_first", _dominant("first"), "heaped"),
-    Stress("dominant_last", _dominant("last"), "heaped"),
+    # A product of two such elements must stay within float16's short range.
+    Stress("dominant", _dominant(False, 32, 8), "heaped"),
+    # Of numbers in [0, 1), too, one that is further from the others than float32's exponential reaches, which is 88. Of
+    # one input only: two rows with such an element at the same place have a difference that is far below either.
+    Stress("spike", _dominant(False, 256, 32), "heaped", first_only=True),
+    Stress("spike_at_an_end", _dominant(True, 256, 32), "heaped", first_only=True),
     Stress("one_hot", _one_hot, "sense"),
     Stress("sorted", _sorted, "sense"),
     Stress("rolled", _rolled),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,22 @@ from harness.records import Outcome, Status
 
 
 @dataclass(frozen=True)
+class Slope:
+    """By what share of the true output an answer exceeds it, on average over `count` elements; the `rest` of the error,
+    relative to the output's size; and the roundoff of the format that it is computed in."""
+
+    share: float
+    rest: float
+    count: int
+    roundoff: float
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the share."""
+        return max(self.rest / math.sqrt(max(1, self.count - 1)), self.roundoff)
+
+
+@dataclass(frozen=True)
 class Finding:
     """The oracle's answer about one call.
 
@@ -22,7 +39,7 @@ class Finding:
     error_ratio: that error over the reference's own (or over the rounding of the output, if larger). Both None if
     no floating output was compared. allowance: the lower precision that the run allows and this answer needs.
     leaf: which leaf of the output was refused (`output[1]`); its message begins with that.
-    level: `full` against float64, `fast` against the reference's own output.
+    level: `full` against float64, `fast` against the reference's own output. slopes: of a passed full check, by leaf.
     """
 
     status: Status
@@ -34,6 +51,7 @@ class Finding:
     leaf: str = ""
     level: str = "full"
     evidence: dict[str, Any] = field(default_factory=dict)
+    slopes: dict[str, Slope] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:

@@ -67,9 +67,10 @@ class Yardstick:
     own: of the reference at the problem's precision. floor: of rounding the exact output to its dtype. base: the
     largest of these and of what one rounding of the inputs does to the output, which any sound algorithm may show.
     lowered: of the reference on inputs rounded to the format below `level`, the format it computes in (None: unknown,
-    or of no account). drift: what a plain running sum may lose, where rounding goes one way. heaped: the terms of the
-    longest sum, where that is not of products; else 0. limits: what a candidate may show; `loose` the same for each
-    allowed format. finite: whether the reference's output is.
+    or of no account). drift: what a plain running sum may lose, where rounding goes one way, or where a variance is the
+    difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. centred: whether a
+    variance is taken on the way. limits: what a candidate may show; `loose` the same for each allowed format. finite:
+    whether the reference's output is.
     """
 
     numel: int
@@ -81,6 +82,7 @@ class Yardstick:
     level: Format
     drift: float
     heaped: int
+    centred: bool
     limits: Tolerances
     loose: dict[str, Tolerances]
     expected: Expected
@@ -156,12 +158,16 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     base = max(own, floor, condition, *(_distance(part.of(output), exact) for output in runs.jittered))
 
     # In float32, whatever narrower dtype the result has.
-    unit = min(format.roundoff, FLOAT32.roundoff) * max(scale.size, condition / format.roundoff)
+    roundoff = min(format.roundoff, FLOAT32.roundoff)
+    unit = roundoff * max(scale.size, condition / format.roundoff)
+    # Not of what one rounding of the inputs costs: the mean's distance from zero is in that already.
+    one_pass = rule.serial_error(longest.any, roundoff * scale.size)
     facts = rule.Facts(
         base=base,
         lowered=downgraded,
         composed=distance(runs.composed) or 0.0,
-        sums=_sums(format, longest, scale.size, unit) * (rule.LUCK if few else 1.0),
+        sums=_sums(format, longest, scale.size, unit, one_pass * longest.lift, downgraded)
+        * (rule.LUCK if few else 1.0),
         size=scale.size,
         axis=scale.axis,
         tight=tight,
@@ -184,9 +190,10 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         base=base,
         lowered=downgraded,
         level=level,
-        drift=rule.drift(longest.any, unit),
+        drift=max(rule.drift(longest.any, unit), one_pass * longest.most_lift),
         # To products, what tensor cores cut off is allowed on any inputs.
         heaped=longest.any if longest.any > longest.product else 0,
+        centred=longest.centred,
         limits=_limits(rule.limit(facts), base, known, runs.exact.numel()),
         loose=loose,
         expected=expected,
@@ -223,9 +230,16 @@ def _is_coarse(own: float, floor: float, downgraded: float, strict: Callable[[],
     return error is not None and own > rule.COARSE * max(floor, error)
 
 
-def _sums(format: Format, longest: Longest, size: float, unit: float) -> float:
-    """The error of honest ways to add up results of `size`, where one rounding costs `unit`."""
-    serial = rule.serial_error(longest.any, unit)
+def _sums(
+    format: Format, longest: Longest, size: float, unit: float, one_pass: float, downgraded: float | None
+) -> float:
+    """The error of honest ways to add up results of `size`, where one rounding costs `unit`.
+
+    A variance in one pass may lose more, as long as that is less than a lower precision would lose.
+    """
+    if downgraded is not None:
+        one_pass = min(one_pass, downgraded / rule.DOWNGRADE)
+    serial = max(rule.serial_error(longest.any, unit), one_pass)
     return max(serial, rule.tensor_core_error(longest.product, size)) if format is FLOAT32 else serial
 
 

@@ -246,10 +246,10 @@ def test_a_triangle_is_changed_where_it_is_free():
 
     drawn = draw()
     sets = {stress.name: stress.inputs(drawn, 0, find(drawn, draw)) for stress in SETS}
-    assert torch.equal(sets["scaled_up"][0], drawn[0] * 8)
+    assert torch.equal(sets["signs_up"][0].abs(), drawn[0].abs() * 8)
     assert torch.equal(sets["negative"][0], -drawn[0].abs())
     assert (sets["far_below"][0].tril()[-1] < -127).all()
-    assert torch.equal(sets["scaled_up"][1], drawn[1] * 8)
+    assert torch.equal(sets["signs_up"][1].abs(), drawn[1].abs() * 8)
 
 
 def test_probabilities_become_peaked():
@@ -260,7 +260,7 @@ def test_probabilities_become_peaked():
     sets = {stress.name: stress.inputs(drawn, 0, find(drawn, draw))[0] for stress in SETS}
     assert (sets["dominant"].amax(-1) > 0.7).all()
     assert (sets["one_hot"].amax(-1) == 1).all()
-    assert torch.equal(sets["scaled_up"], drawn[0])
+    assert torch.equal(sets["signs_up"], drawn[0])
 
 
 def test_draws_are_released_and_a_mask_is_all_that_lasts():
@@ -288,7 +288,8 @@ def test_the_range_of_numbers_is_no_promise():
     drawn = [torch.rand(N, N)]
     promises = find(drawn, lambda: [torch.rand(N, N)])
     assert not promises
-    assert (BINDING[4].inputs(drawn, 0, promises)[0] < 0).all()
+    negative = next(stress for stress in SETS if stress.name == "negative")
+    assert (negative.inputs(drawn, 0, promises)[0] <= 0).all()
 
 
 def test_inputs_that_are_never_drawn_promise_nothing():
@@ -303,7 +304,7 @@ def test_a_set_that_promises_leave_as_drawn_is_left_out_and_named():
     oracle = Oracle(Of(torch.relu), promises=find(drawn, draw))
     oracle.expect(drawn)
     done = {stress.name for stress, _ in oracle.stress(drawn)}
-    assert {"scaled_up", "negated", "negative"} <= oracle.unchanged
+    assert {"signs", "signs_up", "negative"} <= oracle.unchanged
     assert not done & oracle.unchanged
     assert "dominant" in done
 

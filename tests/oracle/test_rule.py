@@ -2,9 +2,12 @@ import dataclasses
 
 import numpy
 import pytest
+import torch
+from torch import nn
 
 from harness.oracle import rule
-from harness.oracle.formats import FLOAT32
+from harness.oracle.formats import FLOAT32, TF32, round_to
+from harness.oracle.oracle import Oracle
 from harness.oracle.rule import Facts, limit, limit_allowed, serial_error, tensor_core_error
 
 # The product of seeds.md on an H200: float32's own error and TF32's, which is 175 times that.
@@ -66,3 +69,34 @@ def test_a_running_sum_of_squares_is_allowed_what_it_drops():
     exact = squares.sum(1, dtype=numpy.float64)
     lost = numpy.sqrt(numpy.mean((squares.cumsum(1, dtype=numpy.float32)[:, -1] / exact - 1) ** 2))
     assert rule.SERIAL * terms**0.5 * FLOAT32.roundoff < lost < serial_error(terms, FLOAT32.roundoff)
+
+
+@pytest.mark.parametrize("shift", [0.5, 3.0])
+def test_a_variance_in_one_pass_may_lose_what_its_squares_exceed_it_by(shift):
+    """Running sums, of numbers with a mean; the allowance is no larger than a quarter of what TF32 does."""
+    length = 1 << 16
+    draw = torch.rand(4, length) - 0.5 + shift
+    oracle = Oracle(nn.LayerNorm(length))
+    expected = oracle.expect([draw])
+
+    def running(x):
+        return torch.from_numpy(numpy.cumsum(x.numpy(), -1, dtype=numpy.float32)[:, -1:].copy())
+
+    mean = running(draw) / length
+    variance = running(draw * draw) / length - mean * mean
+    assert oracle.check(expected, (draw - mean) * torch.rsqrt(variance + 1e-5)).passed
+    yard = expected.yards["output"]
+    assert rule.serial_error(length, FLOAT32.roundoff) < yard.limits.norm <= yard.lowered / rule.DOWNGRADE
+    assert not oracle.check(expected, nn.LayerNorm(length)(round_to(draw, TF32)).detach()).passed
+
+
+@pytest.mark.parametrize("length", [1 << 10, 1 << 16])
+def test_equal_terms_may_round_one_way(length):
+    """The exponentials of tiny numbers are all one, but for their last digits."""
+    oracle, draw = Oracle(nn.Softmax(-1)), [torch.rand(4, length)]
+    oracle.expect(draw)
+    for stress, expected in oracle.stress(draw):
+        if stress.demands == "absolute":
+            e = (expected.inputs[0] - expected.inputs[0].amax(-1, keepdim=True)).exp().numpy()
+            total = numpy.cumsum(e, -1, dtype=numpy.float32)[:, -1:]
+            assert oracle.check(expected, torch.from_numpy(e / total)).passed, stress.name

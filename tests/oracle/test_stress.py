@@ -1,7 +1,10 @@
 import pytest
 import torch
+from torch import nn
 
+from harness.oracle.oracle import Oracle
 from harness.oracle.stress import SETS
+from tests.oracle.references import Of
 
 BY_NAME = {stress.name: stress for stress in SETS}
 INPUTS = [
@@ -38,9 +41,12 @@ def test_a_set_is_the_same_for_the_same_seed():
 def test_the_sets_are_what_they_say():
     x = INPUTS[0]
     sets = {name: stress.inputs([x], 0)[0] for name, stress in BY_NAME.items()}
-    assert torch.equal(sets["scaled_up"], x * 8)
-    assert torch.equal(sets["negated"], -x)
     assert torch.equal(sets["signs"].abs(), x.abs())
+    assert torch.equal(sets["signs_up"].abs(), x.abs() * 8)
+    assert torch.equal(sets["signs_far_up"].abs(), x.abs() * 16)
+    assert {-1.0, 1.0} == set((sets["signs_far_up"] / (16 * x)).flatten().tolist())
+    assert torch.equal(sets["huge_above"], x.abs() * 2**20)
+    assert torch.equal(sets["huge_below"], -x.abs() * 2**20)
     assert (sets["negative"] <= 0).all()
     assert (sets["constant_rows"] == x[:, :1]).all()
     assert ((sets["one_hot"] != 0).sum(1) == 1).all()
@@ -51,9 +57,21 @@ def test_the_sets_are_what_they_say():
     assert torch.isnan(sets["nan"]).sum() == 6
     assert ((sets["one_row_far_up"] != x).any(1)).sum() == 1
     assert ((sets["one_row_far_below"] < -127).all(1)).sum() == ((sets["one_row_far_below"] != x).any(1)).sum() == 1
-    largest, second = sets["dominant_last"].abs().topk(2).values.unbind(1)
-    assert (largest > 30 * second).all()
-    assert (sets["dominant_last"].abs().argmax(1) == 39).all()
+    assert (sets["furthest_below"] <= -4096).all()
+    assert ((sets["one_row_furthest_below"] < -4095).all(1)).sum() == 1
+    for name, times in (("dominant", 32), ("spike", 256), ("spike_at_an_end", 256)):
+        largest, second = sets[name].abs().topk(2).values.unbind(1)
+        assert (largest > 0.9 * times * second).all()
+
+
+def test_a_row_of_a_16_bit_input_keeps_its_differences_below_zero():
+    made = BY_NAME["furthest_below"].inputs([torch.rand(6, 40).half()], 0)[0]
+    assert made.unique().numel() > 2
+
+
+def test_a_spike_at_an_end_is_at_both():
+    made = BY_NAME["spike_at_an_end"].inputs([torch.rand(64, 40)], 0)[0]
+    assert set(made.argmax(1).tolist()) == {0, 39}
 
 
 @pytest.mark.parametrize("shape", [(7,), (6, 1), (2, 3, 4, 5)])
@@ -67,3 +85,46 @@ def test_only_the_first_input_goes_far_up():
     made = BY_NAME["scaled_far_up"].inputs(INPUTS, 0)
     assert torch.equal(made[0], INPUTS[0] * 128)
     assert torch.equal(made[2], INPUTS[2])
+
+
+def names(reference, drawn):
+    oracle = Oracle(reference)
+    oracle.expect(drawn)
+    return {stress.name for stress, _ in oracle.stress(drawn)}
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [nn.LayerNorm(64), nn.BatchNorm1d(64), Of(lambda x: x - ((x - x.mean(0)) ** 2).mean(0))],
+    ids=["layer", "batch", "by hand"],
+)
+def test_who_takes_a_variance_is_not_asked_for_it_at_minus_4096(reference):
+    found = names(reference, [torch.rand(64, 64)])
+    assert "far_below" in found
+    assert not {"furthest_below", "one_row_furthest_below"} & found
+
+
+def test_who_takes_none_is_asked_there():
+    found = names(nn.Softmax(-1), [torch.rand(64, 64)])
+    assert {"furthest_below", "one_row_furthest_below"} <= found
+    assert not {"far_below", "one_row_far_below"} & found
+
+
+@pytest.mark.parametrize(
+    ("reference", "grows"),
+    [
+        (nn.ReLU(), True),
+        (nn.Linear(64, 64), True),
+        (nn.SiLU(), True),
+        (nn.Softmax(-1), True),
+        (Of(lambda x: torch.sin(x)), False),
+        (Of(lambda x: torch.log(x.abs() + 1)), False),
+    ],
+    ids=["relu", "bias", "swish", "saturated", "sine", "logarithm"],
+)
+def test_huge_inputs_are_for_what_grows_with_them(reference, grows):
+    assert ("huge_above" in names(reference, [torch.randn(64, 64)])) == grows
+
+
+def test_huge_inputs_leave_the_range_of_fp16():
+    assert "huge_above" not in names(nn.ReLU(), [torch.randn(64, 64).half()])
