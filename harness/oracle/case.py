@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,8 @@ CLOSE = 1e-3
 NEARER = 4.0
 # ... and no further from it than this many of the reference's own errors, or nearer by this factor again.
 AS_ROUNDING = 64.0
+# How long runs of the reference are begun to explain one refusal.
+SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def _print(leaf: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Case:
-    """A refused floating leaf, and everything that may explain it."""
+    """A refused floating leaf, and everything that may explain it. No run begins after `until` (monotonic clock)."""
 
     reference: ExactReference
     expected: Expectation
@@ -71,6 +74,7 @@ class Case:
     weighed: Weighed
     earlier: Earlier
     poison: float | None
+    until: float = field(default_factory=lambda: time.monotonic() + SECONDS)
 
     @property
     def yard(self) -> Yardstick:

@@ -1,6 +1,6 @@
 """Why an output was refused: reason, one sentence, figures.
 
-May run the reference again, `RUNS` times at the most; never for a pass.
+May run the reference again, `RUNS` times at the most and none begun after `case.SECONDS`; never for a pass.
 """
 
 from __future__ import annotations
@@ -211,6 +211,7 @@ def _mistake(case: Case) -> Iterator[Cause]:
         case.left_by,
         enough=2 * case.yard.unit,
         broken=bool(case.weighed.errors.broken),
+        until=case.until,
     )
     if found is not None:
         evidence = {"exchanged": found.mistake.words, "reference": found.mistake.instead, "runs": found.runs}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -92,9 +93,12 @@ def lower_precision(case: Case) -> Cause | None:
             alike = min(alike, correlation(*_without_factors(error, moved, true, places, case.got.shape)))
         if alike > max(least, best[0] if best else 0.0) and case.weighed.errors.norm <= SIZE * size:
             best = (alike, format, way)
-        if best and way != _WHOLE[0]:
+        if (best and way != _WHOLE[0]) or time.monotonic() > case.until:
             # Of single operators, only where nothing else goes along with the errors.
             break
+    signature = case.yard.signature
+    if best is None and case.weighed.refused == "signature" and signature is not None:
+        best = (case.weighed.likeness, signature.format, _WHOLE[0])
     if best is None:
         return None
     alike, format, way = best

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from harness.oracle import explain, novelty, rule
+from harness.oracle import case, explain, novelty, rule
 from harness.oracle.mistakes import search
 from harness.oracle.oracle import Oracle
 from tests.oracle.references import GemmTail, Of, tf32
@@ -403,3 +403,27 @@ def test_a_search_ends_after_so_many_runs_and_forgives_what_foreign_code_raises(
 )  # fmt: skip
 def test_what_hard_inputs_have_that_no_drawn_ones_had(drawn, hard, words):
     assert novelty.beyond([drawn, 3], [hard, 3]) == words
+
+
+def test_no_run_is_begun_for_an_explanation_that_takes_long(monkeypatch):
+    monkeypatch.setattr(case, "SECONDS", -1.0)
+    finding = told(F.gelu, lambda x: F.gelu(x, approximate="tanh"), torch.randn(64, 96))
+    assert finding.reason == "mismatch"
+
+
+@pytest.mark.parametrize(
+    "fragile",
+    [
+        lambda x: F.binary_cross_entropy(x.sigmoid(), torch.ones_like(x)),
+        lambda x: torch.arange(200.0)[(x.sigmoid() * 100).long()],
+    ],
+)
+def test_what_wrong_numbers_could_make_a_card_assert_is_not_searched(fragile):
+    oracle = Oracle(Of(fragile))
+    expected = oracle.expect([torch.randn(32, 48)])
+    finding = oracle.check(expected, expected.native + 7 * torch.randn(expected.native.shape))
+    assert not finding.passed
+    assert "exchanged" not in finding.reason
+    mode = search.Exchanged()
+    oracle.reference.native(expected.inputs, 0, mode=mode)
+    assert mode.fragile

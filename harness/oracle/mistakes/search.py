@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,12 +11,15 @@ from typing import Any
 from torch.overrides import TorchFunctionMode
 
 from harness.oracle.mistakes import arguments, norms, windows
-from harness.oracle.mistakes.call import Call, Mistake
+from harness.oracle.mistakes.call import Call, Mistake, floating
 
 # Runs of the reference that a search costs at most.
 MOST = 20
 # What a model calls more often than that is exchanged in all places only.
 SINGLES = 4
+# On a card, numbers out of range that reach these end the judge's own process: an assertion of the device.
+_ASSERTING = frozenset(("binary_cross_entropy", "bernoulli", "multinomial"))
+_CASTS = frozenset(("long", "int", "short", "to", "type"))
 
 _KINDS = (
     arguments.gelu,
@@ -56,12 +60,14 @@ class Found:
 class Exchanged(TorchFunctionMode):
     """Within it, calls that allow the mistake of those `words` make it: all, or the one in that `place`.
 
-    `met` counts the calls for each mistake they allow.
+    `met` counts the calls for each mistake they allow. `fragile`: whether wrong numbers could harm the device, as what
+    is asserted about, or as indices made of them.
     """
 
     def __init__(self, words: str = "", place: int | None = None) -> None:
         super().__init__()
         self.met: dict[Mistake, int] = {}
+        self.fragile = False
         self._words = words
         self._place = place
 
@@ -74,6 +80,8 @@ class Exchanged(TorchFunctionMode):
             if mistake.words == self._words and self._place in (None, number):
                 made = mistake.make
         result = made() if made else call.result()
+        cast = call.name in _CASTS and floating(call.input) and not floating(result)
+        self.fragile |= cast or call.name in _ASSERTING
         norms.mark(call, result)
         return result
 
@@ -88,15 +96,16 @@ def _allowed(call: Call) -> Iterator[Mistake]:
 
 
 def search(
-    run: Callable[[Exchanged], Any], fits: Callable[[Any], float | None], enough: float, broken: bool
+    run: Callable[[Exchanged], Any], fits: Callable[[Any], float | None], enough: float, broken: bool, until: float
 ) -> Found | None:
     """The mistake whose output `fits` best; `run` runs the reference in a mode and gives its output.
 
     `fits` answers with the error that is left, or None if the mistake explains nothing; the first that leaves no more
-    than `enough` is taken. What overflows is tried first where the output is `broken`. At most `MOST` runs.
+    than `enough` is taken. What overflows is tried first where the output is `broken`. At most `MOST` runs, none begun
+    after `until` (monotonic clock).
     """
     looked = Exchanged()
-    if _tried(run, looked) is None:
+    if _tried(run, looked) is None or looked.fragile:
         return None
     met = sorted(looked.met.items(), key=lambda item: _order(item[0], broken))
     trials: list[tuple[Mistake, int, int | None]] = [(mistake, calls, None) for mistake, calls in met]
@@ -105,7 +114,7 @@ def search(
     best: tuple[float, Found] | None = None
     runs = 1
     for mistake, calls, place in trials:
-        if runs >= MOST:
+        if runs >= MOST or time.monotonic() > until:
             break
         runs += 1
         output = _tried(run, Exchanged(mistake.words, place))
