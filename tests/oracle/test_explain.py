@@ -1,5 +1,6 @@
 import json
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -243,6 +244,9 @@ EXCHANGED = {
     "one call of two": (
         lambda x: (F.gelu(x - 1) + 1) * F.gelu(x), lambda x: (F.gelu(x - 1) + 1) * F.gelu(x, approximate="tanh"),
         [MATRIX], "gelu(approximate='tanh'), in call 2 of 2"),
+    "fast exponentials": (
+        lambda x: torch.tanh(x / 64), lambda x: 1 - 2 / (torch.exp2(x / 32 * 1.4426950408889634) + 1), [MATRIX],
+        "fast-math exponentials (the reference: tanh)"),
     "a tail left out": (
         lambda x: torch.tanh(x.sum(1)), lambda x: torch.tanh(x[:, :-4].sum(1)), [(64, 132)],
         "sum without the last 4 of 132 terms"),
@@ -427,3 +431,17 @@ def test_what_wrong_numbers_could_make_a_card_assert_is_not_searched(fragile):
     mode = search.Exchanged()
     oracle.reference.native(expected.inputs, 0, mode=mode)
     assert mode.fragile
+
+
+def test_what_a_search_notes_of_a_call_holds_none_of_its_tensors():
+    held = []
+
+    def noting(x):
+        y = F.gelu(x)
+        held.append(weakref.ref(y))
+        return F.layer_norm(y, (96,))
+
+    mode = search.Exchanged()
+    Oracle(Of(noting)).reference.native([torch.randn(64, 96)], 0, mode=mode)
+    assert mode.met
+    assert held[-1]() is None

@@ -49,8 +49,8 @@ def _with_eps(norm: _Norm, eps: float) -> Callable[[], Any]:
 
 @dataclass(frozen=True)
 class _Norm:
-    """A normalisation taken apart. `x` (float32 at the least) is seen in the shape in which `dims` are normalised;
-    weight and bias broadcast to `shape`, the output's. Not in `training`, `mean` and `variance` are given."""
+    """A normalisation taken apart. `x` is seen in the shape in which `dims` are normalised; weight and bias broadcast
+    to `shape`, the output's. Not in `training`, `mean` and `variance` are given."""
 
     x: torch.Tensor
     dims: tuple[int, ...]
@@ -75,7 +75,7 @@ class _Norm:
     ) -> torch.Tensor:
         """The output, by default as the reference's."""
         eps = self.eps if eps is None else eps
-        x = self.x
+        x = self.x.to(torch.promote_types(self.dtype, torch.float32))
         mean = x.mean(self.dims, keepdim=True) if self.training else self.mean
         if self.variance is not None:
             variance = self.variance
@@ -94,7 +94,6 @@ class _Norm:
 
 def _norm(call: Call) -> _Norm | None:
     x = call.input
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
     eps = call.get("eps", 1e-5)
     if eps is None:
         # RMSNorm's default.
@@ -102,25 +101,23 @@ def _norm(call: Call) -> _Norm | None:
     weight, bias = call.get("weight"), call.get("bias")
     if call.name in ("layer_norm", "rms_norm"):
         dims = tuple(range(x.dim() - len(call.get("normalized_shape")), x.dim()))
-        return _Norm(wide, dims, x.shape, x.dtype, eps, weight, bias, call.name == "layer_norm")
+        return _Norm(x, dims, x.shape, x.dtype, eps, weight, bias, call.name == "layer_norm")
     per_channel = (1, -1, *(1,) * (x.dim() - 2))
     weight, bias = (None if t is None else t.reshape(per_channel) for t in (weight, bias))
     if call.name == "group_norm":
-        seen = wide.reshape(x.shape[0], call.get("num_groups"), -1)
+        seen = x.reshape(x.shape[0], call.get("num_groups"), -1)
         return _Norm(seen, (2,), x.shape, x.dtype, eps, weight, bias, True)
     if call.name == "instance_norm":
         dims = tuple(range(2, x.dim()))
-        return (
-            _Norm(wide, dims, x.shape, x.dtype, eps, weight, bias, True) if call.get("use_input_stats", True) else None
-        )
+        return _Norm(x, dims, x.shape, x.dtype, eps, weight, bias, True) if call.get("use_input_stats", True) else None
     dims = (0, *range(2, x.dim()))
     if call.get("training", False):
-        return _Norm(wide, dims, x.shape, x.dtype, eps, weight, bias, True)
+        return _Norm(x, dims, x.shape, x.dtype, eps, weight, bias, True)
     mean, variance = call.get("running_mean"), call.get("running_var")
     if mean is None or variance is None:
         return None
     kept = [t.reshape(per_channel) for t in (mean, variance)]
-    return _Norm(wide, dims, x.shape, x.dtype, eps, weight, bias, True, False, *kept)
+    return _Norm(x, dims, x.shape, x.dtype, eps, weight, bias, True, False, *kept)
 
 
 def written_out(call: Call) -> Mistakes:

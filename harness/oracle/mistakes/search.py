@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch.overrides import TorchFunctionMode
@@ -75,8 +75,10 @@ class Exchanged(TorchFunctionMode):
         call = Call.of(func, tuple(args), dict(kwargs or {}))
         made: Callable[[], Any] | None = None
         for mistake in _allowed(call):
-            number = self.met.get(mistake, 0)
-            self.met[mistake] = number + 1
+            # Without what makes it, which holds the call's tensors.
+            kept = replace(mistake, make=_nothing)
+            number = self.met.get(kept, 0)
+            self.met[kept] = number + 1
             if mistake.words == self._words and self._place in (None, number):
                 made = mistake.make
         result = made() if made else call.result()
@@ -84,6 +86,10 @@ class Exchanged(TorchFunctionMode):
         self.fragile |= cast or call.name in _ASSERTING
         norms.mark(call, result)
         return result
+
+
+def _nothing() -> None:
+    """Makes no mistake."""
 
 
 def _allowed(call: Call) -> Iterator[Mistake]:
