@@ -29,6 +29,7 @@ from harness.timing.fixed_cost import FixedCost
 from harness.timing.sampling import AHEAD, LOST_GATE, Reading, Samples, Side, probe_both, sample
 from harness.timing.stopping import StoppingRule
 from harness.timing.suspicion import Suspicion
+from harness.wire.messages import Checks
 
 WARM_UP_BURSTS = 3
 # Single calls of each side that settle what the first few say of batching, within so much time of both.
@@ -321,7 +322,7 @@ class Bench:
             )
             raise WrongAnswer(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))
         if refusal is not None:
-            raise WrongAnswer(refusal.outcome())
+            raise WrongAnswer(refusal.outcome(), Checks(error_ratio=refusal.error_ratio))
         return reading
 
     def _before_a_pair(self, baseline_first: bool) -> None:

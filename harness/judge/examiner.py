@@ -17,7 +17,7 @@ from harness.judge.endings import FAILURES
 from harness.judge.hard_turns import Expected, HardCall, HardInputs
 from harness.judge.reference import Reference
 from harness.links.link import Draw, LateOutput, Link, RepeatAsked
-from harness.oracle import auditing
+from harness.oracle import auditing, novelty
 from harness.oracle.expectation import Expectation, InvalidReference
 from harness.oracle.oracle import Oracle
 from harness.oracle.stress import SETS, Stress
@@ -179,12 +179,14 @@ class Examiner:
             if hard.stress.binding:
                 hard.factors.add(hard.stress.name, finding)
             return finding
-        message = f"on inputs '{hard.stress.name}': {finding.message}"
+        new = novelty.beyond(self._draw.inputs, hard.draw.inputs)
+        message = f"on inputs '{hard.stress.name}'{f' ({new})' if new else ''}: {finding.message}"
         if not hard.stress.binding:
             hard.warnings.append(f"stress: {message}"[:300])
             return Finding(Status.PASSED)
         evidence = finding.evidence | {"stress": hard.stress.name, "without_stress": "right"}
-        return Finding(finding.status, f"{finding.reason}:{hard.stress.name}", message, evidence=evidence)
+        reason = f"{finding.reason}:{hard.stress.name}"
+        return replace(finding, reason=reason, message=message, evidence=evidence)
 
     def _stress_sets(self) -> Iterator[tuple[Stress, Draw, Expected]]:
         """In random order, so that what time cuts off differs from candidate to candidate; made when first needed.

@@ -248,8 +248,9 @@ class Judge:
             if refusal is not None:
                 raise WrongAnswer(refusal.outcome())
         except WrongAnswer as wrong:
-            # What is known of the other answers belongs to a wrong one, too.
-            ending = wrong.ending
+            # What is known of the other answers belongs to a wrong one, too; the error is its own, if it has one.
+            known, ratio = _checks(first, hard, examiner), wrong.checks.error_ratio
+            return wrong.ending, known if ratio is None else msgspec.structs.replace(known, error_ratio=ratio)
         return ending, _checks(first, hard, examiner)
 
     def _time_alone(self) -> Alone:

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 
 from harness.oracle import indices
+from harness.oracle.case import Case, Earlier
 from harness.oracle.error import measure
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, number
-from harness.oracle.explain import Case, Earlier, explain, explain_other
+from harness.oracle.explain import explain, explain_other
 from harness.oracle.factor import slope
 from harness.oracle.fast import Fast, quick
 from harness.oracle.structure import flatten

@@ -122,8 +122,28 @@ def wrong(
         peak, at = times.reshape(-1).max(0)
         if float(peak) > most:
             most = float(peak)
-            position = (rows.start + int(at) // g.shape[1]) * given.shape[1] + columns.start + int(at) % g.shape[1]
+            position = _flat(given, rows, columns, int(at), g.shape[1])
     return mask, position
+
+
+def distant(got: torch.Tensor, exact: torch.Tensor, limit: float) -> tuple[torch.Tensor, int]:
+    """As `wrong`, but for elements further than `limit` from the exact ones, whatever is expected of each."""
+    given, true = matrix(got), matrix(exact)
+    mask = torch.empty(given.shape, dtype=torch.bool, device=got.device)
+    most, position = -1.0, 0
+    for rows, columns in tiles(given):
+        away = (given[rows, columns] - true[rows, columns].to(got.device)).abs_()
+        mask[rows, columns] = away > limit
+        peak, at = torch.nan_to_num(away, nan=0.0, posinf=0.0).reshape(-1).max(0)
+        if float(peak) > most:
+            most = float(peak)
+            position = _flat(given, rows, columns, int(at), away.shape[1])
+    return mask, position
+
+
+def _flat(given: torch.Tensor, rows: slice, columns: slice, at: int, width: int) -> int:
+    """The flat position in a matrix of what is at flat `at` in a block of that width."""
+    return int((rows.start + at // width) * given.shape[1] + columns.start + at % width)
 
 
 def _allowed(y: torch.Tensor, row: torch.Tensor, col: torch.Tensor, level: float, expected: Expected) -> torch.Tensor:

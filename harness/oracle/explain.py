@@ -1,28 +1,27 @@
-"""Why an output was refused: reason, one sentence, figures. May run the reference again; not used for a pass."""
+"""Why an output was refused: reason, one sentence, figures.
+
+May run the reference again, `RUNS` times at the most and none begun after `case.SECONDS`; never for a pass.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from harness.oracle import patterns, regions, rule
-from harness.oracle.error import measure, wrong
-from harness.oracle.exact import ExactReference
-from harness.oracle.expectation import Expectation, number
-from harness.oracle.formats import Format, next_lower
-from harness.oracle.slices import real, sample, widened
-from harness.oracle.structure import flatten
-from harness.oracle.verdict import Weighed, correlation
+from harness.oracle import patterns, precision, regions
+from harness.oracle.case import Case, Cause
+from harness.oracle.error import distant, wrong
+from harness.oracle.growth import growth
+from harness.oracle.mistakes import search
+from harness.oracle.running import running_sum
+from harness.oracle.slices import real
 
-# Elements kept of each earlier output, to recognise it if it is returned for another input; number of outputs kept.
-FINGERPRINT = 1024
-KEPT = 64
-CLOSE = 1e-3
-# A lower precision explains an error that differs from its own by at most this factor.
-SIZE = 4.0
+# Runs of the reference: the search, lower precisions, the other mode, and a running sum.
+RUNS = search.MOST + precision.MOST + 2
 # Below this share, wrong elements are counted.
 RARE = 1e-3
 # Above this share of wrong elements, the whole output is taken for something else.
@@ -40,71 +39,33 @@ class Explanation:
     evidence: dict[str, Any] = field(default_factory=dict)
 
 
-class Earlier:
-    """Some elements of each earlier output, by path."""
-
-    def __init__(self) -> None:
-        self._kept: list[dict[str, torch.Tensor]] = []
-
-    def keep(self, output: Any) -> None:
-        tensors = {path: leaf for path, leaf in flatten(output) if isinstance(leaf, torch.Tensor) and leaf.numel()}
-        self._kept = [*self._kept, {path: _print(leaf) for path, leaf in tensors.items()}][-KEPT:]
-
-    def holds(self, path: str, got: torch.Tensor, native: torch.Tensor) -> bool:
-        """Whether an earlier output at `path`, other than `native`, had the elements of `got` but for rounding."""
-        given, right = _print(got), _print(native)
-
-        def near(kept: torch.Tensor, to: torch.Tensor) -> bool:
-            return bool(((kept - to).abs() <= CLOSE * float(kept.abs().max())).all())
-
-        return any(near(kept[path], given) and not near(kept[path], right) for kept in self._kept if path in kept)
-
-
-def _print(leaf: torch.Tensor) -> torch.Tensor:
-    return patterns.at(leaf, sample(leaf.numel(), leaf.device, FINGERPRINT))
-
-
-@dataclass(frozen=True)
-class Case:
-    """A refused floating leaf, and everything that may explain it."""
-
-    reference: ExactReference
-    expected: Expectation
-    path: str
-    got: torch.Tensor
-    weighed: Weighed
-    earlier: Earlier
-    poison: float | None
-
-
 def explain(case: Case) -> Explanation:
     """The explanation of a refused floating leaf."""
-    yard = case.expected.yards[case.path]
-    exact = case.expected.exact[case.path]
     got = real(case.got)
-    allowed = max(1.0, yard.limits.norm / yard.base)
-    mask, worst = wrong(got, exact, yard.scale, yard.expected, min(yard.limits.worst, VISIBLE * allowed))
-    if not bool(mask.any()):
-        # All errors are of similar size, so no element is several times over the limit.
-        mask, worst = wrong(got, exact, yard.scale, yard.expected, allowed)
-    mask = mask.reshape(got.shape)
+    mask, worst = _wrong(case, got)
     region = regions.locate(mask)
     count = int(mask.sum())
     share = count / mask.numel()
-    elements = _elements(got, exact, mask, worst)
+    elements = _elements(got, case.exact, mask, worst)
     evidence = {"path": case.path, "share_wrong": share, **elements}
     if region.box:
         evidence["wrong_within"] = region.box
-    reason, clause, more = _cause(case, got, exact, region, share)
-    error = case.weighed.errors.norm / (yard.scale.spread or 1.0)
+    cause = next(_causes(case, got, region, share))
     some = f"{share:.2%}" if share >= RARE else f"{count}"
-    # Where most are wrong, a single one says little.
-    worst_one = f" (the worst {_told(elements['worst'])})" if share < MOSTLY else ""
-    message = (
-        f"{case.path}: {clause}; {some} of {mask.numel()} elements wrong{worst_one}; error {error:.2g} of the output's "
-        f"variation, the reference's own error {yard.own / (yard.scale.spread or 1.0):.2g}"
-    )
-    return Explanation(reason, message, {**evidence, **more})
+    where = f"{some} of {mask.numel()} elements wrong"
+    if not count:
+        where = f"no single one of {mask.numel()} elements stands out"
+    elif mask.numel() == 1:
+        where = _told(elements["worst"])
+    elif share < MOSTLY:
+        # Where most are wrong, a single one says little.
+        where += f" (the worst {_told(elements['worst'])})"
+    parts = [f"{case.path}: {cause.clause}", where]
+    if not case.weighed.errors.broken:
+        parts.append(_size(case))
+    if cause.mend:
+        parts.append(f"the mend: {cause.mend}")
+    return Explanation(cause.reason, "; ".join(parts), {**evidence, **cause.evidence})
 
 
 def explain_other(path: str, got: torch.Tensor, exact: torch.Tensor, mask: torch.Tensor) -> Explanation:
@@ -119,42 +80,84 @@ def explain_other(path: str, got: torch.Tensor, exact: torch.Tensor, mask: torch
     return Explanation(f"mismatch:{word}", message, evidence)
 
 
-def _cause(
-    case: Case, got: torch.Tensor, exact: torch.Tensor, region: regions.Region, share: float
-) -> tuple[str, str, dict[str, Any]]:
-    """Reason, clause and figures of the first cause that fits, the most specific ones first."""
-    unwritten = _unwritten(case, got)
-    if unwritten is not None:
-        return unwritten
-    if case.weighed.errors.broken:
-        return _broken(got, region)
+def _wrong(case: Case, got: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """Which elements are wrong, and the flat place of the worst.
+
+    Those far over what is expected, if there are any; else those over it; else those over the limit of the measure
+    that refused the output, of which there is always one, but for a signature.
+    """
+    yard, refused = case.yard, case.weighed.refused
+    allowed = max(1.0, yard.limits.norm / yard.base)
+    limits = [min(yard.limits.worst, VISIBLE * allowed), allowed]
+    if refused in ("worst", "row", "scaled"):
+        limits.append(getattr(yard.limits, refused))
+    for limit in limits:
+        mask, worst = wrong(got, case.exact, yard.scale, yard.expected, limit)
+        if bool(mask.any()):
+            break
+    else:
+        if refused == "norm":
+            mask, worst = distant(got, case.exact, yard.limits.norm)
+    return mask.reshape(got.shape), worst
+
+
+def _size(case: Case) -> str:
+    """How large the error is, beside the reference's own."""
+    yard, spread = case.yard, case.yard.scale.spread or 1.0
+    unit = "size" if yard.scale.constant else "variation"
+    error, own = case.weighed.errors.norm / spread, yard.own / spread
+    return f"error {error:.2g} of the output's {unit}, the reference's own error {own:.2g}"
+
+
+def _causes(case: Case, got: torch.Tensor, region: regions.Region, share: float) -> Iterator[Cause]:
+    """All that fit, the surest and most specific ones first; each is looked for when it is asked for."""
+    if (unwritten := _unwritten(case, got)) is not None:
+        yield unwritten
+    broken = bool(case.weighed.errors.broken)
     # If most elements are right, the place of the wrong ones says more than a pattern over all elements.
-    if share >= MOSTLY:
-        found = _whole(case, got, exact)
-        if found is not None:
-            return found
-    if region.word:
-        return f"mismatch:{region.word}", region.sentence, {}
-    precision = _precision(case, exact)
-    return precision or ("mismatch", "no pattern found", {})
-
-
-def _whole(case: Case, got: torch.Tensor, exact: torch.Tensor) -> tuple[str, str, dict[str, Any]] | None:
-    """What the output is instead of the right answer."""
-    pattern = patterns.recognise(got, exact)
-    if pattern is not None and pattern.word in ("zeros", "constant"):
-        return f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence
-    if case.earlier.holds(case.path, case.got, _native(case)):
-        return "mismatch:earlier_output", "this is the right output for an earlier input", {}
-    for position, value in enumerate(case.expected.inputs):
-        if isinstance(value, torch.Tensor) and value.is_floating_point() and patterns.same_as(got, value, exact):
-            return "mismatch:input_returned", f"this is input {position}", {}
+    mostly, placed = share >= MOSTLY, bool(region.word)
+    pattern = patterns.recognise(got, case.exact) if mostly and not broken else None
+    if mostly and not broken:
+        yield from _something_else(case, got, pattern)
+    else:
+        yield from _other_mode(case)
+    if not broken and (mostly or not placed) and (found := precision.lower_precision(case)) is not None:
+        yield found
+    if broken:
+        # NaN and infinities are what one sees; a mistake that overflows says why.
+        here, why = _broken(got, region), next(_mistake(case), None)
+        yield (
+            here
+            if why is None
+            else Cause(here.reason, f"{here.clause}, {why.clause}", {**here.evidence, **why.evidence})
+        )
+    yield from _mistake(case)
     if pattern is not None:
-        return f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence
-    return _other_mode(case)
+        yield Cause(f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence)
+    if (found := running_sum(case)) is not None:
+        yield found
+    if (grown := growth(got, case.exact)) is not None:
+        yield Cause("mismatch:growing", grown.sentence, grown.evidence)
+    if placed:
+        yield Cause(f"mismatch:{region.word}", region.sentence, {}, region.mend)
+    yield Cause("mismatch", "no usual mistake fits, and size alone does not tell why")
 
 
-def _unwritten(case: Case, got: torch.Tensor) -> tuple[str, str, dict[str, Any]] | None:
+def _something_else(case: Case, got: torch.Tensor, pattern: patterns.Pattern | None) -> Iterator[Cause]:
+    """What the output is in place of the right answer, but for a line through that: many mistakes are near one."""
+    if pattern is not None and pattern.word in ("zeros", "constant"):
+        yield Cause(f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence)
+    if case.earlier.holds(case.path, case.got, case.native):
+        yield Cause("mismatch:earlier_output", "this is the right output for an earlier input")
+    yield from _other_mode(case)
+    for position, value in enumerate(case.expected.inputs):
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and patterns.same_as(got, value, case.exact):
+            yield Cause("mismatch:input_returned", f"this is input {position}")
+    if pattern is not None and pattern.word not in patterns.LINES_THROUGH:
+        yield Cause(f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence)
+
+
+def _unwritten(case: Case, got: torch.Tensor) -> Cause | None:
     """Elements that still hold the fill value, bit for bit, although the right answer is something else."""
     if case.poison is None or got.is_complex() or got.element_size() not in _BITS:
         return None
@@ -166,99 +169,53 @@ def _unwritten(case: Case, got: torch.Tensor) -> tuple[str, str, dict[str, Any]]
         return None
     share = count / got.numel()
     if share > regions.WHOLE:
-        return "unwritten", "never written: it still holds the fill value", {"share_unwritten": share}
+        return Cause("unwritten", "never written: it still holds the fill value", {"share_unwritten": share})
     place = regions.locate(held)
     word = f"unwritten:{place.word}" if place.word else "unwritten"
     clause = f"never written: {place.sentence or f'{share:.2%} of the elements'}"
-    return word, clause, {"share_unwritten": share, "unwritten_within": place.box}
+    return Cause(word, clause, {"share_unwritten": share, "unwritten_within": place.box}, place.mend)
 
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def _broken(got: torch.Tensor, region: regions.Region) -> tuple[str, str, dict[str, Any]]:
+def _broken(got: torch.Tensor, region: regions.Region) -> Cause:
     nans, infinities = int(torch.isnan(got).sum()), int(torch.isinf(got).sum())
     if not nans and not infinities:
-        return "mismatch:finite", "finite where the reference is NaN or infinite", {}
+        return Cause("mismatch:finite", "finite where the reference is NaN or infinite")
     word = "nan" if nans else "inf"
     everywhere = max(nans, infinities) >= regions.WHOLE * got.numel()
     place = f" in {region.sentence}" if region.sentence and not everywhere else ""
     clause = f"{'all' if everywhere else nans or infinities} elements are {'NaN' if nans else 'infinite'}{place}"
     reason = f"{word}:{region.word}" if region.word and not everywhere else word
-    return reason, clause, {"nan": nans, "inf": infinities}
+    return Cause(reason, clause, {"nan": nans, "inf": infinities})
 
 
-def _other_mode(case: Case) -> tuple[str, str, dict[str, Any]] | None:
-    """Whether the output is right for the reference in the other mode, eval instead of train or the reverse."""
+def _other_mode(case: Case) -> Iterator[Cause]:
+    """That the output is right for the reference in the other mode, eval instead of train or the reverse."""
     training = case.reference.module.training
     try:
         other = case.reference.native(case.expected.inputs, case.expected.seed, training=not training)
     except Exception:
-        return None
-    leaf = dict(flatten(other)).get(case.path)
-    exact = None if leaf is None else number(leaf, case.got.dtype)
-    yard = case.expected.yards[case.path]
-    if exact is None or exact.shape != case.got.shape:
-        return None
-    errors = measure(case.got, widened(exact), yard.scale, yard.expected)
-    # The other mode's output has an error of its own, as large as the reference's.
-    if errors.broken or errors.norm > yard.limits.norm + yard.own or errors.norm > case.weighed.errors.norm / 4:
-        return None
-    here, there = ("train", "eval") if training else ("eval", "train")
-    return f"mismatch:{there}_mode", f"matches the reference in {there} mode, not in {here} mode", {}
+        return
+    if case.left_by(other) is not None:
+        here, there = ("train", "eval") if training else ("eval", "train")
+        yield Cause(f"mismatch:{there}_mode", f"matches the reference in {there} mode, not in {here} mode")
 
 
-def _precision(case: Case, exact: torch.Tensor) -> tuple[str, str, dict[str, Any]] | None:
-    """Whether the error is that of a lower precision: correlated with it, or of its size and evenly spread."""
-    yard, errors = case.expected.yards[case.path], case.weighed.errors
-    places = sample(exact.numel(), case.got.device, patterns.SAMPLES)
-    true = patterns.at(exact, places)
-    error = patterns.at(widened(case.got), places) - true
-    own = patterns.at(widened(_native(case)), places)
-    sizes = {}
-    best, likeness = None, 0.0
-    for format in _coarser(yard.level):
-        run = _lowered(case, format)
-        if run is None:
-            continue
-        values = patterns.at(widened(run), places)
-        moved = values - own
-        sizes[format] = float((values - true).square().mean().sqrt())
-        alike = correlation(error, moved) if error.numel() >= 256 else 0.0
-        if alike > max(likeness, rule.SIGNATURE) and errors.norm <= SIZE * sizes[format]:
-            best, likeness = format, alike
-    evidence = {"lower_precision": {format.name: size / (yard.scale.spread or 1.0) for format, size in sizes.items()}}
-    if best is not None:
-        clause = f"errors of {best.name} (correlation {likeness:.2f} with the reference on inputs rounded to it)"
-        return "precision_downgrade", clause, {**evidence, "likeness": likeness, "format": best.name}
-    even = errors.row <= 16 * errors.scaled
-    within = [format for format, size in sizes.items() if size / SIZE <= errors.norm <= SIZE * size]
-    if even and within:
-        nearest = min(within, key=lambda format: abs(math.log(errors.norm / sizes[format])))
-        clause = f"the errors are as large as those of {nearest.name}, and evenly spread"
-        return "precision_downgrade", clause, {**evidence, "format": nearest.name}
-    return None
-
-
-def _coarser(level: Format) -> list[Format]:
-    """The next two formats below the one in which the reference computes."""
-    first = next_lower(level)
-    second = next_lower(first) if first else None
-    return [format for format in (first, second) if format is not None]
-
-
-def _native(case: Case) -> torch.Tensor:
-    leaf = number(dict(flatten(case.expected.native))[case.path], case.got.dtype)
-    assert leaf is not None
-    return leaf
-
-
-def _lowered(case: Case, format: Format) -> torch.Tensor | None:
-    try:
-        run = case.reference.lowered(case.expected.inputs, format, case.expected.seed)
-    except Exception:
-        return None
-    return number(dict(flatten(run))[case.path], case.got.dtype)
+def _mistake(case: Case) -> Iterator[Cause]:
+    """That the output is right for the reference with one kind of call exchanged."""
+    reference, expected = case.reference, case.expected
+    found = search.search(
+        lambda mode: reference.native(expected.inputs, expected.seed, mode=mode),
+        case.left_by,
+        enough=2 * case.yard.unit,
+        broken=bool(case.weighed.errors.broken),
+        until=case.until,
+    )
+    if found is not None:
+        evidence = {"exchanged": found.mistake.words, "reference": found.mistake.instead, "runs": found.runs}
+        yield Cause("mismatch:exchanged", f"as PyTorch {found.words}", evidence)
 
 
 def _elements(got: torch.Tensor, exact: torch.Tensor, mask: torch.Tensor, worst: int) -> dict[str, Any]:
@@ -277,7 +234,10 @@ def _element(got: torch.Tensor, exact: torch.Tensor, flat: int) -> dict[str, Any
 
 def _told(element: dict[str, Any]) -> str:
     got, expected = (x if isinstance(x, str) else f"{x:.6g}" for x in (element["got"], element["expected"]))
-    return f"at {element['index']}: {got} in place of {expected}"
+    if got == expected:
+        got, expected = (f"{element[name]:.9g}" for name in ("got", "expected"))
+    at = f"at {element['index']}: " if element["index"] else ""
+    return f"{at}{got} in place of {expected}"
 
 
 def _plain(value: torch.Tensor) -> Any:

@@ -15,10 +15,10 @@ import torch
 from torch import nn
 
 from harness.oracle import checks, expectation, formats
+from harness.oracle.case import Earlier
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, InvalidReference, number
-from harness.oracle.explain import Earlier
 from harness.oracle.fast import Fast
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.slices import rms, widened

@@ -15,6 +15,8 @@ SAMPLES = 1 << 14
 LINES = 64
 # A pattern explains an output if it leaves this share of the mean square of the error, or of the output's variation.
 EXPLAINED = 1e-3
+# Words of what is a line through the right values.
+LINES_THROUGH = ("constant_factor", "offset", "factor_and_offset")
 
 
 @dataclass(frozen=True)

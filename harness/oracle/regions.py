@@ -21,6 +21,11 @@ class Region:
     sentence: str
     box: list[list[int]]
 
+    @property
+    def mend(self) -> str:
+        """What to look at first."""
+        return "look whether the last block reaches the end" if self.word.startswith("tail_") else ""
+
 
 def locate(mask: torch.Tensor) -> Region:
     """Where the wrong elements of a mask (of the output's shape) are."""

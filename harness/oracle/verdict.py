@@ -96,10 +96,10 @@ def likeness(signature: Signature | None, got: torch.Tensor, errors: Errors) -> 
     taken = real(got).contiguous().reshape(-1)[signature.positions].double()
     error = torch.nan_to_num(taken - signature.exact, nan=0.0, posinf=0.0, neginf=0.0)
     # Truncated sums add an offset and a factor to the error of rounded inputs; neither belongs to the pattern.
-    return correlation(_detrended(error, signature.exact), _detrended(signature.moved, signature.exact))
+    return correlation(detrended(error, signature.exact), detrended(signature.moved, signature.exact))
 
 
-def _detrended(error: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+def detrended(error: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     """Without the part proportional to the exact values, and without its mean."""
     x = torch.nan_to_num(exact, nan=0.0, posinf=0.0, neginf=0.0)
     x, error = x - x.mean(), error - error.mean()

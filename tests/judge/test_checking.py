@@ -230,3 +230,18 @@ def test_what_to_expect_on_hard_inputs_is_found_out_after_the_call():
     # Only what something could be expected of has been tried.
     assert hard.done == [stress.name]
     assert (hard.take(), hard.left) == (None, 0)
+
+
+def test_a_refusal_on_hard_inputs_says_what_is_new_about_them_and_has_their_error(judged):
+    record = judged("x.tanh()", "x.tanh() * (x.abs() < 6)")
+    assert record.status is Status.INCORRECT
+    assert re.search(r"^on inputs '\w+' \(with numbers as large as \S+, where drawn ones reach \S+\): ", record.message)
+    # On drawn inputs it is as right as the reference.
+    assert record.error_ratio > 1000
+
+
+def test_a_usual_mistake_is_named_in_the_record(judged):
+    gelu = "torch.nn.functional.gelu(x{})"
+    record = judged(gelu.format(""), gelu.format(", approximate='tanh'"))
+    assert (record.status, record.reason) == (Status.INCORRECT, "mismatch:exchanged")
+    assert "as PyTorch with gelu(approximate='tanh') (the reference: approximate='none')" in record.message

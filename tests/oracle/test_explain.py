@@ -1,12 +1,16 @@
 import json
 import math
+import weakref
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
+from harness.oracle import case, explain, novelty, rule
+from harness.oracle.mistakes import search
 from harness.oracle.oracle import Oracle
-from tests.oracle.references import GemmTail, Of
+from tests.oracle.references import GemmTail, Of, tf32
 
 
 def after(change):
@@ -144,3 +148,300 @@ def test_integers_are_explained_too():
     finding = oracle.check(expected, got)
     assert finding.reason in ("mismatch:tail_columns", "mismatch:integers")
     assert finding.evidence["first"]["got"] == 0
+
+
+def told(function, wrong, *inputs):
+    """The finding about `wrong`, a function like the reference's `function`, on these inputs."""
+    oracle = Oracle(function if isinstance(function, torch.nn.Module) else Of(function))
+    return oracle.check(oracle.expect(list(inputs)), wrong(*inputs))
+
+
+def norm_by_hand(x, dims, eps=1e-5, correction=0, inside=True):
+    variance = x.var(dims, correction=correction, keepdim=True)
+    return (x - x.mean(dims, keepdim=True)) / ((variance + eps).sqrt() if inside else variance.sqrt() + eps)
+
+
+def rms_by_hand(x, eps=1e-5, inside=True):
+    square = x.pow(2).mean(1, keepdim=True)
+    return x / (torch.sqrt(square + eps) if inside else torch.sqrt(square) + eps)
+
+
+def late(x, weight, off):
+    """A 3 x 3 convolution, padded by one, whose windows begin `off` elements late."""
+    return F.conv2d(F.pad(x, (1 - off, 1 + off, 1 - off, 1 + off)), weight)
+
+
+IMAGE, MATRIX, WEIGHT = (4, 6, 12, 12), (64, 96), (6, 6, 3, 3)
+# Name: the reference, the wrong one, shapes of the inputs, what is said.
+EXCHANGED = {
+    "gelu by tanh": (F.gelu, lambda x: F.gelu(x, approximate="tanh"), [MATRIX], "gelu(approximate='tanh')"),
+    "gelu by erf": (lambda x: F.gelu(x, approximate="tanh"), F.gelu, [MATRIX], "gelu(approximate='none')"),
+    "gelu by erf, written out": (
+        lambda x: 0.5 * x * (1 + torch.tanh((2 / math.pi) ** 0.5 * (x + 0.044715 * x**3))), F.gelu, [MATRIX],
+        "with GELU by erf"),
+    "gelu by tanh, written out": (
+        lambda x: 0.5 * x * (1 + torch.erf(x / 2**0.5)), lambda x: F.gelu(x, approximate="tanh"), [MATRIX],
+        "with GELU by tanh"),
+    "gelu by a sigmoid": (F.gelu, lambda x: x * torch.sigmoid(1.702 * x), [MATRIX], "x sigmoid(1.702 x)"),
+    "unbiased, by method": (
+        lambda x: (x - 1) / x.var(1, unbiased=False, keepdim=True), lambda x: (x - 1) / x.var(1, keepdim=True),
+        [MATRIX], "the variance over n - 1"),
+    "biased deviation": (
+        lambda x: x / torch.std(x, dim=1, keepdim=True), lambda x: x / torch.std(x, 1, False, True), [MATRIX],
+        "the deviation over n (biased)"),
+    "unbiased layer norm": (
+        lambda x: F.layer_norm(x, (96,)), lambda x: norm_by_hand(x, -1, correction=1), [MATRIX],
+        "layer_norm with the unbiased variance"),
+    "unbiased batch norm": (
+        lambda x: F.batch_norm(x, None, None, training=True), lambda x: norm_by_hand(x, (0, 2, 3), correction=1),
+        [IMAGE], "batch_norm with the unbiased variance"),
+    "unbiased instance norm": (
+        F.instance_norm, lambda x: norm_by_hand(x, (2, 3), correction=1), [IMAGE],
+        "instance_norm with the unbiased variance"),
+    "another eps": (
+        lambda x: F.group_norm(x, 2), lambda x: F.group_norm(x, 2, eps=1e-3), [IMAGE], "group_norm(eps=0.001)"),
+    "another eps, written out": (
+        rms_by_hand, lambda x: rms_by_hand(x, 1e-3), [MATRIX], "with eps=0.001 (the reference: eps=1e-05)"),
+    "eps outside the root": (
+        lambda x: F.layer_norm(x, (96,), eps=1e-3), lambda x: norm_by_hand(x, -1, 1e-3, inside=False), [MATRIX],
+        "eps outside the root"),
+    "eps outside the root, written out": (
+        rms_by_hand, lambda x: rms_by_hand(x, inside=False), [MATRIX], "with eps outside the root"),
+    "eps inside the root, written out": (
+        lambda x: rms_by_hand(x, inside=False), rms_by_hand, [MATRIX], "with eps inside the root"),
+    "sum for mean": (
+        lambda x: torch.tanh(x.mean(1)), lambda x: torch.tanh(x.sum(1)), [MATRIX], "sum in place of mean"),
+    "mean for sum": (
+        lambda x: torch.tanh(torch.sum(x, dim=1)), lambda x: torch.tanh(x.mean(1)), [MATRIX], "mean in place of sum"),
+    "another reduction": (
+        F.mse_loss, lambda x, y: F.mse_loss(x, y, reduction="sum"), [MATRIX, MATRIX], "mse_loss(reduction='sum')"),
+    "no bias": (
+        torch.nn.Linear(96, 24), lambda x: x @ EXCHANGED["no bias"][0].weight.T, [MATRIX], "linear without its bias"),
+    "a weight transposed": (
+        F.linear, lambda x, w: x @ w, [(64, 48), (48, 48)], "linear's weight transposed"),
+    "padding off by one": (
+        lambda x, w: F.conv2d(x, w, padding=1), lambda x, w: late(x, w, 1), [IMAGE, WEIGHT],
+        "conv2d with padding 0 at the start (the reference: padding=1)"),
+    "dilation off by one": (
+        lambda x, w: F.conv2d(x, w, padding=2, dilation=2), lambda x, w: F.conv2d(x, w, padding=2)[..., :12, :12],
+        [IMAGE, WEIGHT], "conv2d with dilation 1 (the reference: dilation=2)"),
+    "a kernel flipped": (
+        F.conv_transpose2d, lambda x, w: F.conv_transpose2d(x, w.flip(2, 3)), [IMAGE, WEIGHT],
+        "conv_transpose2d's kernel flipped"),
+    "padding not counted": (
+        lambda x: F.avg_pool2d(x, 3, 2, 1), lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), [IMAGE],
+        "avg_pool2d(count_include_pad=False)"),
+    "no scale": (
+        F.scaled_dot_product_attention, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=1.0),
+        [(2, 32, 16)] * 3, "attention(scale=1)"),
+    "causal": (
+        F.scaled_dot_product_attention, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        [(2, 32, 16)] * 3, "attention(is_causal=True)"),
+    "another dimension": (
+        lambda x: x.softmax(1) * 3 + x, lambda x: x.softmax(0) * 3 + x, [MATRIX], "softmax(dim=0)"),
+    "a step left out": (
+        lambda x, b: torch.relu(x + b) * 2, lambda x, b: (x + b) * 2, [MATRIX, (96,)], "as PyTorch without relu"),
+    "one call of two": (
+        lambda x: (F.gelu(x - 1) + 1) * F.gelu(x), lambda x: (F.gelu(x - 1) + 1) * F.gelu(x, approximate="tanh"),
+        [MATRIX], "gelu(approximate='tanh'), in call 2 of 2"),
+    "fast exponentials": (
+        lambda x: torch.tanh(x / 64), lambda x: 1 - 2 / (torch.exp2(x / 32 * 1.4426950408889634) + 1), [MATRIX],
+        "fast-math exponentials (the reference: tanh)"),
+    "a tail left out": (
+        lambda x: torch.tanh(x.sum(1)), lambda x: torch.tanh(x[:, :-4].sum(1)), [(64, 132)],
+        "sum without the last 4 of 132 terms"),
+    "strides not looked at": (
+        lambda x: torch.tanh(x.transpose(1, 2)).sum(1), lambda x: torch.tanh(x.reshape(8, 20, 30)).sum(1),
+        [(8, 30, 20)], "the result of transpose read in the order of its memory"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXCHANGED)
+def test_a_usual_mistake_is_named_by_what_pytorch_would_be_called_with(name):
+    function, wrong, shapes, words = EXCHANGED[name]
+    finding = told(function, wrong, *(torch.randn(shape) for shape in shapes))
+    assert finding.reason == "mismatch:exchanged", finding.message
+    assert words in finding.message
+    assert finding.evidence["runs"] <= search.MOST
+    assert len(finding.message) < 320
+
+
+def test_a_transposed_output_of_a_recurrent_layer_read_as_if_it_were_contiguous():
+    layer, last = torch.nn.LSTM(8, 16, batch_first=True), torch.nn.Linear(16, 5)
+
+    class Last(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.last = layer, last
+
+        def forward(self, x):
+            return self.last(self.layer(x)[0][:, -1])
+
+    def misread(x):
+        output = layer(x)[0]
+        return last(output.transpose(0, 1).contiguous().view(output.shape)[:, -1])
+
+    finding = told(Last(), misread, torch.rand(40, 12, 8))
+    assert finding.reason == "mismatch:exchanged"
+    assert "the output of lstm read in the order of its memory" in finding.message
+
+
+def test_where_a_sum_overflows_the_message_says_what_was_left_out():
+    finding = told(lambda x: x.softmax(1), lambda x: x.exp() / x.exp().sum(1, keepdim=True), torch.randn(64, 96) * 60)
+    assert finding.reason.startswith("nan")
+    assert "as PyTorch with softmax that does not subtract the maximum" in finding.message
+
+
+@pytest.mark.parametrize(("dtype", "terms"), [("float32", 1 << 18), ("float16", 2048)])
+def test_one_running_sum_is_named(dtype, terms, monkeypatch):
+    # What a float32 sum loses is allowed up to 2^20 terms, which takes long.
+    monkeypatch.setattr(rule, "serial_error", lambda terms, unit: 0.0)
+    x = torch.rand(64, terms).to(getattr(torch, dtype))
+
+    def serial(x):
+        return torch.from_numpy(np.add.accumulate(x.numpy(), axis=1)[:, -1].copy())
+
+    finding = told(lambda x: x.sum(1), serial, x)
+    assert finding.reason == "mismatch:running_sum"
+    assert f"one running sum of {terms} terms in {dtype}" in finding.message
+
+
+def test_an_error_that_grows_along_a_dimension_is_called_growth():
+    steps = torch.arange(400.0)
+    finding = told(lambda x: x.cumsum(1), lambda x: x.cumsum(1) + 1e-6 * steps**2, torch.randn(32, 400))
+    assert finding.reason == "mismatch:growing"
+    assert "grows along dimension 1" in finding.message
+
+
+NOT_PRECISION = {
+    "noise as large as tf32's": lambda x: torch.tanh(x) * (1 + 4e-4 * torch.randn(x.shape)),
+    "noise as large as bf16's": lambda x: torch.tanh(x) * (1 + 3e-3 * torch.randn(x.shape)),
+    "a poor approximation": lambda x: x * (27 + x * x) / (27 + 9 * x * x),
+}
+
+
+@pytest.mark.parametrize("name", NOT_PRECISION)
+def test_the_size_of_an_error_alone_is_no_lower_precision(name):
+    finding = told(torch.tanh, NOT_PRECISION[name], torch.randn(64, 96))
+    assert finding.reason == "mismatch"
+    assert "size alone does not tell why" in finding.message
+
+
+LOWER = {
+    "products of bf16": lambda x, w, b: torch.tanh(x.bfloat16().float() @ w.bfloat16().float() + b),
+    "one operand in tf32": lambda x, w, b: torch.tanh(tf32(x) @ w + b),
+    "stored between layers": lambda x, w, b: torch.tanh((x @ w + b).half().float()),
+    "the result": lambda x, w, b: torch.tanh(x @ w + b).bfloat16().float(),
+}
+
+
+@pytest.mark.parametrize("name", LOWER)
+def test_a_lower_precision_is_known_by_the_direction_of_its_errors(name):
+    inputs = torch.randn(64, 96), torch.randn(96, 80) / 10, torch.randn(80)
+    finding = told(lambda x, w, b: torch.tanh(x @ w + b), LOWER[name], *inputs)
+    assert finding.reason == "precision_downgrade"
+    assert "the mend: " in finding.message
+
+
+def test_sums_in_a_lower_precision_are_known_by_what_they_come_out_as():
+    def blocks(a, b):
+        total = torch.zeros(64, 48).bfloat16()
+        for k in range(0, 96, 32):
+            total += (a[:, k : k + 32] @ b[k : k + 32]).bfloat16()
+        return total.float()
+
+    finding = told(torch.matmul, blocks, torch.randn(64, 96), torch.randn(96, 48))
+    assert finding.reason == "precision_downgrade"
+    assert "every element is a bf16 number" in finding.message
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (64,), (40, 60)])
+def test_a_refusal_never_says_that_nothing_is_wrong(shape):
+    """The share goes by the criterion of the verdict, also where each error is just above it."""
+    oracle = Oracle(Of(lambda x: torch.tanh(x) * 3 + 5))
+    expected = oracle.expect([torch.randn(shape)])
+    [yard] = expected.yards.values()
+    for times in (1.05, 1.5, 3.0, 10.0):
+        got = expected.exact["output"] + times * yard.limits.norm
+        finding = oracle.check(expected, got.float())
+        assert not finding.passed
+        assert finding.evidence["share_wrong"] > 0
+        assert " 0.00% of" not in finding.message
+
+
+def test_a_search_ends_after_so_many_runs_and_forgives_what_foreign_code_raises():
+    runs = []
+
+    def many(x):
+        runs.append(1)
+        for step in (torch.relu, F.gelu, torch.tanh, F.silu, F.mish, F.softsign):
+            x = step(x - 0.5) * 1.25 + F.layer_norm(x, x.shape[-1:])
+        return x
+
+    oracle = Oracle(Of(many))
+    expected = oracle.expect([torch.randn(32, 48)])
+    del runs[:]
+    got = expected.native * (1 + 0.1 * torch.randn(32, 48))
+    assert oracle.check(expected, got).reason == "mismatch"
+    assert search.MOST <= len(runs) <= explain.RUNS
+
+    def fussy(x):
+        y = torch.softmax(x, 1)
+        assert bool((y.sum(1) - 1).abs().max() < 1e-3)
+        return y @ x.T
+
+    assert told(fussy, lambda x: fussy(x) * (1 + 1e-3 * torch.randn(32, 32)), torch.randn(32, 48)).reason == "mismatch"
+
+
+@pytest.mark.parametrize(
+    ("drawn", "hard", "words"),
+    [
+        (torch.rand(8, 8), -torch.rand(8, 8), "with negative numbers, which no drawn input has"),
+        (torch.ones(8, 8), torch.full((8, 8), 128.0), "with numbers as large as 128, where drawn ones reach 1"),
+        (torch.ones(8, 8), torch.full((8, 8), 0.125), "with no number above 0.125, where drawn ones reach 1"),
+        (torch.randn(8, 8), torch.zeros(8, 8).fill_diagonal_(1.0), "mostly zeros, as no drawn input is"),
+        (torch.arange(8.0).repeat(8, 1), torch.full((8, 8), 5.0), "equal numbers in each row, as in no drawn input"),
+        (torch.randn(8, 8), torch.full((8, 8), math.inf), "with inf, which no drawn input has"),
+        (torch.randn(8, 8).sort(0).values, torch.randn(8, 8).clamp(-1, 1), ""),
+    ],
+)  # fmt: skip
+def test_what_hard_inputs_have_that_no_drawn_ones_had(drawn, hard, words):
+    assert novelty.beyond([drawn, 3], [hard, 3]) == words
+
+
+def test_no_run_is_begun_for_an_explanation_that_takes_long(monkeypatch):
+    monkeypatch.setattr(case, "SECONDS", -1.0)
+    finding = told(F.gelu, lambda x: F.gelu(x, approximate="tanh"), torch.randn(64, 96))
+    assert finding.reason == "mismatch"
+
+
+@pytest.mark.parametrize(
+    "fragile",
+    [
+        lambda x: F.binary_cross_entropy(x.sigmoid(), torch.ones_like(x)),
+        lambda x: torch.arange(200.0)[(x.sigmoid() * 100).long()],
+    ],
+)
+def test_what_wrong_numbers_could_make_a_card_assert_is_not_searched(fragile):
+    oracle = Oracle(Of(fragile))
+    expected = oracle.expect([torch.randn(32, 48)])
+    finding = oracle.check(expected, expected.native + 7 * torch.randn(expected.native.shape))
+    assert not finding.passed
+    assert "exchanged" not in finding.reason
+    mode = search.Exchanged()
+    oracle.reference.native(expected.inputs, 0, mode=mode)
+    assert mode.fragile
+
+
+def test_what_a_search_notes_of_a_call_holds_none_of_its_tensors():
+    held = []
+
+    def noting(x):
+        y = F.gelu(x)
+        held.append(weakref.ref(y))
+        return F.layer_norm(y, (96,))
+
+    mode = search.Exchanged()
+    Oracle(Of(noting)).reference.native([torch.randn(64, 96)], 0, mode=mode)
+    assert mode.met
+    assert held[-1]() is None
