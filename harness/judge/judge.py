@@ -261,6 +261,8 @@ class Judge:
         except WrongAnswer as wrong:
             # What is known of the other answers belongs to a wrong one, too.
             ending = wrong.ending
+        finally:
+            spent_s["hard inputs"] = hard.spent_s
         return ending, _checks(first, hard, examiner)
 
     def _time_alone(self) -> Alone:
