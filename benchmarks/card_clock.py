@@ -36,7 +36,9 @@ from harness.wire import cuda_memory  # noqa: E402
 from harness.wire.channel import Channel, pair  # noqa: E402
 from harness.wire.cuda_driver import driver_call, on_device, reset_persisting_l2  # noqa: E402
 from harness.wire.cuda_gate import Gate, fresh_secret  # noqa: E402
+from harness.wire.layout import place  # noqa: E402
 from harness.wire.messages import CandidateSource, FromRunner  # noqa: E402
+from harness.wire.nodes import NOWHERE  # noqa: E402
 
 DEVICE = torch.device("cuda:0")
 CALLS = 32
@@ -88,7 +90,8 @@ class Connected:
         limits = Limits(call_s=20.0, load_s=60.0)
         self.link = CudaLink(channel, freezer, DEVICE, limits, self.watch, warm=False)
         self.link.prepare(CandidateSource(path=str(source), entries=("ModelNew",)), "float32", [], 1, {})
-        self.link.reserve(CALLS, (torch.zeros(SIZE, device=DEVICE),), torch.zeros(SIZE, device=DEVICE))
+        like = place([torch.zeros(SIZE, device=DEVICE)], NOWHERE)[0]
+        self.link.reserve(CALLS, like, like)
 
     def close(self) -> None:
         self.link.close()

@@ -30,8 +30,8 @@ PAGE = """\
 # KernelBench's problems
 
 `python benchmarks/kernelbench.py` opens each problem of a checkout of
-[KernelBench](https://github.com/ScalingIntelligence/KernelBench) at its own size, and evaluates its own reference as a candidate.
-On {device}:
+[KernelBench](https://github.com/ScalingIntelligence/KernelBench) at its own size, and evaluates
+its own reference as a candidate. On {device}:
 
 """
 

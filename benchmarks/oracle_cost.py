@@ -1,10 +1,16 @@
-"""What the oracle costs: its full and fast checks in units of the reference's own call, on one problem.
+"""What the oracle costs: its full and fast checks in units of the reference's own call, and the memory it takes.
 
     python benchmarks/oracle_cost.py [PROBLEM] [--variant NAME] [--device auto] [--repeats 5]
+    python benchmarks/oracle_cost.py --sizes 1 1024 [--device auto]
 
 PROBLEM is a file or folder as `run_eval.py audit` takes it; attention/sdpa if none is given. Times are medians of warm
 repeats, by events on a card, by the host's clock on the CPU. The last line is the whole of a first check, expectation
 and comparison, over one reference call: the goal is below ten for a problem whose float64 copies fit the card.
+
+With `--sizes`, problems made up for it grow from the first to the second size (megabytes of the one input), fourfold
+from line to line. For each part of the judge's work: the most bytes of tensors alive at once, over those of a call's
+inputs and outputs, without what was alive before; and the time over one reference call. `opening` is what the judge
+does before a baseline is there; `hard input` makes one set, expects and checks it.
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,15 +28,35 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks._live_bytes import LiveBytes
 from harness import environment
 from harness.catalog import problems as catalog
+from harness.config import Check, TimingConfig
 from harness.errors import UsageError
+from harness.judge import planning
+from harness.judge.examiner import Examiner
 from harness.judge.reference import Reference
 from harness.oracle import formats
 from harness.oracle.expectation import Expectation
 from harness.oracle.oracle import Oracle
+from harness.oracle.stress import SETS
 from harness.wire.messages import CandidateSource
 
+# Made-up references of one input (rows, 4096): elementwise; along a row; one whose batch entries depend on each other.
+BY_SIZE = {"relu": "torch.relu(x)", "softmax": "x.softmax(-1)", "centred": "x - x.mean()"}
+MADE_UP = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return {expression}
+
+def get_inputs():
+    return [torch.rand({rows}, 4096)]
+
+def get_init_inputs():
+    return []
+"""
 DEFAULT = str(Path(__file__).resolve().parents[1] / "problems/attention/sdpa.py")
 
 
@@ -39,9 +66,13 @@ def main() -> None:
     parser.add_argument("--variant", default="default")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--sizes", nargs=2, type=float, metavar=("MB", "MB"))
     arguments = parser.parse_args()
     try:
         device = environment.choose_devices(arguments.device)[0]
+        if arguments.sizes:
+            by_size(*arguments.sizes, torch.device(device.spec), device.name)
+            return
         problem = catalog.discover([arguments.problem])[0]
         overrides = catalog.overrides(problem, arguments.variant)
     except UsageError as error:
@@ -52,6 +83,64 @@ def main() -> None:
     reference = Reference(source, problem.precision, torch.device(device.spec), seed=1)
     print(f"{problem.id} {arguments.variant} {problem.precision} on {device.name}, torch {torch.__version__}")
     report(reference, arguments.repeats)
+
+
+def by_size(smallest: float, largest: float, device: torch.device, name: str) -> None:
+    """Print what each part of the judge's work takes, by size."""
+    print(f"float32 on {name}, torch {torch.__version__}; memory over inputs and outputs, time over a reference call")
+    with tempfile.TemporaryDirectory() as folder:
+        for label, expression in BY_SIZE.items():
+            megabytes = smallest
+            while megabytes <= largest:
+                path = Path(folder) / f"{label}_{megabytes:g}.py"
+                path.write_text(MADE_UP.format(expression=expression, rows=max(2, round(megabytes * 2**20 / 16384))))
+                told = "  ".join(f"{part} {memory:.1f}x {calls:.0f}" for part, memory, calls in parts(path, device))
+                print(f"{label} {megabytes:g} MB: {told}", flush=True)
+                megabytes *= 4
+
+
+def parts(path: Path, device: torch.device) -> list[tuple[str, float, float]]:
+    """Name, memory multiple and reference calls of each part of the judge's work on the problem at `path`."""
+    reference = Reference(CandidateSource(path=str(path), entries=("Model",)), "float32", device, seed=1)
+    found: list[tuple[str, int, float]] = []
+
+    def measured(part: str, act: Callable[[], Any]) -> Any:
+        # Counting takes time of its own, so the two are taken one after the other.
+        with LiveBytes() as live:
+            act()
+        kept: list[Any] = []
+        milliseconds = elapsed_ms(lambda: kept.append(act()), device)
+        found.append((part, live.peak, milliseconds))
+        return kept[0]
+
+    def opened() -> planning.Workload:
+        plan = planning.plan(reference, TimingConfig(), 600.0)
+        Examiner(reference, (), Check(), plan)
+        return plan
+
+    plan = measured("opening", opened)
+    oracle, draw = Oracle(reference.model, promises=reference.promises), reference.draw()
+    inputs = list(draw.inputs)
+    call_ms = min(elapsed_ms(lambda: reference.model(*inputs), device) for _ in range(3))
+    full = [measured("expectation", lambda: oracle.expect(inputs, draw.seed))]
+    measured("full check", lambda: oracle.check(full[0], full[0].native))
+    full.clear()
+    measured("glance", lambda: oracle.glance(inputs, draw.seed))
+    glance = oracle.glance(inputs, draw.seed)
+    other = glance.native + 1e-7
+    measured("fast check", lambda: oracle.check(glance, other))
+    glance = other = None
+    # One that changes every element.
+    (stress,) = (one for one in SETS if one.name == "negated")
+
+    def hard() -> None:
+        (_, made), *_ = oracle.stress_inputs(inputs, draw.seed, [stress])
+        told = oracle.expect_stress(stress, made, inputs, draw.seed)
+        if told is not None:
+            oracle.check(told, told.native)
+
+    measured("hard input", hard)
+    return [(part, nbytes / plan.call_bytes, milliseconds / call_ms) for part, nbytes, milliseconds in found]
 
 
 def report(reference: Reference, repeats: int) -> None:

@@ -101,7 +101,8 @@ class ProvenanceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Deadlines in seconds, after which a candidate is `timeout`, and memory, above which it is `out_of_memory`."""
+    """Deadlines in seconds, after which a candidate is `timeout`, and memory, above which it is `out_of_memory`, or of
+    which a problem needs more to be judged."""
 
     load_s: Positive = 120.0
     first_call_s: Positive = 120.0
@@ -111,6 +112,9 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     total_s: Positive = 600.0
     # Host memory of one build or candidate, in units of 10^9 bytes; 0 means four fifths of what is free at the start.
     host_memory_gb: Size = 0.0
+    # What the device is taken to have free for a problem, in units of 10^9 bytes, as if it were a smaller one; 0 means
+    # all that is free.
+    device_memory_gb: Size = 0.0
 
 
 class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -124,8 +124,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     `device` is the card's (or processor's) name, `log` a path relative to the run directory, `error_ratio` the
     candidate's error over the reference's own at this precision, both against float64. `warnings` are for whoever reads
     the result, `notes` for whoever looks closer: things in the source that are nothing unusual. `phases_s` are seconds:
-    load, first call and timing add up to about judge; evaluate is timing again, by the judge's own clock, and profile
-    the part of it for the profiled call; open: ..., where the problem had to be opened.
+    load, first call and timing (with hard inputs and profile) add up to about judge; evaluate is timing again, by the
+    judge's own clock, hard inputs and profile parts of it; open: ..., where the problem had to be opened.
     """
 
     key: str

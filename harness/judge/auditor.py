@@ -47,9 +47,9 @@ def audit(request: Audit) -> Audited:
     def stress() -> auditing.Sets:
         return auditing.binding(oracle.stress(list(draw.inputs), draw.seed))
 
-    tried = auditing.negative(oracle, expected, other, stress())
+    tried = auditing.negative(oracle, other, auditing.drawn_first(expected, stress()))
     del other
-    tried += auditing.positive(oracle, expected, stress(), request.compiled)
+    tried += auditing.positive(oracle, auditing.drawn_first(expected, stress()), request.compiled)
     results = [_result(one) for one in tried]
     promises = list(reference.promises.words)
     return Audited(results=results, promises=promises, float64=expected.where, exact_precision=expected.precision)

@@ -338,6 +338,8 @@ class Bench:
             calls = self.clock.bursts["candidate"].at(self.rng.random())
             draws = functools.partial(self._draws_with, hard, self.rng.randrange(calls), calls)
             self._checked("candidate", draws, hard)
+            # Before the next one is made.
+            del hard, draws
 
     def _draws_with(self, hard: HardCall, place: int, calls: int) -> list[Draw]:
         return [hard.draw if call == place else self._reference.draw() for call in range(calls)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from torch import nn
 from harness.config import Check
 from harness.judge.endings import FAILURES
 from harness.judge.hard_turns import Expected, HardCall, HardInputs
+from harness.judge.planning import Workload
 from harness.judge.reference import Reference
 from harness.links.link import Draw, LateOutput, Link, RepeatAsked
 from harness.oracle import auditing, novelty
@@ -31,36 +33,46 @@ POISON_READS = float("nan")
 OTHERWISE = 1e-3
 # Expectations are kept for the next candidate if all of a problem's take up less than this.
 KEPT_BYTES = 1 << 30
-# Bytes of an expectation over those of a call's inputs and outputs: the exact output and the yardsticks beside them.
+# Bytes of an expectation over those of a call's inputs and outputs: the exact output and, of a small one, the
+# yardsticks' samples beside them.
 EXPECTATION_FACTOR = 8
 
 
 class Examiner:
     """Judges outputs of one problem's candidates. Raises InvalidReference where the problem can judge nobody."""
 
-    def __init__(self, reference: Reference, allow: tuple[str, ...], options: Check, call_bytes: int) -> None:
+    def __init__(self, reference: Reference, allow: tuple[str, ...], options: Check, plan: Workload) -> None:
         self._reference = reference
         self._options = options
-        self._keep = call_bytes * EXPECTATION_FACTOR * len(SETS) < KEPT_BYTES
-        self._oracle = Oracle(reference.model, allow, promises=reference.promises)
-        self._draw = reference.draw()
-        self._expected: Expectation | None = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
+        room = KEPT_BYTES if plan.oracle_bytes is None else min(KEPT_BYTES, plan.oracle_bytes)
+        self._keep = plan.call_bytes * EXPECTATION_FACTOR * len(SETS) < room
+        draw = reference.draw()
+        begun = time.monotonic()
+        self._oracle = Oracle(reference.model, allow, plan.oracle_bytes, reference.promises)
+        expected = self._oracle.expect(list(draw.inputs), draw.seed)
         # Where even the reference hardly gets an answer, next to any answer passes.
-        self.meaningful = self._expected.meaningful
+        self.meaningful = expected.meaningful
         self._in_place = bool(self._oracle.reference.writes_inputs)
         # Of the output alone: that inputs become part of an answer allows no view of another.
         self._returned = frozenset(self._oracle.reference.returned)
         if self._in_place:
             # What becomes of the inputs is then part of the answer, and is held to the same rule.
-            self._oracle = Oracle(_WithInputs(reference.model), allow, promises=reference.promises)
-            self._expected = self._oracle.expect(list(self._draw.inputs), self._draw.seed)
+            del expected
+            begun = time.monotonic()
+            self._oracle = Oracle(_WithInputs(reference.model), allow, plan.oracle_bytes, reference.promises)
+            expected = self._oracle.expect(list(draw.inputs), draw.seed)
+        # What a set will take that is not kept, at the first guess.
+        self._set_s = 0.0 if self._keep else time.monotonic() - begun
+        # The draw of the first call and what to expect of it, for the next candidates, too.
+        self._first: tuple[Draw, Expectation] | None = (draw, expected) if self._keep else None
         self._kept: list[tuple[Stress, Expectation]] = []
         shuffled = random.sample(SETS, len(SETS))
-        self._to_come = self._oracle.stress(list(self._draw.inputs), self._draw.seed, shuffled)
+        self._to_come = self._oracle.stress(list(draw.inputs), draw.seed, shuffled) if self._keep else iter(())
+        drawn = [expected]
+        del draw, expected
         # What no candidate could be told from here. A permitted precision is no wrong answer.
-        self.lets_through = self._lets_through(self._expected, () if not allow else ("lower_precision",))
-        if not self._keep:
-            self._expected = None
+        self.lets_through = self._lets_through(drawn, () if not allow else ("lower_precision",))
+        self._give_back()
 
     def notes(self) -> list[str]:
         """What hard inputs keep, and which stress sets no candidate is tried on, each in a line."""
@@ -80,20 +92,37 @@ class Examiner:
         names = ", ".join(self.lets_through)
         return f"known wrong answers pass on this problem: {names}" if names else ""
 
-    def _lets_through(self, expected: Expectation, permitted: tuple[str, ...]) -> list[str]:
-        """Names of the audit's wrong answers that neither drawn nor, as far as the time goes, hard inputs tell."""
+    def _lets_through(self, drawn: list[Expectation], permitted: tuple[str, ...]) -> list[str]:
+        """Names of the audit's wrong answers that neither drawn nor, as far as the time goes, hard inputs tell.
+
+        Takes what to expect of drawn inputs out of its list, so that it goes before hard inputs are made.
+        """
         if not self.meaningful:
             return []
         other = self._reference.draw()
         output = self._oracle.glance(list(other.inputs), other.seed).native
-        sets: auditing.Sets = ()
-        if self._options.stress:
-            tried = ((stress, expect()) for stress, _, expect in self._stress_sets())
-            known = ((stress, expected) for stress, expected in tried if expected is not None)
-            sets = auditing.binding(known, self._options.stress_budget_s)
-        found = auditing.negative(self._oracle, expected, output, sets)
+        del other
+        found = auditing.negative(self._oracle, output, self._audited(drawn))
         passed = [one.control.name for one in found if not one.refused_on]
         return [name for name in passed if name not in permitted]
+
+    def _audited(self, drawn: list[Expectation]) -> auditing.Sets:
+        yield "drawn", drawn.pop()
+        if self._options.stress:
+            yield from auditing.binding(self._known_sets(), self._options.stress_budget_s, self._set_s)
+
+    def _known_sets(self) -> Iterator[tuple[Stress, Expectation]]:
+        for stress, _, expect in self._stress_sets():
+            expected = expect()
+            if expected is not None:
+                yield stress, expected
+            # Before the next one is made.
+            del expect, expected
+
+    def _give_back(self) -> None:
+        """What large expectations took on a card is free for the runners."""
+        if not self._keep and self._reference.device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def first_call(self, link: Link, deadline_s: float) -> Finding:
         """One call against the float64 reference. Raises what the runner makes Link raise.
@@ -109,16 +138,14 @@ class Examiner:
         return again if again.passed or not self._keep else _as_it_was_before(finding, again)
 
     def _one_call(self, link: Link, deadline_s: float) -> Finding:
-        if self._keep:
-            draw, expected = self._draw, self._expected
-        else:
-            draw, expected = self._reference.draw(), None
+        draw, expected = self._first or (self._reference.draw(), None)
         try:
             reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         except RepeatAsked:
             draw, expected = self._reference.draw(), None
             reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         expected = expected or self._oracle.expect(list(draw.inputs), draw.seed)
+        self._give_back()
         finding = self._finding(link, 0, draw, expected)
         if not finding.passed:
             return finding
@@ -145,6 +172,8 @@ class Examiner:
                 finding = self._finding(link, call, draw, glance)
                 if not finding.passed:
                     return self._asked_again(link, draw, glance, finding)
+                # Before the next one is there.
+                del glance
             if not finding.passed:
                 return finding
         return None
@@ -168,10 +197,11 @@ class Examiner:
         """The stress sets for one candidate."""
         if not self._options.stress:
             return HardInputs(iter(()), 0, 0.0)
-        return HardInputs(self._stress_sets(), len(SETS), self._options.stress_budget_s)
+        return HardInputs(self._stress_sets(), len(SETS), self._options.stress_budget_s, self._set_s)
 
     def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:
         expected = hard.expected()
+        self._give_back()
         if expected is None:
             return Finding(Status.PASSED)
         finding = self._finding(link, call, hard.draw, expected)
@@ -179,7 +209,7 @@ class Examiner:
             if hard.stress.binding:
                 hard.factors.add(hard.stress.name, finding)
             return finding
-        new = novelty.beyond(self._draw.inputs, hard.draw.inputs)
+        new = novelty.beyond((self._first[0] if self._first else self._reference.draw()).inputs, hard.draw.inputs)
         message = f"on inputs '{hard.stress.name}'{f' ({new})' if new else ''}: {finding.message}"
         if not hard.stress.binding:
             hard.warnings.append(f"stress: {message}"[:300])
@@ -198,11 +228,18 @@ class Examiner:
             for stress, known in itertools.chain(random.sample(self._kept, len(self._kept)), self._more_to_keep()):
                 yield stress, Draw(inputs=tuple(known.inputs), seed=known.seed), functools.partial(_itself, known)
             return
-        draw = self._reference.draw()
-        drawn, seed = list(draw.inputs), draw.seed
-        for stress, inputs in self._oracle.stress_inputs(drawn, seed, random.sample(SETS, len(SETS))):
-            expect = functools.partial(self._oracle.expect_stress, stress, inputs, drawn, seed)
-            yield stress, Draw(inputs=tuple(inputs), seed=seed), expect
+        for one in random.sample(SETS, len(SETS)):
+            # Drawn anew, so that between two sets nothing is held.
+            draw = self._reference.draw()
+            drawn, seed = list(draw.inputs), draw.seed
+            for stress, inputs in self._oracle.stress_inputs(drawn, seed, [one]):
+                before = drawn if stress.demands == "absolute" else []
+                expect = functools.partial(self._oracle.expect_stress, stress, inputs, before, seed)
+                made = Draw(inputs=tuple(inputs), seed=seed)
+                del draw, drawn, before, inputs
+                yield stress, made, expect
+                del made, expect
+                break
 
     def _more_to_keep(self) -> Iterator[tuple[Stress, Expectation]]:
         for pair in self._to_come:

@@ -36,11 +36,19 @@ class HardCall:
 class HardInputs:
     """One candidate's calls on the stress sets, handed out one by one as far as the time goes.
 
-    `done` names the sets handed out of which something could be expected, `warnings` has what was found on those that
-    do not bind, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
+    A set is begun only if it fits in what is left of `budget_s`, when it takes as long as the one before, the first
+    `first_s`. `done` names the sets handed out of which something could be expected, `warnings` has what was found on
+    those that do not bind, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
     """
 
-    def __init__(self, sets: Iterator[tuple[Stress, Draw, Expected]], count: int, budget_s: float) -> None:
+    def __init__(
+        self,
+        sets: Iterator[tuple[Stress, Draw, Expected]],
+        count: int,
+        budget_s: float,
+        first_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.done: list[str] = []
         self.warnings: list[str] = []
         self.factors = Factors()
@@ -49,11 +57,14 @@ class HardInputs:
         self._count = count
         self._taken = 0
         self._budget_s = budget_s
+        self._next_s = first_s
+        self._clock = clock
 
     @property
     def left(self) -> int:
-        """How many calls are left; 0 if the time is used up."""
-        return self._count - self._taken if self.spent_s < self._budget_s else 0
+        """How many calls are left; 0 if the time does not do for another one."""
+        fits = self.spent_s + self._next_s <= self._budget_s
+        return self._count - self._taken if fits else 0
 
     def take(self) -> HardCall | None:
         """The next call; None if there is none."""
@@ -74,12 +85,13 @@ class HardInputs:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """What is done inside counts towards the budget."""
-        begun = time.monotonic()
+        """What is done inside, a set from beginning to end, counts towards the budget."""
+        begun = self._clock()
         try:
             yield
         finally:
-            self.spent_s += time.monotonic() - begun
+            self._next_s = self._clock() - begun
+            self.spent_s += self._next_s
 
 
 class HardTurns:

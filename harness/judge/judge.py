@@ -110,7 +110,9 @@ class Judge:
             self._phase("reference")
             request = self._request
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
-            self._plan = planning.plan(self._reference, self._timing, self._limits.total_s)
+            self._plan = planning.plan(
+                self._reference, self._timing, self._limits.total_s, int(self._limits.device_memory_gb * 1e9)
+            )
             # Behind the first call, which gives lazy parameters their shapes.
             self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
             call_s = planning.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
@@ -122,9 +124,13 @@ class Judge:
         except InvalidReference as error:
             fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
             return Opened(fault=fault)
+        except planning.DoesNotFit as error:
+            return Opened(fault=planning.no_room(error, "while it opened the problem"))
         except (Exception, SystemExit) as error:
             # A problem's file may end its process where it finds no card.
             traceback.print_exc()
+            if faults.memory_ran_out(error):
+                return Opened(fault=planning.no_room(error, "while it opened the problem"))
             path = Path(self._request.problem.path)
             return Opened(fault=faults.of_problem(error, path, self._request.why_no_cuda))
         self._phase("baseline")
@@ -132,11 +138,15 @@ class Judge:
         try:
             self._admit(request.baseline, self._baseline, {})
             with self._watched(request.baseline, "call", self._call_limit):
-                self._baseline.learn_start(self._plan.example)
+                self._baseline.learn_start(self._reference.draw())
                 self._phase("baseline alone")
                 self._before = measurement.before(*self._of_baseline())
         except Ended as ended:
             return _no_baseline(ended.ending, request.limits)
+        except Exception as error:
+            if not faults.memory_ran_out(error):
+                raise
+            return Opened(fault=planning.no_room(error, "while it tried the baseline"))
         return Opened()
 
     def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
@@ -151,6 +161,11 @@ class Judge:
         except Ended as ended:
             # Not the exception itself: what it passed through would be kept, memory on the card among it.
             ending, checks = ended.ending, ended.checks
+        except Exception as error:
+            if not faults.memory_ran_out(error):
+                raise
+            traceback.print_exc()
+            ending, checks = Ending(outcome=planning.no_room(error, "beside this candidate")), Checks()
         finally:
             candidate.close()
         spent_s["judge"] = time.monotonic() - started
@@ -178,7 +193,7 @@ class Judge:
             ready = runner.prepare(
                 source, self._request.precision, reference.init_args, reference.init_seed, self._state
             )
-            runner.reserve(plan.most_calls, plan.example.inputs, plan.expected)
+            runner.reserve(plan.most_calls, plan.inputs, plan.outputs)
         self._phase("first call")
         with self._watched(source, "call", "limits.first_call_s"):
             first = self._examiner(source).first_call(runner, self._limits.first_call_s)
@@ -191,7 +206,7 @@ class Judge:
         """One for each set of lower precisions that are allowed: the run's, and a baseline's own."""
         allow = tuple(sorted({*self._request.allow, *source.allow}))
         if allow not in self._examiners:
-            self._examiners[allow] = Examiner(self._reference, allow, self._request.check, self._plan.call_bytes)
+            self._examiners[allow] = Examiner(self._reference, allow, self._request.check, self._plan)
         return self._examiners[allow]
 
     def _look_around(self) -> Surroundings:
@@ -251,6 +266,8 @@ class Judge:
             # What is known of the other answers belongs to a wrong one, too; the error is its own, if it has one.
             known, ratio = _checks(first, hard, examiner), wrong.checks.error_ratio
             return wrong.ending, known if ratio is None else msgspec.structs.replace(known, error_ratio=ratio)
+        finally:
+            spent_s["hard inputs"] = hard.spent_s
         return ending, _checks(first, hard, examiner)
 
     def _time_alone(self) -> Alone:

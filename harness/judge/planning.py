@@ -10,14 +10,18 @@ import torch
 
 from harness.catalog import modules
 from harness.config import TimingConfig
+from harness.environment import available_memory_bytes
+from harness.errors import AssayError
 from harness.judge.reference import Reference
-from harness.links.link import Draw
+from harness.links.link import SPREAD_BYTES
+from harness.records import Outcome, Status
 from harness.roofline.ceilings import cache_bytes
 from harness.roofline.work import Estimate
 from harness.timing import bursts
-from harness.wire import values
+from harness.wire import faults, values
 from harness.wire.channel import MAX_FRAME_BYTES
-from harness.wire.nodes import TensorRef
+from harness.wire.layout import place
+from harness.wire.nodes import NOWHERE, TensorRef
 
 # A candidate this many times faster than the reference still gets bursts of the wanted duration.
 HEADROOM = 8
@@ -38,11 +42,19 @@ SHORTEST_S = 10.0
 OTHER_BURSTS = {"cpu": 20, "cuda": 50}
 
 
-class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reference call needs, found by trying: example inputs and output, its time, and the longest burst."""
+class DoesNotFit(AssayError):
+    """What judging a problem needs is more than the device has; `str()` says both and what to do."""
 
-    example: Draw
-    expected: Any
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reference call needs, found by trying: what its inputs and outputs look like, its time, and the longest
+    burst.
+
+    `oracle_bytes` is what is left to the oracle where the config limits the device's memory.
+    """
+
+    inputs: list[TensorRef]
+    outputs: list[TensorRef]
     work: Estimate
     call_bytes: int
     memory_bytes: int
@@ -50,20 +62,27 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     call_s: float
     # It draws random numbers: whoever knows the seed before the clock starts may draw them before, too.
     random: bool = False
+    oracle_bytes: int | None = None
 
 
-def plan(reference: Reference, timing: TimingConfig, total_s: float) -> Workload:
-    """Try the reference: how large its values are, and how long it takes. Raises what the problem's code raises, and
-    LoadFault where no candidate could be timed within `total_s`, however fast."""
+def plan(reference: Reference, timing: TimingConfig, total_s: float, limit_bytes: int = 0) -> Workload:
+    """Try the reference: how large its values are, and how long it takes. `limit_bytes` stands for the device's free
+    memory, if it is not 0.
+
+    Raises what the problem's code raises, LoadFault where no candidate could be timed within `total_s`, however fast,
+    and DoesNotFit.
+    """
     trial = reference.try_out()
     bursts_of_one = OTHER_BURSTS[reference.device.type] + 2 * timing.min_pairs
     if bursts_of_one * (trial.draw_s + trial.seconds) > total_s:
         seen = f"get_inputs takes {trial.draw_s:.3g} s and a call of the reference {trial.seconds:.3g} s"
         needed = f"and an evaluation needs about {bursts_of_one} of each: more than limits.total_s = {total_s:g} s"
         raise modules.LoadFault("too_slow", f"{seen}, {needed}")
-    tensors = values.tensors((trial.draw.inputs, trial.output))
-    call_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-    memory_bytes = int(_free_bytes(reference.device) * MEMORY_SHARE) // COPIES
+    inputs, outputs = (_nbytes(values.tensors(value)) for value in (trial.draw.inputs, trial.output))
+    call_bytes = inputs + outputs
+    parameters = _nbytes(list(reference.state().values()))
+    left = require_room(reference.device, inputs, outputs, parameters, limit_bytes)
+    memory_bytes = int((limit_bytes or _burst_memory(reference.device)) * MEMORY_SHARE) // COPIES
     if timing.cache == "warm" and reference.device.type == "cuda":
         memory_bytes = min(memory_bytes, int(cache_bytes(reference.device) * WARM_SHARE))
     # What is done to each output, behind a stop that so much fits behind.
@@ -79,15 +98,48 @@ def plan(reference: Reference, timing: TimingConfig, total_s: float) -> Workload
         max_calls=max(1, min(most_calls, _calls_to_tell(trial.draw.inputs, trial.output))),
     )
     return Workload(
-        example=trial.draw,
-        expected=trial.output,
+        inputs=place(values.tensors(trial.draw.inputs), NOWHERE)[0],
+        outputs=place(values.tensors(trial.output), NOWHERE)[0],
         work=trial.work,
         call_bytes=call_bytes,
         memory_bytes=memory_bytes,
         most_calls=longest.calls,
         call_s=trial.seconds,
         random=trial.random,
+        oracle_bytes=left if limit_bytes else None,
     )
+
+
+def require_room(device: torch.device, inputs: int, outputs: int, parameters: int, limit_bytes: int = 0) -> int:
+    """Raises DoesNotFit where an evaluation needs more memory than is free; given are bytes of one call.
+
+    Returns what the oracle may have of it. Two runners hold the inputs, their outputs and parameters; the judge
+    parameters and a copy of them, and then either a call's inputs, twice, with both outputs, or, of a call on hard
+    inputs, inputs, both outputs and the float64 one.
+    """
+    runners = 2 * (inputs + outputs + parameters + SPREAD_BYTES)
+    judge = 2 * parameters + max(2 * inputs + 2 * outputs, inputs + 4 * outputs)
+    free = limit_bytes or _free_bytes(device)
+    if runners + judge > free:
+        raise DoesNotFit(
+            f"a call has {inputs / 1e9:.3g} GB of inputs and {outputs / 1e9:.3g} GB of outputs, which to judge takes "
+            f"about {(runners + judge) / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free on the {device.type}: choose a "
+            "smaller variant, or a device with more memory"
+        )
+    return free - runners - 2 * parameters
+
+
+def no_room(error: BaseException, doing: str) -> Outcome:
+    """The outcome where memory ran out in the harness's own hands; no candidate's doing."""
+    said = (
+        str(error)
+        if isinstance(error, DoesNotFit)
+        else (
+            f"memory ran out in the judge {doing}, and not in the candidate's process: "
+            f"{str(error).strip().partition(chr(10))[0][:300]}; choose a smaller variant, or a device with more memory"
+        )
+    )
+    return Outcome(status=Status.UNSUPPORTED, reason=faults.NEEDS_MEMORY, message=said)
 
 
 def burst_s(reference_call_s: float, calls: int, limit_s: float) -> float:
@@ -116,5 +168,17 @@ def _widest(tensor: torch.Tensor) -> TensorRef:
     )
 
 
+def _burst_memory(device: torch.device) -> int:
+    return _free_bytes(device) if device.type == "cuda" else HOST_MEMORY_BYTES
+
+
 def _free_bytes(device: torch.device) -> int:
-    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else HOST_MEMORY_BYTES
+    if device.type == "cpu":
+        return available_memory_bytes()
+    # What trying the reference took is free again, but kept.
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info(device)[0]
+
+
+def _nbytes(tensors: list[torch.Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

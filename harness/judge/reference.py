@@ -93,11 +93,13 @@ class Reference:
         before = {name: tensor.clone() for name, tensor in self.state().items()}
         first, first_s = self._timed(self.draw)
         with work.Observer(first.inputs) as seen:
-            output, _ = self._timed(lambda: self._call(first))
+            output, _ = self._timed(functools.partial(self._call, first))
         if fault := unsupported(output):
             raise InvalidReference("unsupported_output", f"the reference's {fault}")
         estimate = seen.estimate(output)
         forms = _form(first.inputs), _form(output)
+        # Before the next ones are there.
+        del first, output, seen
         draw, second_s = self._timed(self.draw)
         if _form(draw.inputs) != forms[0]:
             raise modules.LoadFault("contract", f"{self._file}: get_inputs returns other shapes from call to call")

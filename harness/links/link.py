@@ -32,10 +32,13 @@ from harness.wire.messages import (
     Ready,
     SharedBlock,
 )
-from harness.wire.nodes import INPUT_BLOCK, NOWHERE, STATE_BLOCK, Node, TensorRef
+from harness.wire.nodes import INPUT_BLOCK, STATE_BLOCK, Node, TensorRef
 
 INPUT_PLACES = 64
 """A burst's inputs lie at one of so many places, drawn anew: few enough for who keeps something for each address."""
+
+SPREAD_BYTES = 1 << 26
+"""From the first of these places to the last there are no more bytes: places have to differ, not to lie apart."""
 
 
 Places = dict[Any, list[tuple[int, int]]]
@@ -139,18 +142,16 @@ class Link:
         self.freezer.freeze()
         return ready
 
-    def reserve(self, calls: int, inputs: tuple[Any, ...], outputs: Any) -> None:
-        """Make room for bursts of up to `calls` calls with inputs and outputs like these."""
-        start = 0
-        self._input_refs = []
-        for _ in range(calls):
-            refs, start = place(values.tensors(inputs), INPUT_BLOCK, start)
-            self._input_refs.append(refs)
-        self._call_bytes = start // max(calls, 1)
-        # The last place is one call's inputs behind the first one.
-        self._step_bytes = ALIGNMENT_BYTES * -(-self._call_bytes // (INPUT_PLACES * ALIGNMENT_BYTES))
-        self._add_block(INPUT_BLOCK, start + (INPUT_PLACES - 1) * self._step_bytes)
-        self._output_refs = place(values.tensors(outputs), NOWHERE)[0]
+    def reserve(self, calls: int, inputs: list[TensorRef], outputs: list[TensorRef]) -> None:
+        """Make room for bursts of up to `calls` calls, of inputs and outputs as `layout.place` describes them."""
+        self._call_bytes = layout.aligned(max((ref.offset + layout.nbytes(ref) for ref in inputs), default=0))
+        inputs = [msgspec.structs.replace(ref, block=INPUT_BLOCK) for ref in inputs]
+        self._input_refs = [[moved(ref, call * self._call_bytes) for ref in inputs] for call in range(calls)]
+        # The last place is one call's inputs behind the first one, or as far as places may lie apart.
+        spread = min(self._call_bytes, SPREAD_BYTES - ALIGNMENT_BYTES * INPUT_PLACES)
+        self._step_bytes = layout.aligned(-(-spread // INPUT_PLACES))
+        self._add_block(INPUT_BLOCK, calls * self._call_bytes + (INPUT_PLACES - 1) * self._step_bytes)
+        self._output_refs = outputs
         self.calls_reserved = calls
 
     def burst(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.oracle import controls
@@ -16,39 +17,58 @@ from harness.oracle.stress import Stress
 Sets = Iterable[tuple[str, Expectation]]
 
 
-def negative(oracle: Oracle, expected: Expectation, other: Any, stress: Sets) -> list[Tried]:
-    """What became of each wrong answer; one that gets through the drawn inputs is tried on the stress sets.
+def negative(oracle: Oracle, other: Any, sets: Sets) -> list[Tried]:
+    """What became of each wrong answer; one that gets through a set, the drawn inputs at first, is tried on the next.
 
-    `other` is the reference's output for other drawn inputs.
+    `other` is the reference's output for other drawn inputs. One set at a time is held.
     """
-    return _tried(oracle, controls.negative(oracle.reference, other), expected, stress)
+    return _tried(oracle, controls.negative(oracle.reference, other), sets)
 
 
-def positive(oracle: Oracle, expected: Expectation, stress: Sets, compiled: bool) -> list[Tried]:
+def positive(oracle: Oracle, sets: Sets, compiled: bool) -> list[Tried]:
     """What became of each right answer; `compiled` adds torch.compile, which takes its time."""
-    return _tried(oracle, controls.positive(oracle.reference, compiled), expected, stress)
+    return _tried(oracle, controls.positive(oracle.reference, compiled), sets)
 
 
-def binding(sets: Iterable[tuple[Stress, Expectation]], budget_s: float = math.inf) -> Sets:
-    """The stress sets that can refuse a candidate, by name, as far as the time goes."""
-    deadline = time.monotonic() + budget_s
-    for stress, expected in sets:
-        if stress.binding:
-            yield stress.name, expected
-        if time.monotonic() > deadline:
+def drawn_first(expected: Expectation, sets: Sets) -> Sets:
+    """What to expect of drawn inputs before the stress sets."""
+    return itertools.chain([("drawn", expected)], sets)
+
+
+def binding(
+    sets: Iterable[tuple[Stress, Expectation]], budget_s: float = math.inf, first_s: float = 0.0
+) -> Iterator[tuple[str, Expectation]]:
+    """The stress sets that can refuse a candidate, by name, as far as the time goes.
+
+    One is begun only if it fits in the budget when it takes as long as the one before, the first one `first_s`.
+    """
+    waiting = iter(sets)
+    spent_s, next_s = 0.0, first_s
+    while spent_s + next_s <= budget_s:
+        begun = time.monotonic()
+        one = next(waiting, None)
+        if one is None:
             return
+        if one[0].binding:
+            yield one[0].name, one[1]
+        # Before the next one is made.
+        del one
+        next_s = time.monotonic() - begun
+        spent_s += next_s
 
 
-def _tried(oracle: Oracle, some: list[controls.Control], expected: Expectation, stress: Sets) -> list[Tried]:
-    found = {tried.control.name: tried for tried in controls.try_all(oracle, some, [("drawn", expected)])}
+def _tried(oracle: Oracle, some: list[controls.Control], sets: Sets) -> list[Tried]:
+    found: dict[str, Tried] = {}
 
     def unrefused() -> list[controls.Control]:
         return [control for control in some if control.name not in found or not found[control.name].refused_on]
 
     # Expectations are large, and take several runs of the reference: each set is made once, if a control needs it.
-    sets = iter(stress)
-    while (left := unrefused()) and (hard := next(sets, None)):
-        for tried in controls.try_all(oracle, left, [hard]):
+    waiting = iter(sets)
+    while (left := unrefused()) and (one := next(waiting, None)):
+        for tried in controls.try_all(oracle, left, [one]):
             if tried.refused_on or tried.control.name not in found:
                 found[tried.control.name] = tried
+        # Before the next one is made.
+        del one
     return [found[control.name] for control in some if control.name in found]

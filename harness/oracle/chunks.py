@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +9,15 @@ from typing import Any
 import torch
 
 from harness.oracle.formats import format_of
+from harness.oracle.slices import matrix, tiles
 from harness.oracle.structure import flatten
 
 # A slice computed alone may differ from the same slice of the whole by another kernel's rounding: this many unit
 # roundoffs of the output's size. Accumulation adds to that in float32, but shows less than one in 16 bits.
 ROUNDOFFS = {"fp64": 256, "fp32": 256, "fp16": 4, "bf16": 4, "fp8": 2}
+# What another kernel's rounding may do in float64, of the largest element: far above 2^-53, and far below what a mean
+# over as many elements as a card holds differs by.
+SAME = 2.0**-36
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,21 @@ class Split:
     positions: tuple[int, ...]
     size: int
 
-    def parts(self, inputs: list[Any], share: float) -> Iterator[list[Any]]:
-        """Inputs cut into slices of about `share` (0..1) of the batch, one entry at the least."""
-        step = max(1, math.floor(self.size * min(1.0, share)))
-        return (self.part(inputs, start, start + step) for start in range(0, self.size, step))
+    def part(self, inputs: list[Any], start: int, stop: int, step: int = 1) -> list[Any]:
+        return [x[start:stop:step] if i in self.positions else x for i, x in enumerate(inputs)]
 
-    def part(self, inputs: list[Any], start: int, stop: int) -> list[Any]:
-        return [x[start:stop] if i in self.positions else x for i, x in enumerate(inputs)]
+
+@dataclass(frozen=True)
+class Cut:
+    """A split into slices of `step` entries of the batch; the last one may have fewer."""
+
+    split: Split
+    step: int
+
+    def parts(self, inputs: list[Any]) -> Iterator[tuple[int, list[Any]]]:
+        """Each slice's first entry, and the inputs for it."""
+        for start in range(0, self.split.size, self.step):
+            yield start, self.split.part(inputs, start, start + self.step)
 
 
 def find_split(run: Callable[[list[Any]], Any], inputs: list[Any], output: Any) -> Split | None:
@@ -54,6 +65,28 @@ def find_split(run: Callable[[list[Any]], Any], inputs: list[Any], output: Any) 
     return None
 
 
+def independent(wide: Callable[[list[Any]], Any], split: Split, inputs: list[Any]) -> bool:
+    """Whether the first and the last entry give the same together and alone, to all digits of float64 but a few.
+
+    In the precision of `find_split`, a dependence on a mean over millions of elements would not show.
+    """
+    last = split.size - 1
+    together = [leaf for _, leaf in flatten(wide(split.part(inputs, 0, split.size, last)))]
+    for place, entry in enumerate((0, last)):
+        alone = [leaf for _, leaf in flatten(wide(split.part(inputs, entry, entry + 1)))]
+        if not all(_same(one, both[place : place + 1]) for one, both in zip(alone, together, strict=True)):
+            return False
+    return True
+
+
+def _same(one: torch.Tensor, both: torch.Tensor) -> bool:
+    if not (one.is_floating_point() or one.is_complex()):
+        return torch.equal(one, both)
+    difference = torch.nan_to_num((one - both).abs(), nan=0.0, posinf=0.0)
+    size = torch.nan_to_num(both.abs(), nan=0.0, posinf=0.0)
+    return bool(difference.max() <= SAME * size.max()) if one.numel() else True
+
+
 def _holds(run: Callable[[list[Any]], Any], split: Split, inputs: list[Any], output: Any, entry: int) -> bool:
     try:
         part = run(split.part(inputs, entry, entry + 1))
@@ -71,8 +104,16 @@ def _matches(one: Any, whole: Any, size: int, entry: int) -> bool:
     if whole.dim() == 0 or whole.shape[0] != size or one.shape != (1, *whole.shape[1:]):
         return False
     expected = whole[entry : entry + 1]
-    if not one.is_floating_point():
+    if not (one.is_floating_point() or one.is_complex()):
         return torch.equal(one, expected)
-    difference = (one.double() - expected.double()).square().mean().sqrt()
     allowed = ROUNDOFFS[format_of(one.dtype).name] * format_of(one.dtype).roundoff
-    return bool(difference <= allowed * expected.double().square().mean().sqrt())
+    error, most = 0.0, 0.0
+    given, right = matrix(one), matrix(expected)
+    for tile in tiles(given):
+        a, b = given[tile].double(), right[tile].double()
+        finite = torch.isfinite(b)
+        if not torch.equal(finite, torch.isfinite(a)):
+            return False
+        error += float((a - b).masked_fill_(~finite, 0.0).square_().sum())
+        most += float(b.masked_fill_(~finite, 0.0).square_().sum())
+    return error <= allowed**2 * most

@@ -58,6 +58,8 @@ def try_all(oracle: Oracle, controls: list[Control], sets: list[tuple[str, Expec
             tried = True
             # That a wrong answer is refused needs no explanation; that a right one is, does.
             finding = oracle.check(expected, output, explained=not control.refuse)
+            # Before the next one is made.
+            del output
             if not finding.passed:
                 yield Tried(control, name, finding)
                 break
@@ -179,8 +181,10 @@ def _noisy(leaf: torch.Tensor) -> torch.Tensor:
     if not leaf.is_floating_point():
         return leaf
     generator = torch.Generator(leaf.device).manual_seed(1)
-    noise = torch.empty_like(leaf, dtype=torch.float32).normal_(0.0, NOISE, generator=generator)
-    return (calculable(leaf) * (1 + noise)).to(leaf.dtype)
+    noise = torch.empty_like(leaf, dtype=torch.float32).normal_(0.0, NOISE, generator=generator).add_(1)
+    if leaf.dtype is torch.float64:
+        return noise.double().mul_(leaf)
+    return noise.mul_(calculable(leaf)).to(leaf.dtype)
 
 
 def _lower(reference: ExactReference, expected: Expectation) -> Any | None:

@@ -170,12 +170,28 @@ class Part:
         # Few long rows: more of them than the first count, if there is room.
         if self.rows.numel() * self.columns.numel() < PART // 2:
             self.rows = _some(rows, PART // self.columns.numel(), exact.device)
-        self.width = columns
+        self.total, self.width = rows, columns
 
     def of(self, output: torch.Tensor) -> torch.Tensor:
         """That part of an output (its own dtype), (rows, columns)."""
         whole = matrix(output)
         return whole[self.rows.to(whole.device)[:, None], self.columns.to(whole.device)[None, :]]
+
+    def within(self, some: torch.Tensor, start: int, length: int) -> torch.Tensor:
+        """What a slice of an output, from index `start` of a first dimension of `length`, has of that part."""
+        here = matrix(some)
+        if self.total == 1:
+            # Batch entries lie side by side in one long row.
+            first = start * (self.width // length)
+            inside = self.columns[(self.columns >= first) & (self.columns < first + here.numel())]
+            return here.reshape(1, -1)[:, (inside - first).to(here.device)]
+        first = start * (self.total // length)
+        inside = self.rows[(self.rows >= first) & (self.rows < first + here.shape[0])]
+        return here[(inside - first).to(here.device)[:, None], self.columns.to(here.device)[None, :]]
+
+    def joined(self, slices: list[torch.Tensor]) -> torch.Tensor:
+        """The part, of what all slices have of it, in order."""
+        return torch.cat(slices, 1 if self.total == 1 else 0)
 
     def scale(self, scale: Scale) -> Scale:
         return Scale(**{**vars(scale), "row": scale.row[self.rows], "col": scale.col[self.columns]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,16 +14,20 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.environment import available_memory_bytes
 from harness.errors import door
-from harness.oracle.chunks import find_split
+from harness.oracle.chunks import Cut, Split, find_split, independent
 from harness.oracle.float64 import Operation, Widened
 from harness.oracle.formats import Format, jitter, round_to
 from harness.oracle.lengths import Longest
 from harness.oracle.replica import batch_statistics, replica
+from harness.oracle.slices import wide_dtype
 from harness.oracle.structure import convert, flatten, rebuild
 
 # Float64 copies of inputs, parameters and outputs, times this for what lies between them, must fit the memory:
 # attention, the worst usual case, holds scaled copies of Q and K beside them.
 WORKING_SET = 2.0
+# Bytes of a float64 run that is made at once. A larger one goes over slices of the batch, wherever it can be cut. A
+# card takes more, since it is done with a small slice before the host has launched the next operation.
+AT_ONCE = {"cpu": 1 << 28, "cuda": 1 << 31}
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,8 @@ class Exact:
     """The most exact output there is.
 
     `where` is device, chunked or host; `precision` float64, float32, or native where the code runs no other way;
-    `attention` whether fused attention was called, `longest` how long sums are.
+    `attention` whether fused attention was called, `longest` how long sums are. `cut` is the way that inputs were cut
+    into slices, where they were; floating leaves then are of `slices.wide_dtype`.
     """
 
     output: Any
@@ -38,12 +44,13 @@ class Exact:
     precision: str
     attention: bool = False
     longest: Longest = field(default_factory=Longest)
+    cut: Cut | None = None
 
 
 class ExactReference:
     """A reference module and the ways to run it; every run starts from the same module state and generator state.
 
-    `memory_limit` in bytes replaces the free memory of the inputs' device in the decision where float64 runs.
+    `memory_limit` in bytes replaces the free memory of the inputs' device, and what a float64 run may take at once.
     """
 
     def __init__(self, module: nn.Module, memory_limit: int | None = None) -> None:
@@ -56,6 +63,8 @@ class ExactReference:
         self.writes_parameters: bool | None = None
         # Which tensor of the output shares memory with which of the inputs, by number: a candidate's may, too.
         self.returned: set[tuple[int, int]] = set()
+        # Ways to cut that were shown in float64 to leave entries independent.
+        self._independent: set[Split] = set()
 
     def precision(self, inputs: list[Any]) -> torch.dtype:
         """The dtype that the problem is computed in: that of the first floating input, or of the parameters."""
@@ -117,8 +126,9 @@ class ExactReference:
     def exact(self, inputs: list[Any], seed: int, native: Any) -> Exact:
         """The float64 output for `inputs`, given the native one (whose size tells how much memory it takes).
 
-        On the device if it fits, else a slice of the batch at a time where entries are shown to be independent, else
-        on the host. Code that cannot run in float64 runs in float32 without TF32, or as it is at worst.
+        On the device: at once if that is little, else a slice of the batch at a time where entries are shown to be
+        independent, else at once if it fits; else on the host. Code that cannot run in float64 runs in float32 without
+        TF32, or as it is at worst.
         """
         try:
             return self._exact_float64(inputs, seed, native)
@@ -136,37 +146,51 @@ class ExactReference:
                 return Exact(self.native(inputs, seed), "device", "native")
 
     def _exact_float64(self, inputs: list[Any], seed: int, native: Any) -> Exact:
-        need, fixed = self._needed(inputs, native)
-        free = self._free(inputs)
-        mode = Widened(self.precision(inputs))
-        if need + fixed <= free:
+        need, kept, fixed = self._needed(inputs, native)
+        free = self._free(inputs) - fixed
+        # Beside the result as a whole.
+        at_once = min(free - kept, AT_ONCE["cpu" if _cuda(inputs) is None else "cuda"])
+        share = max(1e-9, at_once / need) if need else 1.0
+        if need <= at_once:
             with contextlib.suppress(torch.OutOfMemoryError):
-                return Exact(
-                    _alike(self._run(inputs, seed, _double, mode), native),
-                    "device",
-                    "float64",
-                    mode.attention,
-                    mode.longest,
-                )
-        share = max(1e-9, (free - fixed) / need) if need else 0.0
+                return self._whole(inputs, seed, native, "device")
         with contextlib.suppress(torch.OutOfMemoryError):
-            chunked = self._chunked(inputs, seed, native, share, mode)
+            chunked = self._chunked(inputs, seed, native, share)
             if chunked is not None:
-                return Exact(chunked, "chunked", "float64", mode.attention, mode.longest)
-        host = convert(inputs, lambda t: t.cpu())
-        output = self._run(host, seed, lambda t: _double(t.cpu()), mode)
-        return Exact(_alike(output, native), "host", "float64", mode.attention, mode.longest)
+                return chunked
+        if at_once < need <= free:
+            with contextlib.suppress(torch.OutOfMemoryError):
+                return self._whole(inputs, seed, native, "device")
+        return self._whole(convert(inputs, lambda t: t.cpu()), seed, native, "host")
 
-    def _chunked(self, inputs: list[Any], seed: int, native: Any, share: float, mode: Widened) -> Any | None:
+    def _whole(self, inputs: list[Any], seed: int, native: Any, where: str) -> Exact:
+        mode = Widened(self.precision(inputs))
+        host = where == "host"
+        output = self._run(inputs, seed, lambda t: _double(t.cpu() if host else t), mode)
+        return Exact(_alike(output, native), where, "float64", mode.attention, mode.longest)
+
+    def _chunked(self, inputs: list[Any], seed: int, native: Any, share: float) -> Exact | None:
         """Float64 over slices of the first dimension, each taking about `share` of the whole; None where invalid."""
         if batch_statistics(self.module):
             return None
+        mode = Widened(self.precision(inputs))
+
+        def wide(part: list[Any]) -> Any:
+            return self._run(part, seed, _double, mode)
+
         split = find_split(lambda part: self.native(part, seed), inputs, native)
-        if split is None:
+        if split is None or not (split in self._independent or independent(wide, split, inputs)):
             return None
-        parts = [self._run(part, seed, _double, mode) for part in split.parts(inputs, share)]
-        columns = zip(*([leaf for _, leaf in flatten(part)] for part in parts), strict=True)
-        return rebuild(native, [torch.cat(column) for column in columns])
+        self._independent.add(split)
+        cut = Cut(split, max(1, math.floor(split.size * min(1.0, share))))
+        whole: list[torch.Tensor] = []
+        own = [leaf for _, leaf in flatten(native)]
+        for start, part in cut.parts(inputs):
+            found = [leaf for _, leaf in flatten(_alike_but_length(wide(part), native))]
+            whole = whole or [_room(leaf, like) for leaf, like in zip(found, own, strict=True)]
+            for leaf, into in zip(found, whole, strict=True):
+                into[start : start + cut.step].copy_(leaf)
+        return Exact(rebuild(native, whole), "chunked", "float64", mode.attention, mode.longest, cut)
 
     @door
     def _run(
@@ -202,10 +226,12 @@ class ExactReference:
             self.writes_parameters = bool(self.writes_parameters) or held != _versions(list(module.parameters()))
             return output
 
-    def _needed(self, inputs: list[Any], native: Any) -> tuple[float, float]:
-        """Bytes for float64: what grows with the batch, and what does not."""
-        moving = sum(t.numel() for _, t in (*flatten(inputs), *flatten(native)) if isinstance(t, torch.Tensor))
-        return WORKING_SET * 8 * moving, 8 * sum(t.numel() for t in self.module.parameters())
+    def _needed(self, inputs: list[Any], native: Any) -> tuple[float, float, float]:
+        """Bytes for float64: what grows with the batch, what is kept of that, and what does not grow."""
+        given, made = (
+            sum(t.numel() for _, t in flatten(tree) if isinstance(t, torch.Tensor)) for tree in (inputs, native)
+        )
+        return WORKING_SET * 8 * (given + made), 8 * made, 8 * sum(t.numel() for t in self.module.parameters())
 
     def _free(self, inputs: list[Any]) -> float:
         if self.memory_limit is not None:
@@ -223,6 +249,20 @@ def _alike(output: Any, native: Any) -> Any:
         if _form(wide) != _form(own):
             raise TypeError(f"the reference gives {_form(wide)} in float64 in place of {_form(own)}")
     return output
+
+
+def _alike_but_length(output: Any, native: Any) -> Any:
+    """`output`, of a slice of the batch, if its leaves are of the form of the native ones but for their length."""
+    for (_, wide), (_, own) in zip(flatten(output), flatten(native), strict=True):
+        if _form(wide[:0]) != _form(own[:0]):
+            raise TypeError(f"the reference gives {_form(wide)} in float64 for a slice of {_form(own)}")
+    return output
+
+
+def _room(leaf: torch.Tensor, native: torch.Tensor) -> torch.Tensor:
+    """A tensor for all slices of which `leaf` is one."""
+    dtype = wide_dtype(native.dtype) if leaf.is_floating_point() else leaf.dtype
+    return torch.empty(native.shape, dtype=dtype, device=native.device)
 
 
 def _form(leaf: Any) -> tuple[Any, ...]:

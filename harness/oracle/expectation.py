@@ -10,8 +10,10 @@ from typing import Any
 import torch
 
 from harness.errors import AssayError
+from harness.oracle.chunks import Cut
+from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
-from harness.oracle.formats import Format, calculable
+from harness.oracle.formats import Format, all_finite, calculable
 from harness.oracle.slices import SHORTEST_ROW, real, wide_dtype
 from harness.oracle.structure import flatten, unsupported
 from harness.oracle.yardstick import Runs, Yardstick, yardstick
@@ -67,29 +69,49 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
     if fault := unsupported(native):
         raise InvalidReference("unsupported_output", f"the reference's {fault}")
     result = reference.exact(inputs, seed, native)
-    exact, where, precision = dict(flatten(result.output)), result.where, result.precision
+    exact, precision, cut, longest = dict(flatten(result.output)), result.precision, result.cut, result.longest
+    where, attention = result.where, result.attention
+    del result
     dtype = reference.precision(inputs)
     leaves = {path: tensor for path, leaf in flatten(native) if (tensor := number(leaf, dtype)) is not None}
     dtypes = {path: getattr(leaf, "dtype", dtype) for path, leaf in flatten(native) if path in leaves}
     for path in leaves:
         # Replaced one by one, so that two precisions of the whole output are never held at once.
         exact[path] = _widened(number(exact[path], torch.float64), dtypes[path])
-    composed = _tried(lambda: reference.composed(inputs, seed)) if result.attention else None
-    longest = result.longest
-    del result
-
+    parts = {path: Part(exact[path]) for path, leaf in leaves.items() if leaf.numel()}
     # Where little is seen of the reference's own error: a few elements, or none known better than by itself.
     few = precision != "float64" or any(leaf.numel() < SHORTEST_ROW for leaf in leaves.values())
-    jittered = [
-        run
-        for draw in range(JITTERED if few else 0)
-        if (run := _tried(functools.partial(reference.jittered, inputs, 1, seed, draw))) is not None
-    ]
-    lowered = functools.cache(lambda format: _tried(lambda: reference.lowered(inputs, format, seed)))
-    strict = functools.cache(lambda: _tried(lambda: reference.strict(inputs, seed)))
 
-    def leaf_of(run: dict[str, Any] | None, path: str) -> torch.Tensor | None:
-        return None if run is None else number(run[path], dtype)
+    def taken(run: Callable[[list[Any]], Any], cut: Cut | None = cut) -> dict[str, torch.Tensor] | None:
+        """Of each floating leaf of a run its part, all that is kept of it; None where the reference cannot run so."""
+        found: dict[str, list[torch.Tensor]] = {path: [] for path in parts}
+        for start, some in [(0, inputs)] if cut is None else cut.parts(inputs):
+            try:
+                output = run(some)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:
+                # Foreign code may raise anything.
+                return None
+            for path, part in parts.items():
+                leaf = number(dict(flatten(output))[path], dtype)
+                if leaf is None:
+                    return None
+                found[path].append(part.of(leaf) if cut is None else part.within(leaf, start, cut.split.size))
+        return {path: parts[path].joined(pieces) for path, pieces in found.items()}
+
+    # Not cut: each slice would be moved in the same way.
+    jitters = (
+        taken(functools.partial(reference.jittered, ulps=1, seed=seed, draw=draw), None)
+        for draw in range(JITTERED if few else 0)
+    )
+    jittered = [run for run in jitters if run is not None]
+    composed = taken(lambda some: reference.composed(some, seed)) if attention else None
+    lowered = functools.cache(lambda format: taken(lambda some: reference.lowered(some, format, seed)))
+    strict = functools.cache(lambda: taken(lambda some: reference.strict(some, seed)))
+
+    def leaf_of(run: dict[str, torch.Tensor] | None, path: str) -> torch.Tensor | None:
+        return None if run is None else run[path]
 
     def runs(path: str) -> Runs:
         def lower(format: Format) -> torch.Tensor | None:
@@ -97,15 +119,17 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
 
         return Runs(
             exact=exact[path],
-            native=leaves[path],
+            part=parts[path],
+            native=parts[path].of(leaves[path]),
+            finite=all_finite(real(leaves[path])),
             dtype=dtypes[path],
             lowered=lower,
             strict=lambda: leaf_of(strict(), path),
             composed=leaf_of(composed, path),
-            jittered=tuple(tensor for run in jittered if (tensor := leaf_of(run, path)) is not None),
+            jittered=tuple(run[path] for run in jittered),
         )
 
-    yards = {path: yardstick(runs(path), longest, allow) for path, leaf in leaves.items() if leaf.numel()}
+    yards = {path: yardstick(runs(path), longest, allow) for path in parts}
     return Expectation(inputs, seed, native, exact, yards, where, precision)
 
 
@@ -114,11 +138,3 @@ def _widened(exact: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
     if exact is None:
         raise TypeError("the reference gives another kind of output in float64")
     return real(exact).to(wide_dtype(dtype))
-
-
-def _tried(run: Callable[[], Any]) -> dict[str, Any] | None:
-    """The leaves of an optional run; None where the reference cannot do it. Foreign code may raise anything."""
-    try:
-        return dict(flatten(run()))
-    except Exception:
-        return None

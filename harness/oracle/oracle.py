@@ -53,8 +53,8 @@ class Oracle:
     """Knows one reference module, in the mode and precision it is in, and never changes it.
 
     `allow` names lower precisions that candidates may use (tf32, bf16, fp16). `memory_limit` in bytes replaces the
-    device's free memory in the decision where float64 runs. Hard inputs keep the `promises` of the drawn ones. Outputs
-    are expected on the device of the inputs.
+    device's free memory in the decision where and in what slices float64 runs. Hard inputs keep the `promises` of the
+    drawn ones. Outputs are expected on the device of the inputs.
     """
 
     def __init__(
@@ -113,6 +113,8 @@ class Oracle:
             expected = self.expect_stress(proposed, inputs, drawn, seed)
             if expected is not None:
                 yield proposed, expected
+            # Before the next ones are made.
+            del inputs, expected
 
     def stress_inputs(self, drawn: list[Any], seed: int, sets: Sequence[Stress]) -> Iterator[tuple[Stress, list[Any]]]:
         """Each of `sets` with its inputs, whatever the reference returns.
@@ -134,6 +136,8 @@ class Oracle:
                 self.unchanged.add(proposed.name)
                 continue
             yield proposed, inputs
+            # Before the next ones are made.
+            del inputs
 
     def expect_stress(self, proposed: Stress, inputs: list[Any], drawn: list[Any], seed: int) -> Expectation | None:
         """What to expect for a set's inputs; None if `stress` would leave it out."""

@@ -45,18 +45,18 @@ def convert(tree: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
 
 def rebuild(tree: Any, leaves: list[Any]) -> Any:
     """`tree` with its leaves replaced, in the order of `flatten`."""
-    remaining = iter(leaves)
+    return _built(tree, iter(leaves))
 
-    def build(node: Any) -> Any:
-        if isinstance(node, Mapping):
-            return {key: build(value) for key, value in node.items()}
-        if isinstance(node, tuple):
-            return tuple(build(value) for value in node)
-        if isinstance(node, list):
-            return [build(value) for value in node]
-        return next(remaining)
 
-    return build(tree)
+def _built(node: Any, remaining: Iterator[Any]) -> Any:
+    # No function within another, which would keep itself and the leaves alive until the garbage is collected.
+    if isinstance(node, Mapping):
+        return {key: _built(value, remaining) for key, value in node.items()}
+    if isinstance(node, tuple):
+        return tuple(_built(value, remaining) for value in node)
+    if isinstance(node, list):
+        return [_built(value, remaining) for value in node]
+    return next(remaining)
 
 
 def compare(expected: Any, got: Any, path: str = "output") -> Fault | None:

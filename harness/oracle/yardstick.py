@@ -16,7 +16,6 @@ from harness.oracle.formats import (
     NUDGE,
     ROUNDING_RMS,
     Format,
-    all_finite,
     format_of,
     next_lower,
     nudge,
@@ -24,7 +23,7 @@ from harness.oracle.formats import (
 )
 from harness.oracle.lengths import Longest
 from harness.oracle.scale import Scale, scale_of
-from harness.oracle.slices import SHORTEST_ROW, real, rms, widened
+from harness.oracle.slices import SHORTEST_ROW, rms, widened
 
 
 @dataclass(frozen=True)
@@ -117,14 +116,17 @@ class Yardstick:
 
 @dataclass(frozen=True)
 class Runs:
-    """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` widened, the others in a dtype
-    that holds theirs.
+    """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` whole and widened, of the
+    others the same `part`, in a dtype that holds theirs.
 
-    `lowered` and `strict` run the reference when they are asked, and answer None where it cannot run that way.
+    `lowered` and `strict` run the reference when they are asked, and answer None where it cannot run that way. `finite`
+    is whether all of the native output is.
     """
 
     exact: torch.Tensor
+    part: Part
     native: torch.Tensor
+    finite: bool
     dtype: torch.dtype
     lowered: Callable[[Format], torch.Tensor | None]
     strict: Callable[[], torch.Tensor | None]
@@ -134,17 +136,17 @@ class Runs:
 
 def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick:
     """The yardstick of one leaf; `longest` tells how long the sums behind it may be."""
-    scale, part, format = scale_of(runs.exact), Part(runs.exact), format_of(runs.dtype)
+    scale, part, format = scale_of(runs.exact), runs.part, format_of(runs.dtype)
     exact = part.of(runs.exact)
 
     def distance(output: torch.Tensor | None) -> float | None:
-        return None if output is None else _distance(part.of(output), exact)
+        return None if output is None else _distance(output, exact)
 
     # The rounding of a few elements may be anything up to the roundoff; that of many is known.
     few = runs.exact.numel() < SHORTEST_ROW
     share = 1.0 if few else ROUNDING_RMS
     floor = format.roundoff * scale.size * share + smallest(runs.dtype)
-    own = _distance(part.of(runs.native), exact)
+    own = _distance(runs.native, exact)
     tight = format.bits < FLOAT32.bits
 
     level, lower = format, next_lower(format)
@@ -155,7 +157,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     # What one rounding does to attention is known from the run that rounds its scores and weights.
     nudged = None if runs.composed is not None else runs.lowered(nudge(runs.dtype))
     condition = (distance(nudged) or 0.0) / NUDGE
-    base = max(own, floor, condition, *(_distance(part.of(output), exact) for output in runs.jittered))
+    base = max(own, floor, condition, *(_distance(output, exact) for output in runs.jittered))
 
     # In float32, whatever narrower dtype the result has.
     roundoff = min(format.roundoff, FLOAT32.roundoff)
@@ -197,8 +199,8 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         limits=_limits(rule.limit(facts), base, known, runs.exact.numel()),
         loose=loose,
         expected=expected,
-        finite=all_finite(real(runs.native)),
-        signature=None if tight or lower is None else _signature(runs, part, lower, base),
+        finite=runs.finite,
+        signature=None if tight or lower is None else _signature(runs, lower, base),
     )
 
 
@@ -251,17 +253,17 @@ def _distance(output: torch.Tensor, exact: torch.Tensor) -> float:
 
 
 def _errors(part: Part, output: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected) -> Errors:
-    return measure(part.of(output).to(exact.device), exact, part.scale(scale), expected)
+    return measure(output.to(exact.device), exact, part.scale(scale), expected)
 
 
-def _signature(runs: Runs, part: Part, lower: Format, base: float) -> Signature | None:
+def _signature(runs: Runs, lower: Format, base: float) -> Signature | None:
     """Kept where rounding moves the output enough to be seen above the errors to expect anyway."""
     output = runs.lowered(lower)
     if output is None or runs.exact.numel() < rule.SIGNATURE_LEAST:
         return None
-    moved = (widened(part.of(output)) - widened(part.of(runs.native))).double()
+    moved = (widened(output) - widened(runs.native)).double()
     moved = torch.nan_to_num(moved, nan=0.0, posinf=0.0, neginf=0.0)
     if rms(moved) < rule.SIGNATURE_ABOVE * base:
         return None
-    exact = part.of(runs.exact).to(moved.device).double()
-    return Signature(lower, part.positions.reshape(-1), exact.reshape(-1), moved.reshape(-1))
+    exact = runs.part.of(runs.exact).to(moved.device).double()
+    return Signature(lower, runs.part.positions.reshape(-1), exact.reshape(-1), moved.reshape(-1))

@@ -91,7 +91,12 @@ class Evaluator:
             outcome = losses.death(runner, exit_code, verdict.ending.phase)
         if verdict.ending.runner == "hung":
             outcome = losses.timed_out(outcome, runner)
-        if not verdict.ending.baseline_ok or group.baseline.wait(0.0) is not None:
+        if (
+            not verdict.ending.baseline_ok
+            or outcome.reason == faults.NEEDS_MEMORY
+            or group.baseline.wait(0.0) is not None
+        ):
+            # Where a burst broke off, judge and baseline are no longer in step.
             self._groups.end()
         return outcome
 

@@ -69,6 +69,8 @@ DEVICE_WORDS = frozenset((*DEVICE_CODES.values(), *DEVICE_PHRASES.values(), "mis
 # Phases of a judge that come before it reads a problem's file.
 BEFORE_THE_PROBLEM = ("judge", "ceilings")
 
+# The reason of a problem that the harness has no room to judge: no candidate's doing.
+NEEDS_MEMORY = "needs_memory"
 # How places in our own files begin.
 OURS = "harness/"
 # Characters of an exception that are kept at either end.
@@ -225,6 +227,11 @@ def _device_fault(exception: str, text: str) -> str:
 def _sentence(text: str) -> str:
     found = CUDA_SENTENCE.search(text)
     return AMBIGUOUS_PHRASES[found.group(1).lower()] if found else ""
+
+
+def memory_ran_out(error: BaseException) -> bool:
+    """Whether an exception says that the device's or the host's memory is full."""
+    return _out_of_memory(type(error).__name__, str(error))
 
 
 def of_problem(error: BaseException, path: Path, why_no_cuda: str) -> Outcome:

@@ -42,7 +42,7 @@ def place(tensors: Iterable[torch.Tensor], block: int, start: int = 0) -> tuple[
     """
     refs = []
     for tensor in tensors:
-        offset = _aligned(start)
+        offset = aligned(start)
         stride = tensor.stride() if apart(tensor.shape, tensor.stride()) else _contiguous(tensor.shape)
         refs.append(
             TensorRef(
@@ -55,7 +55,7 @@ def place(tensors: Iterable[torch.Tensor], block: int, start: int = 0) -> tuple[
             )
         )
         start = offset + span(tensor.shape, stride) * tensor.element_size()
-    return refs, _aligned(start)
+    return refs, aligned(start)
 
 
 def view(block: torch.Tensor, ref: TensorRef) -> torch.Tensor:
@@ -111,7 +111,8 @@ def moved(ref: TensorRef, by: int) -> TensorRef:
     return msgspec.structs.replace(ref, offset=ref.offset + by)
 
 
-def _aligned(offset: int) -> int:
+def aligned(offset: int) -> int:
+    """The next byte where a tensor may begin."""
     return -(-offset // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 

@@ -22,8 +22,8 @@ from harness.timing.company import Usual
 from harness.timing.stopping import StoppingRule
 
 PLAN = Workload(
-    example=None,
-    expected=None,
+    inputs=[],
+    outputs=[],
     work=SimpleNamespace(work=None, notes=()),
     call_bytes=1,
     memory_bytes=1 << 30,

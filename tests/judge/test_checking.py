@@ -1,5 +1,6 @@
 """What the judge says beyond right and wrong: problems that cannot tell, and outputs that are an input."""
 
+import random
 import re
 
 import pytest
@@ -8,7 +9,7 @@ from rich.console import Console
 
 from harness import session
 from harness.config import Check, Config, Limits
-from harness.judge.hard_turns import HardInputs
+from harness.judge.hard_turns import HardInputs, HardTurns
 from harness.links.link import Draw
 from harness.oracle.stress import SETS
 from harness.records import Status
@@ -245,3 +246,69 @@ def test_a_usual_mistake_is_named_in_the_record(judged):
     record = judged(gelu.format(""), gelu.format(", approximate='tanh'"))
     assert (record.status, record.reason) == (Status.INCORRECT, "mismatch:exchanged")
     assert "as PyTorch with gelu(approximate='tanh') (the reference: approximate='none')" in record.message
+
+
+class Clock:
+    """A clock that goes on only when it is told."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def tried(budget_s, first_s, takes_s):
+    """How many hard inputs are begun that take so many seconds each, and the seconds spent."""
+    clock = Clock()
+    stress, draw = SETS[0], Draw(inputs=(), seed=1)
+    hard = HardInputs(iter([(stress, draw, lambda: None)] * len(takes_s)), len(takes_s), budget_s, first_s, clock)
+    turns = HardTurns(hard, 4, random.Random(1))
+    begun = 0
+    for _ in turns.left():
+        clock.now += takes_s[begun]
+        begun += 1
+    return begun, hard.spent_s
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "first_s", "takes_s", "begun"),
+    [
+        # Of equal ones as many as fit, and none for which the time does not do.
+        (3.0, 1.0, [1.0] * 9, 3),
+        (3.0, 0.0, [1.25] * 9, 2),
+        # None of a problem whose first expectation took longer than there is time for.
+        (3.0, 17.0, [17.0] * 9, 0),
+        # One that takes longer than the one before overruns by itself alone.
+        (3.0, 0.1, [0.1, 5.0, 5.0], 2),
+    ],
+)
+def test_a_hard_input_is_begun_only_if_it_fits(budget_s, first_s, takes_s, begun):
+    count, spent_s = tried(budget_s, first_s, takes_s)
+    assert count == begun
+    assert spent_s == sum(takes_s[:begun])
+    assert spent_s <= budget_s + max(takes_s)
+
+
+def test_a_judge_that_runs_out_of_memory_blames_no_candidate(evaluate_made):
+    record = evaluate_made(
+        PROBLEM.format(expression="x + 1", precision="float32"),
+        CANDIDATE.format(expression="x + 1"),
+        device="cpu",
+        timing=QUICK,
+        limits=Limits(call_s=10.0, first_call_s=20.0, load_s=60.0, device_memory_gb=1e-4),
+    )
+    assert (record.status, record.reason) == (Status.UNSUPPORTED, "needs_memory")
+    assert "GB are free on the cpu: choose a smaller variant, or a device with more memory" in record.message
+
+
+def test_a_small_device_that_is_large_enough_judges(evaluate_made):
+    record = evaluate_made(
+        PROBLEM.format(expression="x.softmax(-1)", precision="float32"),
+        CANDIDATE.format(expression="torch.softmax(x, 1)"),
+        device="cpu",
+        timing=QUICK,
+        limits=Limits(call_s=10.0, first_call_s=20.0, load_s=60.0, device_memory_gb=0.2),
+    )
+    assert record.status is Status.PASSED
+    assert record.evidence["stress_sets"]

@@ -6,9 +6,10 @@ import torch
 from harness.catalog.modules import LoadFault
 from harness.config import TimingConfig
 from harness.judge import planning
-from harness.judge.planning import SHORTEST_S, SLOWEST, burst_s
+from harness.judge.planning import SHORTEST_S, SLOWEST, DoesNotFit, burst_s
 from harness.judge.reference import Trial
-from harness.links.link import Draw
+from harness.links.link import SPREAD_BYTES, Draw
+from harness.records import Status
 from harness.roofline.work import Observer
 
 TIMING = TimingConfig(budget_s=2.0, min_pairs=10, max_calls_per_burst=32)
@@ -21,6 +22,9 @@ class Made:
 
     def __init__(self, draw_s, call_s):
         self.draw_s, self.call_s = draw_s, call_s
+
+    def state(self):
+        return {}
 
     def try_out(self):
         x = torch.ones(4)
@@ -59,3 +63,30 @@ def test_long_work_has_a_longer_one_up_to_the_limit():
 
 def test_the_limit_holds_where_it_is_below_the_shortest():
     assert burst_s(1e-5, 1, 2.0) == 2.0
+
+
+# What does not fit is said by the harness, as its own need.
+
+
+def test_room_for_two_runners_and_the_judge_is_required():
+    nbytes = 10**9
+    runners = 2 * (2 * nbytes + SPREAD_BYTES)
+    left = planning.require_room(torch.device("cpu"), nbytes, nbytes, 0, limit_bytes=runners + 5 * nbytes)
+    assert left == 5 * nbytes
+    with pytest.raises(DoesNotFit, match=r"1 GB of inputs and 1 GB of outputs, which to judge takes about 9.13 GB, "):
+        planning.require_room(torch.device("cpu"), nbytes, nbytes, 0, limit_bytes=runners + 5 * nbytes - 1)
+
+
+def test_an_unlimited_plan_leaves_the_oracle_what_is_free():
+    assert planning.plan(Made(1e-5, 1e-6), TIMING, 600.0).oracle_bytes is None
+    limited = planning.plan(Made(1e-5, 1e-6), TIMING, 600.0, limit_bytes=1 << 28)
+    assert limited.oracle_bytes == (1 << 28) - 2 * (32 + SPREAD_BYTES)
+
+
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 6 GiB"), DoesNotFit("it takes 9 GB")]
+)
+def test_what_the_harness_cannot_hold_is_not_the_candidate_s_out_of_memory(error):
+    outcome = planning.no_room(error, "beside this candidate")
+    assert (outcome.status, outcome.reason) == (Status.UNSUPPORTED, "needs_memory")
+    assert str(error) in outcome.message

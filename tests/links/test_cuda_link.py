@@ -17,9 +17,9 @@ from harness.links.start_watch import StartWatch
 from harness.wire.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
 from harness.wire.cuda_gate import Gate
 from harness.wire.cuda_memory import SharedMemory
-from harness.wire.layout import view
+from harness.wire.layout import place, view
 from harness.wire.messages import Enqueued, Finished, FromRunner, SharedBlock, ToRunner
-from harness.wire.nodes import INPUT_BLOCK, TensorRef
+from harness.wire.nodes import INPUT_BLOCK, NOWHERE, TensorRef
 from tests.links.made_up_card import L2_BYTES, Card, Stream, word, write
 
 SIZE = 3000
@@ -104,7 +104,7 @@ def connected(monkeypatch):
         freezer = SimpleNamespace(thaw=lambda: None, freeze=lambda: None)
         link = CudaLink(Channel(ours, FromRunner), freezer, torch.device("cpu"), limits, StartWatch(), warm=False)
         runner = kind(card, its)
-        link.reserve(4, (torch.zeros(SIZE),), torch.zeros(shape))
+        link.reserve(4, *(place([torch.zeros(some)], NOWHERE)[0] for some in (SIZE, shape)))
         runner.start()
         links.append(link)
         runners.append(runner)

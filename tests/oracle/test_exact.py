@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from harness.oracle.exact import ExactReference
+from harness.oracle.oracle import Oracle
 from tests.oracle.references import GemmTail, Of
 
 
@@ -140,6 +141,49 @@ def test_dependent_batch_entries_are_not_cut_apart(module):
     whole, host = exact(module, [x]), exact(module, [x], memory_limit=1_000)
     assert host.where == "host"
     assert torch.equal(whole.output, host.output)
+
+
+def test_a_dependence_that_only_float64_shows_is_not_cut_apart():
+    module, x = Of(lambda x: x + 1e-9 * x.mean()), torch.rand(64, 32)
+    assert exact(module, [x], memory_limit=20_000).where == "host"
+
+
+# What is kept of earlier outputs drops imaginary parts.
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (torch.tanh, (64, 96)),
+        # All of it one long row.
+        (torch.tanh, (4096,)),
+        (torch.tanh, (512, 3)),
+        (lambda x: torch.fft.fft(x), (64, 96)),
+        (lambda x: (x.half(), x.sum(-1)), (64, 5, 96)),
+    ],
+)
+def test_what_to_expect_is_the_same_from_slices(function, shape, monkeypatch):
+    x, oracle = torch.randn(shape), Oracle(Of(function))
+    whole = oracle.expect([x])
+    monkeypatch.setattr("harness.oracle.exact.AT_ONCE", {"cpu": 4000})
+    cut = oracle.expect([x])
+    assert (whole.where, cut.where) == ("device", "chunked")
+    for path, yard in whole.yards.items():
+        assert torch.allclose(cut.exact[path], whole.exact[path], rtol=1e-13)
+        assert cut.exact[path].dtype == whole.exact[path].dtype
+        # Another length of a slice may be another kernel, which rounds otherwise.
+        for name in ("own", "floor", "base", "drift"):
+            assert getattr(cut.yards[path], name) == pytest.approx(getattr(yard, name), rel=0.05)
+        assert cut.yards[path].limits.norm == pytest.approx(yard.limits.norm, rel=0.05)
+        assert (cut.yards[path].signature is None) == (yard.signature is None)
+
+
+def test_memory_that_runs_out_in_a_run_of_the_yardstick_s_is_no_run_that_cannot_be(monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(ExactReference, "lowered", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        Oracle(Of(torch.tanh)).expect([torch.randn(64, 64)])
 
 
 def test_a_fused_attention_is_noticed():

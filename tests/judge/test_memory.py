@@ -1,0 +1,98 @@
+"""How many bytes the judge holds at once, over those of a call's inputs and outputs."""
+
+import pytest
+import torch
+
+from benchmarks._live_bytes import LiveBytes
+from harness.config import Check, TimingConfig
+from harness.judge import examiner, planning
+from harness.judge.examiner import Examiner
+from harness.judge.reference import Reference
+from harness.oracle import error, exact, slices
+from harness.oracle.oracle import Oracle
+from harness.oracle.stress import SETS
+from harness.wire.messages import CandidateSource
+
+ROWS, LENGTH = 2048, 2048
+PROBLEM = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return {expression}
+
+def get_inputs():
+    return [torch.rand({rows}, {length})]
+
+def get_init_inputs():
+    return []
+"""
+# Inputs and outputs of a call.
+CALL_BYTES = 2 * 4 * ROWS * LENGTH
+
+
+@pytest.fixture
+def reference(tmp_path, monkeypatch):
+    """A made-up reference, large against all slices and samples, which a real one is large against as they are."""
+    monkeypatch.setattr(exact, "AT_ONCE", {"cpu": CALL_BYTES // 16})
+    monkeypatch.setattr(slices, "SLICE", {"cpu": 1 << 18})
+    monkeypatch.setattr(error, "PART_ROWS", 1 << 10)
+    monkeypatch.setattr(error, "PART", 1 << 17)
+    monkeypatch.setattr(examiner, "KEPT_BYTES", 0)
+
+    def made(expression):
+        path = tmp_path / "problem.py"
+        path.write_text(PROBLEM.format(expression=expression, rows=ROWS, length=LENGTH))
+        source = CandidateSource(path=str(path), entries=("Model",))
+        return Reference(source, "float32", torch.device("cpu"), seed=1)
+
+    return made
+
+
+# The last one's batch entries depend on each other, so that its float64 run is made at once.
+@pytest.mark.parametrize(
+    ("expression", "most"), [("torch.relu(x)", 2.5), ("x.softmax(-1)", 2.5), ("x - x.mean()", 3.5)]
+)
+def test_what_to_expect_takes_little_beside_the_inputs(expression, most, reference):
+    model = reference(expression)
+    oracle, draw = Oracle(model.model), model.draw()
+    oracle.expect(list(draw.inputs), draw.seed)
+    with LiveBytes() as live:
+        expected = oracle.expect(list(draw.inputs), draw.seed)
+    assert live.peak <= most * CALL_BYTES
+    # What stays is the output, and the exact one at twice the width.
+    assert live.now <= 1.6 * CALL_BYTES
+    del expected
+    assert live.now < 0.1 * CALL_BYTES
+
+
+def test_a_check_takes_next_to_nothing(reference):
+    model = reference("torch.relu(x)")
+    oracle, draw = Oracle(model.model), model.draw()
+    expected = oracle.expect(list(draw.inputs), draw.seed)
+    other = expected.native * (1 + 2.0**-24)
+    with LiveBytes() as live:
+        assert oracle.check(expected, other).passed
+    assert live.peak < 0.2 * CALL_BYTES
+
+
+def test_a_hard_input_takes_no_more_than_a_drawn_one_and_itself(reference):
+    model = reference("torch.relu(x)")
+    oracle, draw = Oracle(model.model), model.draw()
+    oracle.expect(list(draw.inputs), draw.seed)
+    with LiveBytes() as live:
+        for stress, inputs in oracle.stress_inputs(list(draw.inputs), draw.seed, SETS[:6]):
+            oracle.expect_stress(stress, inputs, list(draw.inputs), draw.seed)
+            del inputs
+    assert live.peak <= 3.5 * CALL_BYTES
+
+
+def test_a_problem_is_opened_within_four_times_its_inputs_and_outputs_and_then_nothing_is_held(reference):
+    model = reference("torch.relu(x)")
+    with LiveBytes() as live:
+        plan = planning.plan(model, TimingConfig(), 600.0)
+        assert live.now == 0
+        opened = Examiner(model, (), Check(), plan)
+    assert live.peak <= 4 * CALL_BYTES
+    assert live.now < 0.1 * CALL_BYTES
+    assert opened.meaningful

@@ -1,0 +1,31 @@
+"""How large the memory is that a burst's inputs lie in."""
+
+import pytest
+import torch
+
+from harness.config import Limits
+from harness.links.link import INPUT_PLACES, SPREAD_BYTES, Link
+from harness.wire.layout import ALIGNMENT_BYTES, place
+from harness.wire.nodes import INPUT_BLOCK, NOWHERE
+
+
+class Sized(Link):
+    """A link that makes no block."""
+
+    def _add_block(self, number, nbytes):
+        assert number == INPUT_BLOCK
+        self.nbytes = nbytes
+
+
+@pytest.mark.parametrize("nbytes", [4, 512, 1 << 20, 6 << 30])
+@pytest.mark.parametrize("calls", [1, 4])
+def test_places_differ_and_lie_no_further_apart_than_they_have_to(nbytes, calls):
+    link = Sized(None, None, torch.device("cpu"), Limits())
+    # Of the size that is asked for, without its memory.
+    refs, end = place([torch.empty(nbytes // 4, device="meta")], NOWHERE)
+    link.reserve(calls, refs, refs)
+    assert link._step_bytes >= ALIGNMENT_BYTES
+    assert link.nbytes - calls * end == (INPUT_PLACES - 1) * link._step_bytes
+    assert link.nbytes - calls * end <= min(SPREAD_BYTES, max(end, INPUT_PLACES * ALIGNMENT_BYTES))
+    assert [ref.offset for refs in link._input_refs for ref in refs] == [call * end for call in range(calls)]
+    assert {ref.block for refs in link._input_refs for ref in refs} == {INPUT_BLOCK}
