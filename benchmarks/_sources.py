@@ -319,3 +319,26 @@ SOURCES: dict[str, dict[str, Any]] = {
     "needs_fallback": FALLBACK,
 }
 NEED_CUDA_TORCH = ("streams_guards", "cublas")
+
+
+def _changed(old: str, new: str, **more: Any) -> dict[str, Any]:
+    """PLAIN with one mistake in its kernel file."""
+    assert old in PLAIN["cuda_sources"]
+    return PLAIN | {"cuda_sources": PLAIN["cuda_sources"].replace(old, new)} | more
+
+
+# Each with one of the usual mistakes.
+FAILING: dict[str, dict[str, Any]] = {
+    "not_declared": PLAIN | {"functions": ["scale", "shift_and_scale"]},
+    "misspelt": _changed("blockDim.x + threadIdx.x", "blockDim.x + treadIdx.x"),
+    "no_such_member": _changed("x.numel()", "x.number_of_elements()"),
+    "no_semicolon": _changed("int n = x.numel();", "int n = x.numel()"),
+    "wrong_type": _changed("auto y = torch::empty_like(x);", "float* y = torch::empty_like(x);"),
+    "too_few_arguments": _changed(", (float)factor, n);", ", (float)factor);"),
+    "no_such_header": _changed("__global__ void", '#include "my_kernels.cuh"\n__global__ void'),
+    "too_much_shared": _changed(
+        "    int i =",
+        "    __shared__ float tile[1 << 16]; tile[n] = factor; __syncthreads(); factor += tile[0];\n    int i =",
+    ),
+    "not_defined": _changed("torch::Tensor scale(", "torch::Tensor rescale("),
+}

@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import itertools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,13 +20,17 @@ import torch
 from torch.utils import cpp_extension
 
 from harness.compile import architectures, calls
+from harness.compile.ways import certain
 from harness.compile.ways.order import chosen
-from harness.compile.ways.way import BuildCall, BuildPlan, BuildWay
+from harness.compile.ways.way import BuildCall, BuildPlan, BuildWay, NotThisWay
 from harness.errors import AssayError
 
 # Characters of a failed attempt that the build's log keeps.
 LOGGED = 4000
 ERROR_PREFIX = "Error building extension"
+# Ninja's line about a file that could not be made.
+DEFAULT = re.compile(r"^default .*$", re.MULTILINE)
+FAILED = re.compile(r"^FAILED: (?:\[code=\d+\] )?(\S+\.o)\b", re.MULTILINE)
 
 
 class NeedsCuda(BaseException):
@@ -88,7 +93,7 @@ class Builder:
 
     def _built(self, stock: Callable[..., Any], arguments: dict[str, Any], key: str, folder: Path) -> Any:
         own = self._for_this_card(arguments)
-        call, tried = self._call(own), set[str]()
+        call, tried, failed = self._call(own), set[str](), list[str]()
         for way in self._first:
             if way.name in tried:
                 continue
@@ -97,13 +102,21 @@ class Builder:
                 plan = way.plan(call, folder / way.name)
                 tried |= way.contains
                 return self._carried_out(stock, plan, key, folder / way.name)
+            except NotThisWay as error:
+                print(f"{way.name}: {error}", file=sys.stderr)
             except Exception as error:
+                output = str(error)
+                # Flags that were taken out may make the difference.
+                if own is arguments and certain.is_certain(output, certain.includes_in(output), torch_headers=True):
+                    raise
                 # Whatever it was: another way decides. It must not find the name taken by this attempt.
-                print(f"{way.name}: {str(error)[-LOGGED:]}", file=sys.stderr)
+                print(f"{way.name}: {output[-LOGGED:]}", file=sys.stderr)
                 cpp_extension.JIT_EXTENSION_VERSIONER.entries = versions
+                failed += FAILED.findall(output)
         last, place = self._last, folder / self._last.name
         try:
-            return self._carried_out(stock, last.plan(call, place), key, place)
+            with _first(failed):
+                return self._carried_out(stock, last.plan(call, place), key, place)
         except Exception:
             if own.get("extra_cuda_cflags") == arguments.get("extra_cuda_cflags"):
                 raise
@@ -237,6 +250,28 @@ def _notes(file: Path | None) -> str:
         return ", " + "; ".join(file.read_text().splitlines()) if file else ""
     except OSError:
         return ""
+
+
+@contextlib.contextmanager
+def _first(objects: Sequence[str]) -> Iterator[None]:
+    """Have torch's builds make these objects before all else: where they fail again, nothing else is compiled."""
+    ninja = cpp_extension._run_ninja_build
+
+    def run(build_directory: str, *rest: Any, **more: Any) -> None:
+        file = Path(build_directory) / "build.ninja"
+        whole = file.read_text()
+        known = [name for name in dict.fromkeys(objects) if f"build {name}:" in whole]
+        if known:
+            file.write_text(DEFAULT.sub(f"default {' '.join(known)}", whole))
+            ninja(build_directory, *rest, **more)
+            file.write_text(whole)
+        ninja(build_directory, *rest, **more)
+
+    cpp_extension._run_ninja_build = run
+    try:
+        yield
+    finally:
+        cpp_extension._run_ninja_build = ninja
 
 
 @contextlib.contextmanager

@@ -12,7 +12,11 @@ from harness.errors import AssayError
 
 
 class PassFailed(AssayError, RuntimeError):
-    """A compiler refuses, or writes what is not understood; the text says what."""
+    """A compiler refuses, or writes what is not understood; the text says what, `output` all that it printed."""
+
+    def __init__(self, message: str, output: str = "") -> None:
+        super().__init__(message)
+        self.output = output
 
 
 class Steps:
@@ -38,7 +42,8 @@ class Steps:
         """Raises PassFailed where it fails."""
         done = subprocess.run(command, shell=True, env=self.environment, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise PassFailed(f"{command.split()[0]}: {(done.stdout + done.stderr)[-1500:]}")
+            said = done.stdout + done.stderr
+            raise PassFailed(f"{command.split()[0]}: {said[-1500:]}", said)
 
     def host_words(self) -> list[str]:
         """The host compiler's own pass as words, less its input (the text that cudafe++ wrote) and output."""

@@ -1,14 +1,18 @@
-"""One kernel file, in nvcc's place: with the sketch where the file is for it, else by nvcc over the lean headers."""
+"""One kernel file, in nvcc's place: with the sketch where the file is for it, else by nvcc over the lean headers.
+
+Where the sketch's failure is certainly the file's own, nvcc is not asked again.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 from harness.catalog.cpp_tokens import without_comments
-from harness.compile.ways import operators
+from harness.compile.ways import certain, operators
 from harness.compile.ways.nvcc_steps import PassFailed
 from harness.compile.ways.sketch import fitness, module_block
 from harness.compile.ways.sketch.passes import compile_with_sketch
@@ -21,7 +25,12 @@ def main(arguments: list[str]) -> int:
     nvcc, why = os.environ["ASSAY_NVCC"], ""
     try:
         _with_sketch(nvcc, arguments)
-    except (NotThisWay, PassFailed, OSError, ValueError) as error:
+    except PassFailed as error:
+        if certain.is_certain(error.output, certain.includes_in(shlex.join(arguments)), torch_headers=False):
+            sys.stderr.write(error.output)
+            return 1
+        why = str(error)
+    except (NotThisWay, OSError, ValueError) as error:
         why = str(error)
     note = "sketch" if not why else "no sketch: " + " | ".join(why.strip().splitlines()[:6])[:900]
     with open(os.environ["ASSAY_NOTES"], "a") as notes:
