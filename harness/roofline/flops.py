@@ -46,11 +46,15 @@ def dtype_class(operand: torch.Tensor, *, convolves: bool = False, autocast: boo
     name = str(dtype).removeprefix("torch.")
     if name.startswith("float8"):
         return "float8"
-    if dtype is torch.float32 and kind == "cuda":
-        switch: Any = torch.backends.cudnn.conv if convolves else torch.backends.cuda.matmul  # type: ignore[attr-defined]
-        if switch.fp32_precision == "tf32" and _has_tf32(operand.device):
-            return "tf32"
+    if dtype is torch.float32 and kind == "cuda" and tf32_allowed(convolves=convolves) and _has_tf32(operand.device):
+        return "tf32"
     return name
+
+
+def tf32_allowed(*, convolves: bool) -> bool:
+    """Whether PyTorch's switches, as they are, let cuDNN (`convolves`: recurrent layers, too) or cuBLAS use TF32."""
+    switch: Any = torch.backends.cudnn.conv if convolves else torch.backends.cuda.matmul  # type: ignore[attr-defined]
+    return bool(switch.fp32_precision == "tf32")
 
 
 def _has_tf32(device: torch.device) -> bool:
