@@ -83,6 +83,9 @@ class Check(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stress: bool = True
     # Time for these calls per candidate; on large problems only some sets are tried, in random order.
     stress_budget_s: Positive = 3.0
+    # Float32 where PyTorch's own switches let the reference's operators use TF32: by default convolutions and recurrent
+    # layers on a GPU.
+    strict_float32: bool = False
 
 
 class ProvenanceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

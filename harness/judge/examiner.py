@@ -48,7 +48,8 @@ class Examiner:
         self._keep = plan.call_bytes * EXPECTATION_FACTOR * len(SETS) < room
         draw = reference.draw()
         begun = time.monotonic()
-        self._oracle = Oracle(reference.model, allow, plan.oracle_bytes, reference.promises)
+        strict = options.strict_float32
+        self._oracle = Oracle(reference.model, allow, plan.oracle_bytes, reference.promises, strict)
         expected = self._oracle.expect(list(draw.inputs), draw.seed)
         # Where even the reference hardly gets an answer, next to any answer passes.
         self.meaningful = expected.meaningful
@@ -59,7 +60,7 @@ class Examiner:
             # What becomes of the inputs is then part of the answer, and is held to the same rule.
             del expected
             begun = time.monotonic()
-            self._oracle = Oracle(_WithInputs(reference.model), allow, plan.oracle_bytes, reference.promises)
+            self._oracle = Oracle(_WithInputs(reference.model), allow, plan.oracle_bytes, reference.promises, strict)
             expected = self._oracle.expect(list(draw.inputs), draw.seed)
         # What a set will take that is not kept, at the first guess.
         self._set_s = 0.0 if self._keep else time.monotonic() - begun

@@ -21,6 +21,7 @@ from harness.oracle.lengths import Longest
 from harness.oracle.replica import batch_statistics, replica
 from harness.oracle.slices import wide_dtype
 from harness.oracle.structure import convert, flatten, rebuild
+from harness.oracle.switches import NotPermitted, Permitted
 
 # Float64 copies of inputs, parameters and outputs, times this for what lies between them, must fit the memory:
 # attention, the worst usual case, holds scaled copies of Q and K beside them.
@@ -51,10 +52,13 @@ class ExactReference:
     """A reference module and the ways to run it; every run starts from the same module state and generator state.
 
     `memory_limit` in bytes replaces the free memory of the inputs' device, and what a float64 run may take at once.
+    `strict_float32` asks for float32 where PyTorch's switches allow TF32.
     """
 
-    def __init__(self, module: nn.Module, memory_limit: int | None = None) -> None:
+    def __init__(self, module: nn.Module, memory_limit: int | None = None, strict_float32: bool = False) -> None:
         self.module = module
+        # Whether the switches allow TF32 to an operator that the reference calls; None until it is known.
+        self._permits = False if strict_float32 else None
         self.memory_limit = memory_limit
         floating = [t for t in (*module.parameters(), *module.buffers()) if t.is_floating_point()]
         self.dtype = floating[0].dtype if floating else None
@@ -98,6 +102,19 @@ class ExactReference:
     def lowered(self, inputs: list[Any], format: Format, seed: int) -> Any:
         """The output at the problem's precision from inputs and parameters rounded to `format`."""
         return self._run(inputs, seed, lambda t: round_to(t, format) if _is_floating(t) else t)
+
+    def permitted(self, inputs: list[Any], seed: int) -> Any:
+        """The output with TF32 wherever PyTorch's switches allow that to an operator that the reference calls.
+
+        Raises NotPermitted where they allow it to none.
+        """
+        if self._permits is not False:
+            mode = Permitted()
+            output = self._run(inputs, seed, lambda t: t, mode)
+            self._permits = mode.met
+        if not self._permits:
+            raise NotPermitted("no operator of the reference may use TF32")
+        return output
 
     def jittered(self, inputs: list[Any], ulps: int, seed: int, draw: int) -> Any:
         """The native output for inputs moved by up to `ulps` units in the last place, in a new way for each `draw`."""

@@ -107,6 +107,7 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
     )
     jittered = [run for run in jitters if run is not None]
     composed = taken(lambda some: reference.composed(some, seed)) if attention else None
+    permitted = taken(lambda some: reference.permitted(some, seed)) if dtype is torch.float32 else None
     lowered = functools.cache(lambda format: taken(lambda some: reference.lowered(some, format, seed)))
     strict = functools.cache(lambda: taken(lambda some: reference.strict(some, seed)))
 
@@ -126,6 +127,7 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
             lowered=lower,
             strict=lambda: leaf_of(strict(), path),
             composed=leaf_of(composed, path),
+            permitted=leaf_of(permitted, path),
             jittered=tuple(run[path] for run in jittered),
         )
 

@@ -99,13 +99,15 @@ SENSE = 0.5
 class Facts:
     """What the limit is set from: absolute errors, `size` and `axis` of the output (see `error.Scale`).
 
-    `composed` and `sums` are errors of kernels known to be honest: fused attention taken apart, and other ways of
-    adding up. `lowered` is None where the reference could not be run on coarser inputs.
+    `composed`, `permitted` and `sums` are errors of kernels known to be honest: fused attention taken apart, TF32 where
+    PyTorch's switches allow it, and other ways of adding up. `lowered` is None where the reference could not be run on
+    coarser inputs.
     """
 
     base: float
     lowered: float | None
     composed: float
+    permitted: float
     sums: float
     size: float
     axis: float
@@ -144,7 +146,8 @@ def limit(facts: Facts) -> float:
     else:
         quarter = min(facts.lowered / DOWNGRADE, BROAD * facts.base)
         allowed = max(quarter, min(HONEST * facts.base, facts.lowered / 2))
-    return _capped(max(allowed, facts.sums, COMPOSED * facts.composed), max(facts.base, facts.composed), facts)
+    allowed = max(allowed, facts.sums, COMPOSED * facts.composed, TIGHT * facts.permitted)
+    return _capped(allowed, max(facts.base, facts.composed, facts.permitted), facts)
 
 
 def limit_allowed(facts: Facts, error: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from harness.errors import door
+from harness.errors import AssayError, door
 from harness.oracle.formats import TF32, round_to
 from harness.oracle.modes import Mode
 from harness.roofline.flops import tf32_allowed
@@ -24,6 +24,10 @@ _PRODUCTS: dict[str, slice] = {
     "aten::baddbmm": slice(1, 3),
     "aten::addbmm": slice(1, 3),
 }
+
+
+class NotPermitted(AssayError):
+    """The switches allow nothing to the operators that were called."""
 
 
 class Permitted(Mode):

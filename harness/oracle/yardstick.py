@@ -15,6 +15,7 @@ from harness.oracle.formats import (
     FLOAT32,
     NUDGE,
     ROUNDING_RMS,
+    TF32,
     Format,
     format_of,
     next_lower,
@@ -131,6 +132,7 @@ class Runs:
     lowered: Callable[[Format], torch.Tensor | None]
     strict: Callable[[], torch.Tensor | None]
     composed: torch.Tensor | None = None
+    permitted: torch.Tensor | None = None
     jittered: tuple[torch.Tensor, ...] = ()
 
 
@@ -154,6 +156,10 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     if downgraded is not None and _is_coarse(own, floor, downgraded, lambda: distance(runs.strict())):
         level, lower, tight = next_lower(format) or format, next_lower(level), True
         downgraded = None if lower is None else distance(runs.lowered(lower))
+    permitted = distance(runs.permitted) or 0.0
+    if permitted > own and not tight:
+        # The next format after the permitted one is the first that tells of a lower precision.
+        lower = next_lower(TF32)
     # What one rounding does to attention is known from the run that rounds its scores and weights.
     nudged = None if runs.composed is not None else runs.lowered(nudge(runs.dtype))
     condition = (distance(nudged) or 0.0) / NUDGE
@@ -168,6 +174,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         base=base,
         lowered=downgraded,
         composed=distance(runs.composed) or 0.0,
+        permitted=permitted,
         sums=_sums(format, longest, scale.size, unit, one_pass * longest.lift, downgraded)
         * (rule.LUCK if few else 1.0),
         size=scale.size,
@@ -175,7 +182,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         tight=tight,
     )
     expected = expected_errors(runs.dtype, scale, base)
-    others = (runs.native, runs.composed, nudged)
+    others = (runs.native, runs.composed, runs.permitted, nudged)
     known = [_errors(part, output, exact, scale, expected) for output in others if output is not None]
     loose = {}
     for name in allow:
@@ -200,7 +207,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         loose=loose,
         expected=expected,
         finite=runs.finite,
-        signature=None if tight or lower is None else _signature(runs, lower, base),
+        signature=None if tight or lower is None else _signature(runs, lower, max(base, permitted)),
     )
 
 

@@ -1,14 +1,62 @@
 """What PyTorch's switches allow the reference's own operators, by a run that makes use of all of it."""
 
+import functools
+
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from harness.oracle.formats import TF32, round_to
+from harness.oracle import exact
+from harness.oracle.formats import BFLOAT16, TF32, round_to
+from harness.oracle.oracle import Oracle
 from harness.oracle.switches import Permitted
 
 X, W, B = torch.randn(2, 3, 9, 9), torch.randn(4, 3, 3, 3), torch.randn(4)
 M, N = torch.randn(5, 7), torch.randn(7, 6)
+
+
+class Convolution(nn.Module):
+    """A convolution, which may use TF32, and a product, which may not."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution, self.linear = nn.Conv2d(3, 16, 3), nn.Linear(16, 32)
+
+    def forward(self, x):
+        return self.linear(torch.relu(self.convolution(x)).flatten(2).transpose(1, 2))
+
+
+def candidate(module, x, of_convolution=None, of_product=None):
+    """The same with operands rounded."""
+    weight, w = module.convolution.weight, module.linear.weight
+    if of_convolution:
+        x, weight = round_to(x, of_convolution), round_to(weight, of_convolution)
+    y = torch.relu(F.conv2d(x, weight, module.convolution.bias)).flatten(2).transpose(1, 2)
+    if of_product:
+        y, w = round_to(y, of_product), round_to(w, of_product)
+    return F.linear(y, w, module.linear.bias)
+
+
+@pytest.mark.parametrize(
+    ("rounded", "strict", "passes"),
+    [
+        ({}, False, True),
+        ({"of_convolution": TF32}, False, True),
+        ({"of_convolution": TF32}, True, False),
+        ({"of_convolution": BFLOAT16}, False, False),
+        ({"of_product": BFLOAT16}, False, False),
+    ],
+)
+def test_what_is_allowed_to_the_reference_is_allowed_to_a_candidate(switches, monkeypatch, rounded, strict, passes):
+    monkeypatch.setattr(exact, "Permitted", functools.partial(Permitted, "cpu"))
+    switches("tf32", "ieee")
+    torch.manual_seed(1)
+    module, x = Convolution(), torch.randn(8, 3, 12, 12)
+    oracle = Oracle(module, strict_float32=strict)
+    with torch.no_grad():
+        finding = oracle.check(oracle.expect([x]), candidate(module, x, **rounded))
+    assert finding.passed is passes, finding
 
 
 def run(function):
