@@ -14,7 +14,7 @@ from harness import wording
 SCHEMA_VERSION = 1
 
 # Part of every resume key: raised if the same files may get another verdict or another time after a change.
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 
 
 class Status(enum.StrEnum):
