@@ -15,7 +15,7 @@ from rich.console import Console
 
 from harness import session
 from harness.catalog.jobs import Job
-from harness.config import Check, Config, TimingConfig
+from harness.config import CheckConfig, Config, TimingConfig
 from harness.environment import Device
 from harness.execution.executor import Executor, ReportPhase
 from harness.execution.local import LocalExecutor
@@ -102,7 +102,7 @@ def run(
         solutions=[str(root / "solutions")],
         device=device,
         timing=timing,
-        check=Check(stress=False),
+        check=CheckConfig(stress=False),
     )
 
     def make_executor(devices: list[Device], config: Config, logs: Path, seed: int) -> Executor:

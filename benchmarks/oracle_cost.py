@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks._live_bytes import LiveBytes
 from harness import environment
 from harness.catalog import problems as catalog
-from harness.config import Check, TimingConfig
+from harness.config import CheckConfig, TimingConfig
 from harness.errors import UsageError
 from harness.judge import planning
 from harness.judge.examiner import Examiner
@@ -115,7 +115,7 @@ def parts(path: Path, device: torch.device) -> list[tuple[str, float, float]]:
 
     def opened() -> planning.Workload:
         plan = planning.plan(reference, TimingConfig(), 600.0)
-        Examiner(reference, (), Check(), plan)
+        Examiner(reference, (), CheckConfig(), plan)
         return plan
 
     plan = measured("opening", opened)

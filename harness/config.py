@@ -76,7 +76,7 @@ class TimingConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     cache: Literal["cold", "warm"] = "cold"
 
 
-class Check(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CheckConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Checks of a candidate's numbers beside those of the timed calls."""
 
     # Calls on inputs derived from the problem's own: scaled, sorted, constant rows, one dominant element, ...
@@ -146,7 +146,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow: list[str] = msgspec.field(default_factory=list)
     build: BuildConfig = BuildConfig()
     compile: CompileConfig = CompileConfig()
-    check: Check = Check()
+    check: CheckConfig = CheckConfig()
     provenance: ProvenanceConfig = ProvenanceConfig()
     timing: TimingConfig = TimingConfig()
     limits: Limits = Limits()

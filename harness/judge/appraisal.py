@@ -26,7 +26,7 @@ class Appraisal:
     warnings: list[str] = field(default_factory=list)
 
 
-def appraise(bench: Bench, samples: Samples, factor: float, evidence_of: list[Suspicion]) -> Appraisal:
+def appraise(bench: Bench, samples: Samples, factor: float, suspicions: list[Suspicion]) -> Appraisal:
     """Passed, with the speedup's interval, and what the times cannot explain as warnings; or rejected as impossible.
 
     The speedup is over `factor` of the baseline's times (company.py). Everything else uses the times as they were read.
@@ -49,12 +49,12 @@ def appraise(bench: Bench, samples: Samples, factor: float, evidence_of: list[Su
     least = bench.floors.least(burst.shortest)
     if least is not None and light.faster_than_light(candidate_us, error_us, least.streamed_us):
         return Appraisal(_too_fast(candidate_us, least))
-    suspicions = [*evidence_of, *([unaccounted] if unaccounted else [])]
-    evidence: dict[str, Any] = {finding.word: finding.evidence for finding in suspicions}
+    suspicions = [*suspicions, *([unaccounted] if unaccounted else [])]
+    evidence: dict[str, Any] = {suspicion.word: suspicion.evidence for suspicion in suspicions}
     card = bench.card()
     floor = bench.floors.floor
     warnings = [
-        *(f"{finding.word}: {finding.message}" for finding in suspicions),
+        *(f"{suspicion.word}: {suspicion.message}" for suspicion in suspicions),
         *_warnings(bench, samples, candidate_us, error_us, card),
     ]
     figures = Figures(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.config import TimingConfig
-from harness.judge.endings import WrongAnswer
+from harness.judge.endings import Refused
 from harness.judge.examiner import Examiner
 from harness.judge.hard_turns import HardCall, HardInputs, HardTurns
 from harness.judge.planning import Workload
@@ -26,7 +26,7 @@ from harness.timing import bursts, company, statistics
 from harness.timing.burst_clock import BurstClock
 from harness.timing.company import Alone, Usual
 from harness.timing.fixed_cost import FixedCost
-from harness.timing.sampling import AHEAD, LOST_GATE, Reading, Samples, Side, probe_both, sample
+from harness.timing.sampling import AHEAD, LOST_GATE, Reading, Samples, Side, both_singly, sample
 from harness.timing.stopping import StoppingRule
 from harness.timing.suspicion import Suspicion
 from harness.wire.messages import Checks
@@ -60,7 +60,7 @@ class Before:
     # Of a single call without the gate; only on a card.
     ungated_us: float = 0.0
     # Why bursts of several calls cannot be relied on; only on the CPU.
-    no_company: Suspicion | None = None
+    bursts_unreliable: Suspicion | None = None
     alone: Alone = field(default_factory=Alone)
 
 
@@ -92,7 +92,7 @@ class Bench:
         self._reference = reference
         self._examiners = examiners
         self._links = links
-        self._plan = plan
+        self._workload = plan
         self._watch = Watch(surroundings.card)
         self._timing = timing
 
@@ -114,7 +114,7 @@ class Bench:
         self._watch.look()
         for side in self._links:
             self._single_us[side] = min(self.singles(side, WARM_UP_BURSTS))
-        if self._before.no_company:
+        if self._before.bursts_unreliable:
             self.one_call_a_burst()
             return
         # A call alone may take longer than one in company, so lengths are planned again by the first ones' time.
@@ -134,9 +134,9 @@ class Bench:
             self.clock.bursts[side] = bursts.plan(
                 min(a_call_us[side], SLOWEST_PLANNED * a_call_us["baseline"]),
                 target_us=target_us,
-                call_bytes=self._plan.call_bytes,
-                memory_bytes=self._plan.memory_bytes,
-                max_calls=self._plan.most_calls,
+                call_bytes=self._workload.call_bytes,
+                memory_bytes=self._workload.memory_bytes,
+                max_calls=self._workload.most_calls,
             )
 
     def time_latency(self) -> None:
@@ -159,26 +159,26 @@ class Bench:
         self.clock.burst_us = {side: us + taken_off_us for side, us in self._single_us.items()}
 
     def sample(self, rule: StoppingRule) -> Samples:
-        """Measure pairs until `rule` says stop; raises WrongAnswer."""
+        """Measure pairs until `rule` says stop; raises Refused."""
         several = any(plan.calls > 1 for plan in self.clock.bursts.values())
-        probe = self._probe if several else None
+        single = self._single if several else None
         samples = sample(
-            self._measure,
+            self._reading,
             rule,
             self.rng,
-            probe=probe,
+            single=single,
             between=self._before_a_pair,
             systematic=self.clock.systematic,
             # Hard inputs have a budget of their own.
             clock=lambda: time.monotonic() - self._hard.spent_s,
         )
-        self._meet(self._hard.left())
+        self._meet(self._hard.remaining())
         if len(samples.candidate_us) < statistics.FEWEST and LOST_GATE in samples.dropped and self.clock.gated:
             # It can be held, and will not be.
             self.give_up_gate()
             return self.sample(rule)
         if len(samples.candidate_us) < statistics.FEWEST:
-            raise WrongAnswer(_begins_early(samples))
+            raise Refused(_begins_early(samples))
         # Enough single calls to judge by, however few pairs the sampling took.
         return self._more_singles(samples, bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0)
 
@@ -194,20 +194,20 @@ class Bench:
         samples = self._more_singles(samples, min(MORE_SINGLES, int(MORE_SINGLES_US / both_us)))
         return self._batching(samples), samples
 
-    def _no_company(self, samples: Samples) -> Suspicion | None:
+    def _bursts_unreliable(self, samples: Samples) -> Suspicion | None:
         """Why bursts of several calls are unreliable after all, from the baseline's times beside this candidate."""
         if self._reference.device.type != "cpu" or not samples.baseline_single_us:
             return None
-        return self.no_company(Usual(samples.baseline_single_us, samples.baseline_us))
+        return self.bursts_unreliable(Usual(samples.baseline_single_us, samples.baseline_us))
 
-    def no_company(self, baseline: Usual) -> Suspicion | None:
+    def bursts_unreliable(self, baseline: Usual) -> Suspicion | None:
         """Why bursts of several calls are unreliable, from the baseline's times; None if these do not show it."""
         if not self.clock.fixed_cost.resolves(statistics.median(baseline.single_us)):
             return None
-        return bursts.no_company(baseline.single_us, baseline.burst_us)
+        return bursts.unreliable(baseline.single_us, baseline.burst_us)
 
     def _batching(self, samples: Samples) -> Suspicion | None:
-        if lone := self._no_company(samples):
+        if lone := self._bursts_unreliable(samples):
             return lone
         if len(samples.candidate_single_us) < bursts.FEWEST_SINGLES:
             message = "too few of its single calls could be timed; timed by single calls"
@@ -225,7 +225,7 @@ class Bench:
     def _more_singles(self, samples: Samples, count: int) -> Samples:
         singles: dict[Side, list[float]] = {"candidate": [], "baseline": []}
         for _ in range(count):
-            probe_both(self._probe, self.rng, singles)
+            both_singly(self._single, self.rng, singles)
         return dataclasses.replace(
             samples,
             candidate_single_us=samples.candidate_single_us + singles["candidate"],
@@ -237,12 +237,12 @@ class Bench:
         self.clock.gated = False
 
     def usual(self, side: Side, count: int) -> Usual:
-        """Times of `count` bursts of one call, and of several calls if those are planned; raises WrongAnswer."""
+        """Times of `count` bursts of one call, and of several calls if those are planned; raises Refused."""
         several = count if self.clock.bursts[side].calls > 1 else 0
-        return Usual(self.singles(side, count), [self._measure(side).judge_us for _ in range(several)])
+        return Usual(self.singles(side, count), [self._reading(side).judge_us for _ in range(several)])
 
     def slow_baseline(self, samples: Samples) -> Suspicion | None:
-        """Evidence that the baseline is slower beside the candidate; raises WrongAnswer.
+        """Evidence that the baseline is slower beside the candidate; raises Refused.
 
         None where other programs used the device: they slow it down, too, and the candidate beside it.
         """
@@ -252,23 +252,23 @@ class Bench:
         calls = self.clock.bursts["baseline"].shortest
         fixed = self.clock.fixed_cost
         missing = company.FEWEST - len(samples.baseline_us)
-        together = samples.baseline_us + [self._measure("baseline").judge_us for _ in range(missing)]
+        together = samples.baseline_us + [self._reading("baseline").judge_us for _ in range(missing)]
         usual = alone.gated if self.clock.gated else alone.ungated
         return company.slow_baseline(usual.a_call(calls), together, slack_us=(fixed.error_us + fixed.jitter_us) / calls)
 
     def own_wait(self, samples: Samples) -> Suspicion | None:
         """What a candidate that waits for the device itself gains by that alone."""
-        if self.clock.name != "device_ungated" or self._plan.random:
+        if self.clock.name != "device_ungated" or self._workload.random:
             return None
         gated_us = self._before.alone.gated.a_call(self.clock.bursts["baseline"].shortest)
         return company.own_wait(gated_us, samples.baseline_us, samples.candidate_us)
 
     def singles(self, side: Side, count: int) -> list[float]:
-        """Microseconds of so many single-call bursts; raises WrongAnswer."""
-        return [self._probe(side).judge_us for _ in range(count)]
+        """Microseconds of so many single-call bursts; raises Refused."""
+        return [self._single(side).judge_us for _ in range(count)]
 
     def profiled(self, deadline_s: float) -> BurstReading:
-        """One more call of the candidate, with a profiler watching. Raises WrongAnswer."""
+        """One more call of the candidate, with a profiler watching. Raises Refused."""
         return self._burst("candidate", 1, deadline_s=deadline_s, profiled=True)
 
     def one_call_us(self, reading: BurstReading) -> float:
@@ -279,11 +279,11 @@ class Bench:
         """The device's state over the measurement."""
         return self._watch.summary()
 
-    def _measure(self, side: Side) -> Reading:
+    def _reading(self, side: Side) -> Reading:
         calls = self.clock.bursts[side].at(self._share)
         return self._per_call(self._burst(side, calls), calls)
 
-    def _probe(self, side: Side) -> Reading:
+    def _single(self, side: Side) -> Reading:
         return self._per_call(self._burst(side, 1), 1)
 
     def _burst(
@@ -305,7 +305,7 @@ class Bench:
     def _checked(
         self, side: Side, draw: Callable[[], list[Draw]], hard: HardCall | None = None, **options: Any
     ) -> BurstReading:
-        """One burst, repeated on other inputs if the runner may ask for it; raises WrongAnswer."""
+        """One burst, repeated on other inputs if the runner may ask for it; raises Refused."""
         if options.get("gated") is None:
             options["gated"] = self.clock.gated
         draws = draw()
@@ -320,9 +320,9 @@ class Bench:
                 "the baseline disagrees with the judge's own run of the reference, each call of which starts from the "
                 f"same state: {refusal.message}"
             )
-            raise WrongAnswer(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))
+            raise Refused(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))
         if refusal is not None:
-            raise WrongAnswer(refusal.outcome(), Checks(error_ratio=refusal.error_ratio))
+            raise Refused(refusal.outcome(), Checks(error_ratio=refusal.error_ratio))
         return reading
 
     def _before_a_pair(self, baseline_first: bool) -> None:
@@ -334,7 +334,7 @@ class Bench:
         """A burst of the candidate's with each of these calls in it: to the runner they are like any other."""
         for hard in due:
             # As before a timed burst.
-            self._measure("baseline")
+            self._reading("baseline")
             calls = self.clock.bursts["candidate"].at(self.rng.random())
             draws = functools.partial(self._draws_with, hard, self.rng.randrange(calls), calls)
             self._checked("candidate", draws, hard)
@@ -355,7 +355,7 @@ class Bench:
             # Nothing may happen for the first time behind the gate.
             self._burst(side, planned, gated=False)
         if planned == 1 or not self.clock.gated or self._fits(side, planned):
-            return self._plan.most_calls
+            return self._workload.most_calls
         return next((calls for calls in (planned // 4, planned // 16) if calls > 1 and self._fits(side, calls)), 1)
 
     def _fits(self, side: Side, calls: int) -> bool:

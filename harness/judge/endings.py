@@ -26,8 +26,8 @@ class Ended(AssayError):
         self.checks = checks or Checks()
 
 
-class WrongAnswer(Ended):
-    """A call whose output is not right: the candidate's, or the baseline's where that spoils the reference."""
+class Refused(Ended):
+    """A runner's answers or starts are refused: the candidate's, or the baseline's where that spoils the reference."""
 
     def __init__(self, outcome: Outcome, checks: Checks | None = None) -> None:
         right = outcome.status is not Status.INVALID_REFERENCE
@@ -35,7 +35,7 @@ class WrongAnswer(Ended):
 
 
 @contextlib.contextmanager
-def watched(source: str, phase: str, limit: str, why_no_cuda: str) -> Iterator[None]:
+def ends_if_it_fails(source: str, phase: str, limit: str, why_no_cuda: str) -> Iterator[None]:
     """Raises Ended where a runner of `source` fails, dies, hangs or talks nonsense meanwhile.
 
     `limit` is the config's key of the deadline that holds in this phase, `why_no_cuda` says why there is no card.

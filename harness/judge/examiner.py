@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.config import Check
+from harness.config import CheckConfig
 from harness.judge.endings import FAILURES
 from harness.judge.hard_turns import Expected, HardCall, HardInputs
 from harness.judge.planning import Workload
@@ -41,7 +41,7 @@ EXPECTATION_FACTOR = 8
 class Examiner:
     """Judges outputs of one problem's candidates. Raises InvalidReference where the problem can judge nobody."""
 
-    def __init__(self, reference: Reference, allow: tuple[str, ...], options: Check, plan: Workload) -> None:
+    def __init__(self, reference: Reference, allow: tuple[str, ...], options: CheckConfig, plan: Workload) -> None:
         self._reference = reference
         self._options = options
         room = KEPT_BYTES if plan.oracle_bytes is None else min(KEPT_BYTES, plan.oracle_bytes)

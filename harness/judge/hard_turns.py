@@ -122,7 +122,7 @@ class HardTurns:
         for _ in range(math.floor(share + self._rng.random())):
             yield from self._next()
 
-    def left(self) -> Iterator[HardCall]:
+    def remaining(self) -> Iterator[HardCall]:
         """All remaining calls, as far as the time allows."""
         while self._hard.left:
             yield from self._next()

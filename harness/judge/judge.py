@@ -22,7 +22,7 @@ import torch
 from harness.config import Limits, TimingConfig
 from harness.judge import endings, measurement, planning
 from harness.judge.bench import Surroundings
-from harness.judge.endings import FAILURES, Ended, WrongAnswer
+from harness.judge.endings import FAILURES, Ended, Refused
 from harness.judge.examiner import Examiner, InvalidReference
 from harness.judge.hard_turns import HardInputs
 from harness.judge.reference import Reference
@@ -43,30 +43,30 @@ from harness.wire.channel import Channel, PeerGone
 from harness.wire.messages import (
     CandidateSource,
     Checks,
+    DeviceTested,
     Ending,
     Evaluate,
     FromRunner,
     Open,
     Opened,
     Phase,
-    Probe,
-    Probed,
     Retime,
     Retimed,
+    TestDevice,
     ToJudge,
     Verdict,
 )
 
 
 def main(channel_fd: int) -> None:
-    """Serve the supervisor until it hangs up: one Open, then any number of Evaluate and Retime; a Probe at any time."""
+    """Serve the supervisor until it hangs up: one Open, then any number of Evaluate and Retime; TestDevice any time."""
     channel = Channel.from_fd(channel_fd, ToJudge)
     try:
         judge: Judge | None = None
         while True:
             request, fds = channel.receive(None)
-            if isinstance(request, Probe):
-                channel.send(probe(request))
+            if isinstance(request, TestDevice):
+                channel.send(tested(request))
             elif isinstance(request, Open):
                 judge = Judge(request, channel)
                 channel.send(judge.open(fds[0]))
@@ -78,13 +78,13 @@ def main(channel_fd: int) -> None:
         pass
 
 
-def probe(request: Probe) -> Probed:
+def tested(request: TestDevice) -> DeviceTested:
     """A trivial computation on the device, which takes its time or fails where something is wrong with it."""
     try:
         total = torch.ones(1 << 10, device=request.device).sum().item()
     except RuntimeError as error:
-        return Probed(fault=str(error).partition("\n")[0])
-    return Probed(fault="" if total == 1 << 10 else f"the sum of {1 << 10} ones is {total}")
+        return DeviceTested(fault=str(error).partition("\n")[0])
+    return DeviceTested(fault="" if total == 1 << 10 else f"the sum of {1 << 10} ones is {total}")
 
 
 class Judge:
@@ -110,12 +110,12 @@ class Judge:
             self._phase("reference")
             request = self._request
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
-            self._plan = planning.plan(
+            self._workload = planning.workload(
                 self._reference, self._timing, self._limits.total_s, int(self._limits.device_memory_gb * 1e9)
             )
             # Behind the first call, which gives lazy parameters their shapes.
             self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
-            call_s = planning.burst_s(self._plan.call_s, self._plan.most_calls, self._limits.call_s)
+            call_s = planning.burst_s(self._workload.call_s, self._workload.most_calls, self._limits.call_s)
             # Where the reference's own time is the bound, a larger limit changes nothing.
             self._call_limit = "limits.call_s" if call_s == self._limits.call_s else ""
             self._limits = msgspec.structs.replace(self._limits, call_s=call_s)
@@ -137,10 +137,10 @@ class Judge:
         self._baseline = self._connect(baseline_fd, request.runner_pid)
         try:
             self._admit(request.baseline, self._baseline, {})
-            with self._watched(request.baseline, "call", self._call_limit):
+            with self._ends_if_it_fails(request.baseline, "call", self._call_limit):
                 self._baseline.learn_start(self._reference.draw())
                 self._phase("baseline alone")
-                self._before = measurement.before(*self._of_baseline())
+                self._before = measurement.measure_before(*self._of_baseline())
         except Ended as ended:
             return _no_baseline(ended.ending, request.limits)
         except Exception as error:
@@ -156,8 +156,8 @@ class Judge:
         spent_s: dict[str, float] = {}
         try:
             first = self._admit(request.candidate, candidate, spent_s)
-            with self._watched(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):
-                ending, checks = self._measure(candidate, request, first, spent_s)
+            with self._ends_if_it_fails(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):
+                ending, checks = self._time(candidate, request, first, spent_s)
         except Ended as ended:
             # Not the exception itself: what it passed through would be kept, memory on the card among it.
             ending, checks = ended.ending, ended.checks
@@ -185,28 +185,28 @@ class Judge:
         """The judge's end of a runner that has been started."""
         return self._link(Channel(socket.socket(fileno=fd), FromRunner), Freezer(pid))
 
-    def _admit(self, source: CandidateSource, runner: Link, phases: dict[str, float]) -> Finding:
-        """Construct a runner's class, timed in `phases`, and check its first call. Raises Ended where it is wrong."""
+    def _admit(self, source: CandidateSource, runner: Link, spent_s: dict[str, float]) -> Finding:
+        """Construct a runner's class, timed in `spent_s`, and check its first call. Raises Ended where it is wrong."""
         self._phase("load")
-        reference, plan = self._reference, self._plan
-        with self._watched(source, "load", "limits.load_s"), _timed(phases, "load"):
+        reference, plan = self._reference, self._workload
+        with self._ends_if_it_fails(source, "load", "limits.load_s"), _timed(spent_s, "load"):
             ready = runner.prepare(
                 source, self._request.precision, reference.init_args, reference.init_seed, self._state
             )
             runner.reserve(plan.most_calls, plan.inputs, plan.outputs)
         self._phase("first call")
-        with self._watched(source, "call", "limits.first_call_s"):
+        with self._ends_if_it_fails(source, "call", "limits.first_call_s"):
             first = self._examiner(source).first_call(runner, self._limits.first_call_s)
         if not first.passed:
             outcome = _with_unmatched(first.outcome(), ready.unmatched)
-            raise WrongAnswer(outcome, Checks(error_ratio=first.error_ratio))
+            raise Refused(outcome, Checks(error_ratio=first.error_ratio))
         return first
 
     def _examiner(self, source: CandidateSource) -> Examiner:
         """One for each set of lower precisions that are allowed: the run's, and a baseline's own."""
         allow = tuple(sorted({*self._request.allow, *source.allow}))
         if allow not in self._examiners:
-            self._examiners[allow] = Examiner(self._reference, allow, self._request.check, self._plan)
+            self._examiners[allow] = Examiner(self._reference, allow, self._request.check, self._workload)
         return self._examiners[allow]
 
     def _look_around(self) -> Surroundings:
@@ -226,13 +226,13 @@ class Judge:
     def _link(self, channel: Channel, freezer: Freezer) -> Link:
         arguments = (channel, freezer, self._device, self._limits, self._start_watch)
         if self._device.type == "cpu":
-            return HostLink(*arguments, random=self._plan.random)
+            return HostLink(*arguments, random=self._workload.random)
         # Imported where a card is, because cuda-bindings loads the driver.
         from harness.links.cuda_link import CudaLink
 
         return CudaLink(*arguments, warm=self._timing.cache == "warm")
 
-    def _measure(
+    def _time(
         self, candidate: Link, request: Evaluate, first: Finding, spent_s: dict[str, float]
     ) -> tuple[Ending, Checks]:
         """Time a candidate whose first call was right, with hard inputs in between, then profile it."""
@@ -246,11 +246,11 @@ class Judge:
         hard = examiner.hard_inputs()
         hard.factors.add("drawn", first)
         try:
-            ending = measurement.measure(
+            ending = measurement.evaluate(
                 self._reference,
                 examiners,
                 links,
-                self._plan,
+                self._workload,
                 self._surroundings,
                 self._timing,
                 self._limits,
@@ -261,8 +261,8 @@ class Judge:
             )
             refusal = hard.factors.refusal()
             if refusal is not None:
-                raise WrongAnswer(refusal.outcome())
-        except WrongAnswer as wrong:
+                raise Refused(refusal.outcome())
+        except Refused as wrong:
             # What is known of the other answers belongs to a wrong one, too; the error is its own, if it has one.
             known, ratio = _checks(first, hard, examiner), wrong.checks.error_ratio
             return wrong.ending, known if ratio is None else msgspec.structs.replace(known, error_ratio=ratio)
@@ -271,20 +271,22 @@ class Judge:
         return ending, _checks(first, hard, examiner)
 
     def _time_alone(self) -> Alone:
-        """Of the baseline, when a candidate is gone; nothing where that fails, which the next candidate tells."""
+        """The baseline's times when a candidate is gone; none where that fails, which the next candidate tells."""
         try:
             return measurement.time_alone(*self._of_baseline(), self._before)
-        except (WrongAnswer, *FAILURES) as error:
+        except (Refused, *FAILURES) as error:
             print(f"the baseline alone: {error}", file=sys.stderr)
             return Alone()
 
     def _of_baseline(self) -> tuple[Reference, Examiner, Link, planning.Workload, Surroundings, TimingConfig]:
         """What the baseline is timed with by itself."""
         examiner = self._examiner(self._request.baseline)
-        return self._reference, examiner, self._baseline, self._plan, self._surroundings, self._timing
+        return self._reference, examiner, self._baseline, self._workload, self._surroundings, self._timing
 
-    def _watched(self, source: CandidateSource, phase: str, limit: str) -> contextlib.AbstractContextManager[None]:
-        return endings.watched(source.path, phase, limit, self._request.why_no_cuda)
+    def _ends_if_it_fails(
+        self, source: CandidateSource, phase: str, limit: str
+    ) -> contextlib.AbstractContextManager[None]:
+        return endings.ends_if_it_fails(source.path, phase, limit, self._request.why_no_cuda)
 
     def _phase(self, name: str) -> None:
         self._channel.send(Phase(name=name))
@@ -292,13 +294,13 @@ class Judge:
 
 
 @contextlib.contextmanager
-def _timed(phases: dict[str, float], name: str) -> Iterator[None]:
+def _timed(spent_s: dict[str, float], name: str) -> Iterator[None]:
     """Keep the seconds that this takes, however it ends."""
     begun = time.monotonic()
     try:
         yield
     finally:
-        phases[name] = time.monotonic() - begun
+        spent_s[name] = time.monotonic() - begun
 
 
 def _checks(first: Finding, hard: HardInputs, examiner: Examiner) -> Checks:

@@ -31,7 +31,7 @@ ALONE_BURSTS = 9
 ALONE_S = 2.0
 
 
-def before(
+def measure_before(
     reference: Reference,
     examiner: Examiner,
     baseline: Link,
@@ -39,18 +39,18 @@ def before(
     surroundings: Surroundings,
     timing: TimingConfig,
 ) -> Before:
-    """What the baseline shows while no candidate is there. Raises WrongAnswer, and what Link raises."""
-    found = Before(_calibrated(baseline))
+    """What the baseline shows while no candidate is there. Raises Refused, and what Link raises."""
+    before = Before(_calibrated(baseline))
     if reference.device.type == "cpu":
         # Where a candidate stands still in others' turns, it cannot slow them.
-        bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, found)
+        bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, before)
         bench.warm_up()
         with baseline.learning():
             usual = bench.usual("baseline", max(1, min(ALONE_BURSTS, int(ALONE_S / plan.call_s))))
-        return dataclasses.replace(found, no_company=bench.no_company(usual))
-    found = dataclasses.replace(found, ungated_us=_ungated_us(baseline))
+        return dataclasses.replace(before, bursts_unreliable=bench.bursts_unreliable(usual))
+    before = dataclasses.replace(before, ungated_us=_ungated_us(baseline))
     return dataclasses.replace(
-        found, alone=time_alone(reference, examiner, baseline, plan, surroundings, timing, found)
+        before, alone=time_alone(reference, examiner, baseline, plan, surroundings, timing, before)
     )
 
 
@@ -61,10 +61,10 @@ def time_alone(
     plan: Workload,
     surroundings: Surroundings,
     timing: TimingConfig,
-    found: Before,
+    before: Before,
 ) -> Alone:
     """The baseline's times while no candidate is there, with and without the gate of a card."""
-    bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, found)
+    bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, before)
     bench.warm_up()
     gated = Usual([], [])
     if bench.clock.name == "device":
@@ -73,7 +73,7 @@ def time_alone(
     return Alone(gated, bench.usual("baseline", ALONE_BURSTS))
 
 
-def measure(
+def evaluate(
     reference: Reference,
     examiners: dict[Side, Examiner],
     links: dict[Side, Link],
@@ -81,7 +81,7 @@ def measure(
     surroundings: Surroundings,
     timing: TimingConfig,
     limits: Limits,
-    found: Before,
+    before: Before,
     hard: HardInputs,
     spent_s: dict[str, float],
     *,
@@ -90,9 +90,9 @@ def measure(
     """Time a candidate that has passed its first call, with calls on `hard` inputs among the timed ones.
 
     `profiled`: with one more call at the end, of which the ending has the profile and `spent_s` the seconds. Raises
-    WrongAnswer, and what the candidate's runner makes Link raise.
+    Refused, and what the candidate's runner makes Link raise.
     """
-    bench = Bench(reference, examiners, links, plan, surroundings, timing, found, hard)
+    bench = Bench(reference, examiners, links, plan, surroundings, timing, before, hard)
     rule = StoppingRule(
         precision=timing.precision,
         budget_s=min(timing.budget_s, limits.total_s),
@@ -108,22 +108,23 @@ def measure(
         bench.one_call_a_burst()
         samples = bench.sample(rule)
     slowed = bench.slow_baseline(samples)
-    batched = batched or found.no_company
+    batched = batched or before.bursts_unreliable
     waits = bench.own_wait(samples)
-    factor = min((finding.evidence["factor"] for finding in (slowed, waits) if finding), default=1.0)
-    said = appraisal.appraise(bench, samples, factor, [finding for finding in (batched, slowed, waits) if finding])
+    factor = min((suspicion.evidence["factor"] for suspicion in (slowed, waits) if suspicion), default=1.0)
+    suspicions = [suspicion for suspicion in (batched, slowed, waits) if suspicion]
+    appraised = appraisal.appraise(bench, samples, factor, suspicions)
     profile: Profile | None = None
     doubts: list[str] = []
-    if profiled and said.outcome.status is Status.PASSED:
+    if profiled and appraised.outcome.status is Status.PASSED:
         begun = time.monotonic()
         profile, doubts = _profile(bench, statistics.median(samples.candidate_us), limits.first_call_s)
         spent_s["profile"] = time.monotonic() - begun
     return Ending(
-        outcome=said.outcome,
+        outcome=appraised.outcome,
         slowed=slowed is not None,
-        figures=said.figures,
+        figures=appraised.figures,
         profile=profile,
-        warnings=[*bench.warnings, *said.warnings, *doubts],
+        warnings=[*bench.warnings, *appraised.warnings, *doubts],
     )
 
 
@@ -140,7 +141,7 @@ def _ungated_us(baseline: Link) -> float:
 
 
 def _profile(bench: Bench, timed_us: float, deadline_s: float) -> tuple[Profile, list[str]]:
-    """Of one more call of the candidate, with warnings; `timed_us` is what one takes. Raises WrongAnswer.
+    """The profile of one more call of the candidate, and warnings; `timed_us` is what one takes. Raises Refused.
 
     Under a profiler a process may fail that does not otherwise: that is a profile's fault, and nobody's reason.
     """

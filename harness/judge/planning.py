@@ -65,7 +65,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     oracle_bytes: int | None = None
 
 
-def plan(reference: Reference, timing: TimingConfig, total_s: float, limit_bytes: int = 0) -> Workload:
+def workload(reference: Reference, timing: TimingConfig, total_s: float, limit_bytes: int = 0) -> Workload:
     """Try the reference: how large its values are, and how long it takes. `limit_bytes` stands for the device's free
     memory, if it is not 0.
 

@@ -31,7 +31,7 @@ FLUSH_FACTOR = 4
 """Times the card's L2 that are written over before each burst."""
 
 START_BURSTS = 12
-"""Of either length, to learn from how long inputs are on their way."""
+"""Bursts of either length, to learn from how long inputs are on their way."""
 
 
 class CudaLink(Link):

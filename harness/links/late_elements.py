@@ -25,7 +25,7 @@ from harness.wire.nodes import TensorRef
 from harness.wire.values import dtype_named
 
 BYTES = 1 << 13
-"""Of all inputs, and of all outputs. Half of it is shared out evenly, so that a small tensor has its part."""
+"""So many of all inputs, and of all outputs. Half are shared out evenly, so that a small tensor has its part."""
 
 
 class _Form(NamedTuple):

@@ -83,7 +83,7 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
     few = precision != "float64" or any(leaf.numel() < SHORTEST_ROW for leaf in leaves.values())
 
     def taken(run: Callable[[list[Any]], Any], cut: Cut | None = cut) -> dict[str, torch.Tensor] | None:
-        """Of each floating leaf of a run its part, all that is kept of it; None where the reference cannot run so."""
+        """The part of each floating leaf that is kept of a run; None where the reference cannot run so."""
         found: dict[str, list[torch.Tensor]] = {path: [] for path in parts}
         for start, some in [(0, inputs)] if cut is None else cut.parts(inputs):
             try:

@@ -118,7 +118,7 @@ def _first(tensor: torch.Tensor, dimensions: Sequence[int]) -> torch.Tensor:
 
 
 def _symmetric(made: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
-    """Of two mirrored elements the one that is further from the drawn one, twice."""
+    """The one of two mirrored elements that is further from the drawn one, twice."""
     result = torch.empty_like(made)
     for at in pieces(made):
         one, other = made[at], mirrored(made, at)

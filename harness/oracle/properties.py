@@ -76,7 +76,7 @@ class Sorted:
 
 @dataclass(frozen=True)
 class Figure:
-    """Of each row, in float64: what should be one, and its rounding error where each element is off by its own size:
+    """For each row, in float64: what should be one, and its rounding error where each element is off by its own size:
     its standard deviation where they are independent, and at most."""
 
     value: torch.Tensor

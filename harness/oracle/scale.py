@@ -77,7 +77,7 @@ def _typical(y: torch.Tensor) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Of the distances from the center: signed, squared, absolute; the last by row and by column, too."""
+    """Sums of the distances from the center: signed, squared, absolute; the last by row and by column, too."""
 
     total: float
     square: float

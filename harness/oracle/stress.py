@@ -84,7 +84,7 @@ def _scaled(power: int) -> Callable[[torch.Tensor, torch.Generator], torch.Tenso
 
 
 def _far_up(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
-    """Of one input only, so that a product of two does not leave float16's short range."""
+    """Scale one input only, so that a product of two does not leave float16's short range."""
     return tensor * (32.0 if tensor.dtype is torch.float16 else 128.0)
 
 

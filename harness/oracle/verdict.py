@@ -108,7 +108,7 @@ def detrended(error: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
 
 
 def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Of two vectors about zero, clamped at four times their mean sizes so that a few elements do not decide it."""
+    """The correlation about zero, each vector clamped at four times its mean size so that no few elements decide it."""
     a, b = (x.clamp(-4 * float(x.abs().mean()), 4 * float(x.abs().mean())) for x in (a, b))
     scale = float(a.norm() * b.norm())
     return float(a @ b) / scale if scale else 0.0

@@ -13,7 +13,7 @@ from harness.supervise.dialogue import Dialogue
 from harness.supervise.groups import Groups
 from harness.supervise.losses import ProcessLost
 from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
-from harness.wire.messages import FromJudge, Probe, Probed
+from harness.wire.messages import DeviceTested, FromJudge, TestDevice
 
 # A fresh process with a context of its own on a busy card.
 PROBE_S = 60.0
@@ -48,6 +48,6 @@ class DeviceCheck:
 
     def _seen_by(self, judge: Dialogue) -> str:
         try:
-            return judge.ask(Probe(device=self._device.alone), Probed, PROBE_S).fault
+            return judge.ask(TestDevice(device=self._device.alone), DeviceTested, PROBE_S).fault
         except (PeerGone, ProtocolError, DeadlineExceeded) as error:
             return f"no answer from {self._device.spec}: {error}"

@@ -10,9 +10,9 @@ from typing import TypeVar
 from harness.catalog.jobs import Job
 from harness.processes.nursery import Child
 from harness.wire.channel import ProtocolError
-from harness.wire.messages import Evaluate, Open, Opened, Phase, Probe, Probed, Retime, Retimed, Verdict
+from harness.wire.messages import DeviceTested, Evaluate, Open, Opened, Phase, Retime, Retimed, TestDevice, Verdict
 
-Answer = TypeVar("Answer", Opened, Verdict, Retimed, Probed)
+Answer = TypeVar("Answer", Opened, Verdict, Retimed, DeviceTested)
 
 
 class JobPhases:
@@ -44,7 +44,7 @@ class Dialogue:
 
     def ask(
         self,
-        request: Open | Evaluate | Retime | Probe,
+        request: Open | Evaluate | Retime | TestDevice,
         kind: type[Answer],
         timeout_s: float,
         *,

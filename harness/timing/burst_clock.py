@@ -63,7 +63,7 @@ class BurstClock:
         return f"{reason}, so times include launch latency and the way of the messages"
 
     @property
-    def _alone(self) -> bool:
+    def _single_calls(self) -> bool:
         """Whether every burst is of one call."""
         return bool(self.bursts) and all(plan.calls == 1 for plan in self.bursts.values())
 
@@ -74,7 +74,7 @@ class BurstClock:
         Without a card's gate it is not, nor from single calls on the CPU: who sees to messages more quickly than the
         baseline's runner would gain. All that an empty burst takes may be left out there, and nothing shorter counts.
         """
-        if self._alone and not self.on_card:
+        if self._single_calls and not self.on_card:
             return FixedCost(0.0, 0.0, max(HOST_NULL_ERROR_US, self._calibrated.us))
         ungated = self.on_card and not self.gated
         return fixed_cost.NONE if ungated else self._calibrated
@@ -86,7 +86,7 @@ class BurstClock:
         if not self.on_card:
             # Each process goes on from its standstill in its own way, so the error is not one that both sides share;
             # and the baseline's runner is ours.
-            own_us = HOST_NULL_ERROR_US if self._alone else fixed.error_us
+            own_us = HOST_NULL_ERROR_US if self._single_calls else fixed.error_us
             errors_us: dict[Side, float] = {"baseline": own_us, "candidate": fixed.error_us}
             return HOST_PROCESS_SHARE + math.hypot(*(errors_us[side] / us for side, us in self.burst_us.items()))
         systematic = fixed.systematic(self.burst_us["baseline"], self.burst_us["candidate"])
@@ -104,7 +104,7 @@ class BurstClock:
         return (fixed.error_us + fixed.jitter_us + wake_us) / self.bursts["candidate"].shortest
 
     def unresolved(self, samples: Samples) -> str:
-        """Of which sides the times are too short to be told from none; empty where both are times."""
+        """The sides whose times are too short to be told from none; empty where both are times."""
         sides: dict[Side, list[float]] = {"candidate": samples.candidate_us, "baseline": samples.baseline_us}
         found = []
         for side, times_us in sides.items():

@@ -54,7 +54,7 @@ def plan(single_us: float, *, target_us: float, call_bytes: int, memory_bytes: i
     return BurstPlan(calls, math.ceil(calls * SHORTEST_SHARE))
 
 
-def no_company(single_us: Sequence[float], burst_us: Sequence[float]) -> Suspicion | None:
+def unreliable(single_us: Sequence[float], burst_us: Sequence[float]) -> Suspicion | None:
     """Why bursts of several calls are unreliable for every candidate, from the trusted baseline's times alone.
 
     If the baseline's single call takes far longer than its call in a burst, a candidate that computes the calls of a

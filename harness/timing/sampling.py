@@ -97,17 +97,17 @@ def sample(
     rule: StoppingRule,
     rng: random.Random,
     *,
-    probe: Measure | None = None,
+    single: Measure | None = None,
     between: Callable[[bool], None] | None = None,
     systematic: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Samples:
     """Measure pairs until `rule` says stop.
 
-    `measure` runs one burst of a side; `probe`, if given, one single-call burst, interleaved with the pairs so that the
-    runner cannot recognise it by its position. `between` is called before each pair, with whether the baseline goes
-    first in it. `systematic` is the clock's own relative error, which
-    no number of pairs removes. `clock` counts seconds. An exception from `measure` or `probe` propagates.
+    `measure` runs one burst of a side; `single`, if given, one single-call burst, interleaved with the pairs so that
+    the runner cannot recognise it by its position. `between` is called before each pair, with whether the baseline goes
+    first in it. `systematic` is the clock's own relative error, which no number of pairs removes. `clock` counts
+    seconds. An exception from `measure` or `single` propagates.
     """
     start = clock()
     usable: list[_Pair] = []
@@ -125,8 +125,8 @@ def sample(
             usable.append(pair)
             # A dropped pair is tried again in the same order: the kept ones stay balanced.
             baseline_first = next(orders)
-            if probe is not None and len(usable) % 2 == 0 and len(usable) <= 2 * FEWEST_SINGLES:
-                probe_both(probe, rng, singles)
+            if single is not None and len(usable) % 2 == 0 and len(usable) <= 2 * FEWEST_SINGLES:
+                both_singly(single, rng, singles)
         looking = not pair.unusable and len(usable) in rule.looks()
         stop = rule.decide(
             pairs=len(usable),
@@ -168,12 +168,12 @@ def _measure_pair(measure: Measure, baseline_first: bool) -> _Pair:
     return _Pair(candidate, measure("baseline"), baseline_first)
 
 
-def probe_both(probe: Measure, rng: random.Random, singles: dict[Side, list[float]]) -> None:
+def both_singly(single: Measure, rng: random.Random, singles: dict[Side, list[float]]) -> None:
     """One single-call burst of each side, in random order, into `singles` as far as they are times."""
     sides: list[Side] = ["candidate", "baseline"]
     rng.shuffle(sides)
     for side in sides:
-        reading = probe(side)
+        reading = single(side)
         if reading.unusable != AHEAD and math.isfinite(reading.judge_us) and reading.judge_us > 0:
             singles[side].append(reading.judge_us)
 

@@ -1,4 +1,4 @@
-"""What the times cannot explain. A finding is evidence, not a verdict: whoever rejects needs more than this."""
+"""What the times cannot explain. A suspicion is evidence, not a verdict: whoever rejects needs more than this."""
 
 from __future__ import annotations
 

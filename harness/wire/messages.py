@@ -176,7 +176,7 @@ class Open(Message, frozen=True, kw_only=True, tag=True):
     device: str
     seed: int
     allow: tuple[str, ...]
-    check: config.Check
+    check: config.CheckConfig
     timing: config.TimingConfig
     limits: config.Limits
     runner_pid: int
@@ -198,7 +198,7 @@ class Retime(Message, frozen=True, kw_only=True, tag=True):
     """Time the baseline alone once more: the candidate that it was slow beside is gone."""
 
 
-class Probe(Message, frozen=True, kw_only=True, tag=True):
+class TestDevice(Message, frozen=True, kw_only=True, tag=True):
     """Is the device still of use: compute something trivial on it."""
 
     device: str
@@ -281,8 +281,8 @@ class Retimed(Message, frozen=True, kw_only=True, tag=True):
     slower: bool
 
 
-class Probed(Message, frozen=True, kw_only=True, tag=True):
-    """The answer to a Probe; `fault` is empty where all is well."""
+class DeviceTested(Message, frozen=True, kw_only=True, tag=True):
+    """The answer to a TestDevice; `fault` is empty where all is well."""
 
     fault: str
 
@@ -409,6 +409,6 @@ class Audited(Message, frozen=True, kw_only=True, tag=True):
 
 ToRunner = Prepare | Burst | Go
 FromRunner = Hello | Ready | Armed | Enqueued | Finished | Failed
-ToJudge = Open | Evaluate | Retime | Probe
-FromJudge = Phase | Opened | Verdict | Retimed | Probed
+ToJudge = Open | Evaluate | Retime | TestDevice
+FromJudge = Phase | Opened | Verdict | Retimed | DeviceTested
 FromBuilder = Built | BuildFailed

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from harness.catalog import jobs, problems, solutions
-from harness.config import Check as CheckSettings
-from harness.config import Config, Pattern, ProvenanceConfig, TimingConfig
+from harness.config import CheckConfig, Config, Pattern, ProvenanceConfig, TimingConfig
 from harness.errors import UsageError
 from tests.conftest import Here
 
@@ -148,7 +147,7 @@ OTHER = {
     "baseline": "compile",
     "seed": 3,
     "allow": ["tf32"],
-    "check": CheckSettings(stress=False),
+    "check": CheckConfig(stress=False),
     "provenance": ProvenanceConfig(min_own_share=0.5),
     "timing": TimingConfig(burst_ms=1.0),
 }

@@ -12,7 +12,7 @@ import pytest
 from harness.config import TimingConfig
 from harness.judge import appraisal, measurement
 from harness.judge.bench import Before, Bench, Surroundings
-from harness.judge.endings import WrongAnswer
+from harness.judge.endings import Refused
 from harness.judge.planning import Workload
 from harness.links.link import BurstReading, RepeatAsked
 from harness.machine.card import State
@@ -88,7 +88,7 @@ def sampled(baseline, candidate):
 
 def alone(baseline):
     reference, examiners, links, *rest = given(baseline=baseline)
-    return measurement.before(reference, examiners["baseline"], links["baseline"], *rest)
+    return measurement.measure_before(reference, examiners["baseline"], links["baseline"], *rest)
 
 
 def test_calls_that_are_done_in_the_first_one_are_timed_alone():
@@ -277,7 +277,7 @@ def test_nothing_is_told_of_a_candidate_that_always_begins_early():
         def burst(self, draws, **options):
             return msgspec.structs.replace(super().burst(draws, **options), slow_start=True)
 
-    with pytest.raises(WrongAnswer) as raised:
+    with pytest.raises(Refused) as raised:
         sampled(Card(20.0, 18.0), Early(20.0, 18.0))
     assert (raised.value.ending.outcome.status, raised.value.ending.outcome.reason) == (Status.REJECTED, "slow_start")
 
@@ -310,7 +310,7 @@ def on_the_cpu(baseline, candidate):
         return reference, *rest
 
     reference, examiners, links, *rest = made_of(baseline=baseline)
-    before = measurement.before(reference, examiners["baseline"], links["baseline"], *rest)
+    before = measurement.measure_before(reference, examiners["baseline"], links["baseline"], *rest)
     bench = Bench(*made_of(baseline=baseline, candidate=candidate), before)
     bench.warm_up()
     return before, bench, bench.sample(RULE)
@@ -319,7 +319,7 @@ def on_the_cpu(baseline, candidate):
 @pytest.mark.parametrize("at_once", [False, True])
 def test_short_calls_on_the_cpu_are_timed_alone_from_the_start(at_once):
     before, bench, samples = on_the_cpu(Host(60.0), Host(60.0, at_once=at_once))
-    assert before.no_company.word == "one_call_bursts"
+    assert before.bursts_unreliable.word == "one_call_bursts"
     assert {plan.calls for plan in bench.clock.bursts.values()} == {1}
     interval = samples.speedup(systematic=bench.clock.systematic)
     assert interval.value == pytest.approx(1, rel=0.01)
@@ -334,7 +334,7 @@ def test_short_calls_on_the_cpu_are_timed_alone_from_the_start(at_once):
 def test_where_waking_is_soon_done_calls_on_the_cpu_are_timed_in_company(at_once, word):
     with mock.patch.object(Host, "wake_us", 4.0):
         before, bench, samples = on_the_cpu(Host(60.0), Host(50.0, at_once=at_once))
-        assert before.no_company is None
+        assert before.bursts_unreliable is None
         assert bench.clock.bursts["baseline"].calls > 8
         found, samples = bench.batching(samples)
     assert (found.word if found else "") == word

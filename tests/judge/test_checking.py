@@ -8,7 +8,7 @@ import torch
 from rich.console import Console
 
 from harness import session
-from harness.config import Check, Config, Limits
+from harness.config import CheckConfig, Config, Limits
 from harness.judge.hard_turns import HardInputs, HardTurns
 from harness.links.link import Draw
 from harness.oracle.stress import SETS
@@ -177,7 +177,7 @@ def test_an_element_that_is_wrong_on_some_draws_is_told_with_its_values(evaluate
         CANDIDATE.format(expression=wrong),
         device="cpu",
         seed=1,
-        check=Check(stress=False),
+        check=CheckConfig(stress=False),
         timing=QUICK,
     )
     assert (record.status, record.reason.partition(":")[0]) == (Status.INCORRECT, "mismatch")
@@ -265,7 +265,7 @@ def tried(budget_s, first_s, takes_s):
     hard = HardInputs(iter([(stress, draw, lambda: None)] * len(takes_s)), len(takes_s), budget_s, first_s, clock)
     turns = HardTurns(hard, 4, random.Random(1))
     begun = 0
-    for _ in turns.left():
+    for _ in turns.remaining():
         clock.now += takes_s[begun]
         begun += 1
     return begun, hard.spent_s

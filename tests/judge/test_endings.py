@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.judge.endings import Ended, WrongAnswer, watched
+from harness.judge.endings import Ended, Refused, ends_if_it_fails
 from harness.links.link import RunnerFailed
 from harness.records import Outcome, Status
 from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
@@ -21,7 +21,10 @@ RAISED = Failed(phase="call", exception="ValueError", text="too small", line=3)
     ],
 )
 def test_each_failure_of_a_runner_has_its_ending(error, status, reason, runner):
-    with pytest.raises(Ended) as raised, watched("/somewhere/mine.py", "first call", "limits.first_call_s", ""):
+    with (
+        pytest.raises(Ended) as raised,
+        ends_if_it_fails("/somewhere/mine.py", "first call", "limits.first_call_s", ""),
+    ):
         raise error
     ending = raised.value.ending
     assert (ending.outcome.status, ending.outcome.reason, ending.runner) == (status, reason, runner)
@@ -33,7 +36,7 @@ def test_each_failure_of_a_runner_has_its_ending(error, status, reason, runner):
 
 
 def test_an_exception_of_the_candidate_s_is_told_with_its_file_and_line():
-    with pytest.raises(Ended) as raised, watched("/somewhere/mine.py", "call", "", ""):
+    with pytest.raises(Ended) as raised, ends_if_it_fails("/somewhere/mine.py", "call", "", ""):
         raise RunnerFailed(RAISED)
     assert raised.value.ending.outcome.message == "mine.py:3: ValueError: too small"
 
@@ -41,12 +44,12 @@ def test_an_exception_of_the_candidate_s_is_told_with_its_file_and_line():
 @pytest.mark.parametrize(("status", "right"), [(Status.INCORRECT, True), (Status.INVALID_REFERENCE, False)])
 def test_a_wrong_answer_passes_as_it_is_and_says_whose_it_was(status, right):
     outcome = Outcome(status=status, reason="mismatch")
-    with pytest.raises(WrongAnswer) as raised, watched("mine.py", "call", "", ""):
-        raise WrongAnswer(outcome, Checks(error_ratio=7.0))
+    with pytest.raises(Refused) as raised, ends_if_it_fails("mine.py", "call", "", ""):
+        raise Refused(outcome, Checks(error_ratio=7.0))
     assert raised.value.ending == Ending(outcome=outcome, baseline_ok=right)
     assert raised.value.checks.error_ratio == 7.0
 
 
 def test_what_is_no_runner_s_doing_passes():
-    with pytest.raises(ZeroDivisionError), watched("mine.py", "call", "", ""):
+    with pytest.raises(ZeroDivisionError), ends_if_it_fails("mine.py", "call", "", ""):
         raise ZeroDivisionError

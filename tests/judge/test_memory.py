@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from benchmarks._live_bytes import LiveBytes
-from harness.config import Check, TimingConfig
+from harness.config import CheckConfig, TimingConfig
 from harness.judge import examiner, planning
 from harness.judge.examiner import Examiner
 from harness.judge.reference import Reference
@@ -90,9 +90,9 @@ def test_a_hard_input_takes_no_more_than_a_drawn_one_and_itself(reference):
 def test_a_problem_is_opened_within_four_times_its_inputs_and_outputs_and_then_nothing_is_held(reference):
     model = reference("torch.relu(x)")
     with LiveBytes() as live:
-        plan = planning.plan(model, TimingConfig(), 600.0)
+        plan = planning.workload(model, TimingConfig(), 600.0)
         assert live.now == 0
-        opened = Examiner(model, (), Check(), plan)
+        opened = Examiner(model, (), CheckConfig(), plan)
     assert live.peak <= 4 * CALL_BYTES
     assert live.now < 0.1 * CALL_BYTES
     assert opened.meaningful

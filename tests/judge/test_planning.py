@@ -38,15 +38,15 @@ class Made:
 
 @pytest.mark.parametrize(("draw_s", "calls"), [(1e-5, 32), (0.01, 10), (0.09, 1), (1.0, 1)])
 def test_a_burst_has_no_more_calls_than_inputs_are_made_for_in_time(draw_s, calls):
-    assert planning.plan(Made(draw_s, 1e-6), TIMING, 600.0).most_calls == calls
+    assert planning.workload(Made(draw_s, 1e-6), TIMING, 600.0).most_calls == calls
 
 
 @pytest.mark.parametrize(("draw_s", "call_s"), [(2.0, 1e-6), (1e-5, 2.0)])
 def test_what_no_candidate_could_be_timed_on_within_the_limit_is_the_problem_s_fault(draw_s, call_s):
     with pytest.raises(LoadFault, match=r"get_inputs takes .* limits.total_s = 60 s") as caught:
-        planning.plan(Made(draw_s, call_s), TIMING, 60.0)
+        planning.workload(Made(draw_s, call_s), TIMING, 60.0)
     assert caught.value.reason == "too_slow"
-    assert planning.plan(Made(draw_s, call_s), TIMING, 600.0).most_calls
+    assert planning.workload(Made(draw_s, call_s), TIMING, 600.0).most_calls
 
 
 # A deadline goes with the reference's own time, between a shortest one and the config's limit.
@@ -78,8 +78,8 @@ def test_room_for_two_runners_and_the_judge_is_required():
 
 
 def test_an_unlimited_plan_leaves_the_oracle_what_is_free():
-    assert planning.plan(Made(1e-5, 1e-6), TIMING, 600.0).oracle_bytes is None
-    limited = planning.plan(Made(1e-5, 1e-6), TIMING, 600.0, limit_bytes=1 << 28)
+    assert planning.workload(Made(1e-5, 1e-6), TIMING, 600.0).oracle_bytes is None
+    limited = planning.workload(Made(1e-5, 1e-6), TIMING, 600.0, limit_bytes=1 << 28)
     assert limited.oracle_bytes == (1 << 28) - 2 * (32 + SPREAD_BYTES)
 
 

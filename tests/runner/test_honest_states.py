@@ -2,13 +2,13 @@
 
 import pytest
 
-from harness.config import Check, TimingConfig
+from harness.config import CheckConfig, TimingConfig
 from harness.records import Status
 
 QUICK = {
     "device": "cpu",
     "timing": TimingConfig(precision=0.5, budget_s=0.3, min_pairs=4, max_pairs=4),
-    "check": Check(stress=False),
+    "check": CheckConfig(stress=False),
 }
 HEAD = "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n"
 MODEL = """

@@ -1,6 +1,6 @@
 """What a candidate has multiprocessing spawn: new interpreters, in which nothing of ours is the main module."""
 
-from harness.config import Check, Limits, TimingConfig
+from harness.config import CheckConfig, Limits, TimingConfig
 from harness.records import Status
 
 PROBLEM = """
@@ -32,7 +32,7 @@ def evaluated(evaluate_made, function, load_s):
         PROBLEM,
         CANDIDATE.format(function=function),
         device="cpu",
-        check=Check(stress=False),
+        check=CheckConfig(stress=False),
         timing=TimingConfig(precision=0.5, budget_s=0.3, min_pairs=4, max_pairs=4),
         limits=Limits(load_s=load_s),
     )

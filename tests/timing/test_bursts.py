@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.timing.bursts import BurstPlan, batching, no_company, plan
+from harness.timing.bursts import BurstPlan, batching, plan, unreliable
 
 MIB = 1 << 20
 
@@ -159,12 +159,12 @@ def test_company_is_relied_on_where_the_baseline_gains_little_by_it(
     single_us: float, burst_us: float, relied_on: bool
 ) -> None:
     rng = random.Random(6)
-    found = no_company(around(rng, single_us, 9, 0.1), around(rng, burst_us, 9, 0.1))
+    found = unreliable(around(rng, single_us, 9, 0.1), around(rng, burst_us, 9, 0.1))
     assert (found is None) is relied_on
 
 
-def test_without_bursts_of_several_there_is_no_company() -> None:
-    assert no_company([300.0] * 9, []) is None
+def test_without_bursts_of_several_none_is_unreliable() -> None:
+    assert unreliable([300.0] * 9, []) is None
 
 
 def test_what_wakes_a_slow_baseline_excuses_no_quick_candidate_beyond_a_bound() -> None:

@@ -148,7 +148,7 @@ def test_probes_are_interleaved_and_kept_apart() -> None:
         probes.append((side, len(card.bursts)))
         return Reading(150.0, unusable="slow_start" if len(probes) == 1 else "")
 
-    samples = sample(card.measure, rule(max_pairs=60), random.Random(9), probe=probe, clock=card.clock)
+    samples = sample(card.measure, rule(max_pairs=60), random.Random(9), single=probe, clock=card.clock)
     assert [side for side, _ in probes].count("candidate") == 10
     assert len({at for _, at in probes}) == 10
     assert len(samples.candidate_single_us) + len(samples.baseline_single_us) == 19
@@ -158,7 +158,7 @@ def test_probes_are_interleaved_and_kept_apart() -> None:
 def test_a_candidate_cannot_have_its_single_calls_dropped() -> None:
     card = Card(gauss(0.001))
     lost = sample(
-        card.measure, rule(), random.Random(9), probe=lambda _: Reading(150.0, unusable="lost_gate"), clock=card.clock
+        card.measure, rule(), random.Random(9), single=lambda _: Reading(150.0, unusable="lost_gate"), clock=card.clock
     )
     assert len(lost.candidate_single_us) > 0
     assert set(lost.candidate_single_us) == {150.0}

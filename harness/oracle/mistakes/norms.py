@@ -20,7 +20,7 @@ _MARK = "_assay_made_of"
 
 
 def norms(call: Call) -> Mistakes:
-    """Of the functions that normalise."""
+    """Mistakes in functions that normalise."""
     if call.name not in _NORMS or not floating(call.input):
         return
     norm = _norm(call)
@@ -121,7 +121,7 @@ def _norm(call: Call) -> _Norm | None:
 
 
 def written_out(call: Call) -> Mistakes:
-    """Of a normalisation that is written out: another eps, or the eps on the other side of the root."""
+    """Mistakes in a normalisation that is written out: another eps, or the eps on the other side of the root."""
     eps, made = call.get("other"), getattr(call.input, _MARK, None)
     if call.name == "add" and isinstance(eps, float) and 0 < eps <= MOST and floating(call.input):
         for other in EPS:
