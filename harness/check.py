@@ -16,6 +16,7 @@ from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
 from harness.compile import architectures, prepare, toolkit
 from harness.compile.tools import Tools, find_tools
+from harness.compile.ways.certain import first_error_line
 from harness.processes import memory_watch
 from harness.processes.nursery import NotStarted, Nursery
 from harness.reading.reading import Reader
@@ -130,7 +131,7 @@ def _row(
         remarks=remarks,
         findings=candidate.facts.findings,
         extensions=len(built.libraries) if isinstance(built, Built) else 0,
-        failures=[text.strip().partition("\n")[0] for text in list(built.failures.values())[:MOST_FAILURES]]
+        failures=[first_error_line(text) for text in list(built.failures.values())[:MOST_FAILURES]]
         if isinstance(built, Built)
         else [],
         kernels=answer.kernels if answer else [],

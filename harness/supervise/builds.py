@@ -14,6 +14,7 @@ from harness import places
 from harness.catalog import sources
 from harness.catalog.jobs import Job
 from harness.compile import architectures, cache, prepare, toolkit, tools
+from harness.compile.ways.certain import first_error_line
 from harness.config import Config
 from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.processes import folders
@@ -218,8 +219,8 @@ def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResul
         except (OSError, ValueError) as error:
             raise ProtocolError(f"no library in the build folder: {name[:100]!r}: {error}") from error
         libraries[digest] = str(target)
+    failed = [first_error_line(text)[:200] for text in list(answer.failures.values())[:MOST_WARNINGS]]
     warnings = [
-        f"build_failure: the candidate goes on without an extension that does not compile: {text[:200]}"
-        for text in list(answer.failures.values())[:MOST_WARNINGS]
+        f"build_failure: the candidate goes on without an extension that does not compile: {line}" for line in failed
     ]
     return BuildResult(libraries=libraries, failures=answer.failures, warnings=[*answer.warnings, *warnings])

@@ -72,6 +72,12 @@ def is_certain(output: str, includes: Iterable[str], *, torch_headers: bool) -> 
     return bool(SYNTAX.match(text) or (torch_headers and TYPES.match(text)))
 
 
+def first_error_line(output: str) -> str:
+    """The first error in a build's output as its tool wrote it; the first line where none is recognised."""
+    first = FIRST.search(output)
+    return first[0] if first else output.strip().partition("\n")[0]
+
+
 def includes_in(command: str) -> list[str]:
     """The include folders in a compiler's command line, or in the output of a build that shows it."""
     return list(dict.fromkeys(re.findall(r"(?:^|\s)(?:-I|-isystem) ?(/\S+)", command)))

@@ -7,7 +7,7 @@ import torch
 from torch.utils import cpp_extension
 
 from harness.compile import extensions
-from harness.compile.ways.certain import includes_in, is_certain
+from harness.compile.ways.certain import first_error_line, includes_in, is_certain
 from harness.compile.ways.order import WAYS
 from tests.compile.test_extensions import CALL
 
@@ -59,6 +59,12 @@ def test_a_failure_is_final_where_no_header_could_change_it(said, sketched, with
     output = f"Error building extension 'ext': [1/3] c++ -c main.cpp\n{by_gcc(said)}\n"
     assert is_certain(output, [TORCH], torch_headers=False) is sketched
     assert is_certain(output, [TORCH], torch_headers=True) is with_torch
+
+
+def test_the_first_error_is_told_in_a_line():
+    said = f"Error building extension 'ext': [1/3] c++ -c main.cpp\n{CUDA}no\n{CUDA}expected a \";\"\n"
+    assert first_error_line(said) == CUDA + "no"
+    assert first_error_line("killed\nand more") == "killed"
 
 
 def test_include_folders_are_read_off_the_command_that_failed():
