@@ -26,7 +26,7 @@ from harness.timing import bursts, company, statistics
 from harness.timing.burst_clock import BurstClock
 from harness.timing.company import Alone, Usual
 from harness.timing.fixed_cost import FixedCost
-from harness.timing.sampling import AHEAD, LOST_GATE, Reading, Samples, Side, both_singly, sample
+from harness.timing.sampling import LOST_GATE, SLOW_START, Reading, Samples, Side, both_singly, sample
 from harness.timing.stopping import StoppingRule
 from harness.timing.suspicion import Suspicion
 from harness.wire.messages import Checks
@@ -178,7 +178,7 @@ class Bench:
             self.give_up_gate()
             return self.sample(rule)
         if len(samples.candidate_us) < statistics.FEWEST:
-            raise Refused(_begins_early(samples))
+            raise Refused(_slow_start(samples))
         # Enough single calls to judge by, however few pairs the sampling took.
         return self._more_singles(samples, bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0)
 
@@ -370,14 +370,14 @@ class Bench:
         return Reading(
             judge_us=self.clock.fixed_cost.per_call(reading.judge_us, calls),
             claimed_us=reading.claimed_us / calls,
-            unusable=lost_gate or (AHEAD if reading.slow_start else "") or self._watch.look(),
+            unusable=lost_gate or (SLOW_START if reading.slow_start else "") or self._watch.look(),
         )
 
 
-def _begins_early(samples: Samples) -> Outcome:
+def _slow_start(samples: Samples) -> Outcome:
     message = (
         "in nearly every burst its inputs were ready longer before the clock started than without it: part of it "
         "runs on the GPU at that time"
     )
     evidence = {"dropped": samples.dropped}
-    return Outcome(status=Status.REJECTED, reason=AHEAD, message=message, evidence=evidence)
+    return Outcome(status=Status.REJECTED, reason=SLOW_START, message=message, evidence=evidence)

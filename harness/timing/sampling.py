@@ -16,7 +16,7 @@ from harness.timing.stopping import Stop, StoppingRule
 
 Side = Literal["candidate", "baseline"]
 # A reading whose inputs were in place before the clock started for longer than without a candidate.
-AHEAD = "slow_start"
+SLOW_START = "slow_start"
 # A burst that was not enqueued behind the gate, although this runner had done so before.
 LOST_GATE = "lost_gate"
 
@@ -42,10 +42,10 @@ class Samples:
 
     `dropped` counts unusable pairs by their word. If fewer than the minimum were usable, dropped pairs that have a time
     are used after all (`taken_back` of them): both sides of a pair suffered alike, and a doubtful time with a warning
-    is better than none. Pairs in which the candidate may have begun before the clock (AHEAD) or left the gate
+    is better than none. Pairs in which the candidate may have begun before the clock (SLOW_START) or left the gate
     (LOST_GATE), which is its own choice, are never used. The lists are empty if nothing is left. A single call counts
-    with any word but AHEAD: otherwise a candidate could have its single calls dropped, and there would be no evidence
-    against it.
+    with any word but SLOW_START: otherwise a candidate could have its single calls dropped, and there would be no
+    evidence against it.
     """
 
     candidate_us: list[float]
@@ -85,7 +85,7 @@ class _Pair:
     @property
     def takeable(self) -> bool:
         """Whether it may be used if too few pairs are usable: not if the candidate itself caused the problem."""
-        return self.timed and self.candidate.unusable not in (AHEAD, LOST_GATE)
+        return self.timed and self.candidate.unusable not in (SLOW_START, LOST_GATE)
 
     @property
     def timed(self) -> bool:
@@ -174,7 +174,7 @@ def both_singly(single: Measure, rng: random.Random, singles: dict[Side, list[fl
     rng.shuffle(sides)
     for side in sides:
         reading = single(side)
-        if reading.unusable != AHEAD and math.isfinite(reading.judge_us) and reading.judge_us > 0:
+        if reading.unusable != SLOW_START and math.isfinite(reading.judge_us) and reading.judge_us > 0:
             singles[side].append(reading.judge_us)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.timing.sampling import AHEAD, Reading, Side, sample
+from harness.timing.sampling import SLOW_START, Reading, Side, sample
 from harness.timing.stopping import Stop, StoppingRule
 
 
@@ -226,9 +226,9 @@ def test_sessions_that_stop_when_precise_still_cover() -> None:
 
 def test_a_candidate_that_may_have_begun_before_the_clock_gets_no_time_for_it() -> None:
     def measure(side: Side) -> Reading:
-        return Reading(judge_us=10.0, unusable=AHEAD if side == "candidate" else "")
+        return Reading(judge_us=10.0, unusable=SLOW_START if side == "candidate" else "")
 
     rule = StoppingRule(precision=0.01, budget_s=0.5, min_pairs=4, max_pairs=6)
     samples = sample(measure, rule, random.Random(1))
     assert samples.candidate_us == []
-    assert samples.dropped == {AHEAD: 12}
+    assert samples.dropped == {SLOW_START: 12}
