@@ -25,6 +25,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.oracle_quality import Problem, report, try_out
+from harness.wire import weights
 
 FILES = Path(__file__).resolve().parent / "justice"
 
@@ -71,7 +72,10 @@ def labelled(name: str, problem: ModuleType, kernels: ModuleType, seed: int) -> 
             )
         setattr(problem, constant, value)
     torch.manual_seed(seed)
-    module = problem.Model(*problem.get_init_inputs())
+    # As the judge constructs it.
+    with weights.drawn(seed):
+        module = problem.Model(*problem.get_init_inputs())
+    weights.draw_the_rest(module, seed)
     made = Problem(name, module, problem.get_inputs)
     for kernel_name, kernel in inspect.getmembers(kernels, inspect.isfunction):
         label, _, rest = kernel_name.partition("_")

@@ -43,6 +43,8 @@ class Examiner:
 
     def __init__(self, reference: Reference, allow: tuple[str, ...], options: CheckConfig, plan: Workload) -> None:
         self._reference = reference
+        # Whether candidates have weights of one and zero, which they may leave out unseen.
+        self.plain_weights = reference.is_plain
         self._options = options
         room = KEPT_BYTES if plan.oracle_bytes is None else min(KEPT_BYTES, plan.oracle_bytes)
         self._keep = plan.call_bytes * EXPECTATION_FACTOR * len(SETS) < room

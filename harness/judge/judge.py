@@ -87,6 +87,13 @@ def tested(request: TestDevice) -> DeviceTested:
     return DeviceTested(fault="" if total == 1 << 10 else f"the sum of {1 << 10} ones is {total}")
 
 
+PLAIN_WEIGHTS = (
+    "its weights are the ones and zeros that modules begin with, because a parameter of the reference has no "
+    "counterpart of the same name and shape in it, or the reference can be judged with no others: a kernel may leave "
+    "them out unseen"
+)
+
+
 class Judge:
     """One problem, its baseline runner, and the verdicts on its candidates."""
 
@@ -96,7 +103,7 @@ class Judge:
         self._device = torch.device(request.device)
         self._limits = request.limits
         self._timing = request.timing
-        self._examiners: dict[tuple[str, ...], Examiner] = {}
+        self._examiners: dict[tuple[tuple[str, ...], bool], Examiner] = {}
         self._start_watch = StartWatch()
         self._call_limit = "limits.call_s"
 
@@ -114,13 +121,21 @@ class Judge:
                 self._reference, self._timing, self._limits.total_s, int(self._limits.device_memory_gb * 1e9)
             )
             # Behind the first call, which gives lazy parameters their shapes.
-            self._state = {name: tensor.clone() for name, tensor in self._reference.state().items()}
+            self._state = _copied(self._reference)
             call_s = planning.burst_s(self._workload.call_s, self._workload.most_calls, self._limits.call_s)
             # Where the reference's own time is the bound, a larger limit changes nothing.
             self._call_limit = "limits.call_s" if call_s == self._limits.call_s else ""
             self._limits = msgspec.structs.replace(self._limits, call_s=call_s)
             self._phase("expectation")
-            self._examiner(request.baseline)
+            try:
+                self._examiner(request.baseline)
+            except InvalidReference:
+                if not self._reference.plain:
+                    raise
+                # Some problems can judge only with the weights that they begin with.
+                self._reference = self._reference.as_constructed()
+                self._state = _copied(self._reference)
+                self._examiner(request.baseline)
         except InvalidReference as error:
             fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
             return Opened(fault=fault)
@@ -155,12 +170,16 @@ class Judge:
         candidate = self._connect(candidate_fd, request.runner_pid)
         spent_s: dict[str, float] = {}
         try:
-            first = self._admit(request.candidate, candidate, spent_s)
+            first, examiner = self._admit(request.candidate, candidate, spent_s)
             with self._ends_if_it_fails(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):
-                ending, checks = self._time(candidate, request, first, spent_s)
+                ending, checks = self._time(candidate, request, first, examiner, spent_s)
         except Ended as ended:
             # Not the exception itself: what it passed through would be kept, memory on the card among it.
             ending, checks = ended.ending, ended.checks
+        except InvalidReference as error:
+            # With the weights that modules begin with, of a candidate that can take no others.
+            fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
+            ending, checks = Ending(outcome=fault), Checks()
         except Exception as error:
             if not faults.memory_ran_out(error):
                 raise
@@ -185,29 +204,36 @@ class Judge:
         """The judge's end of a runner that has been started."""
         return self._link(Channel(socket.socket(fileno=fd), FromRunner), Freezer(pid))
 
-    def _admit(self, source: CandidateSource, runner: Link, spent_s: dict[str, float]) -> Finding:
-        """Construct a runner's class, timed in `spent_s`, and check its first call. Raises Ended where it is wrong."""
+    def _admit(self, source: CandidateSource, runner: Link, spent_s: dict[str, float]) -> tuple[Finding, Examiner]:
+        """Construct a runner's class, timed in `spent_s`, and check its first call; what it is checked by from then on.
+
+        Raises Ended where it is wrong.
+        """
         self._phase("load")
         reference, plan = self._reference, self._workload
         with self._ends_if_it_fails(source, "load", "limits.load_s"), _timed(spent_s, "load"):
             ready = runner.prepare(
-                source, self._request.precision, reference.init_args, reference.init_seed, self._state
+                source, self._request.precision, reference.init_args, reference.init_seed, self._state, reference.plain
             )
             runner.reserve(plan.most_calls, plan.inputs, plan.outputs)
         self._phase("first call")
+        examiner = self._examiner(source, plain=ready.plain)
         with self._ends_if_it_fails(source, "call", "limits.first_call_s"):
-            first = self._examiner(source).first_call(runner, self._limits.first_call_s)
+            first = examiner.first_call(runner, self._limits.first_call_s)
         if not first.passed:
             outcome = _with_unmatched(first.outcome(), ready.unmatched)
             raise Refused(outcome, Checks(error_ratio=first.error_ratio))
-        return first
+        return first, examiner
 
-    def _examiner(self, source: CandidateSource) -> Examiner:
-        """One for each set of lower precisions that are allowed: the run's, and a baseline's own."""
-        allow = tuple(sorted({*self._request.allow, *source.allow}))
-        if allow not in self._examiners:
-            self._examiners[allow] = Examiner(self._reference, allow, self._request.check, self._workload)
-        return self._examiners[allow]
+    def _examiner(self, source: CandidateSource, *, plain: bool = False) -> Examiner:
+        """One for each set of lower precisions that are allowed (the run's, and a baseline's own), and for those who
+        have `plain` weights."""
+        key = tuple(sorted({*self._request.allow, *source.allow})), plain and bool(self._reference.plain)
+        if key not in self._examiners:
+            allow, plain = key
+            reference = self._reference.as_constructed() if plain else self._reference
+            self._examiners[key] = Examiner(reference, allow, self._request.check, self._workload)
+        return self._examiners[key]
 
     def _look_around(self) -> Surroundings:
         """The device before any runner is on it. Our own processes are the zygote's children."""
@@ -233,11 +259,10 @@ class Judge:
         return CudaLink(*arguments, warm=self._timing.cache == "warm")
 
     def _time(
-        self, candidate: Link, request: Evaluate, first: Finding, spent_s: dict[str, float]
+        self, candidate: Link, request: Evaluate, first: Finding, examiner: Examiner, spent_s: dict[str, float]
     ) -> tuple[Ending, Checks]:
         """Time a candidate whose first call was right, with hard inputs in between, then profile it."""
         self._phase("timing")
-        examiner = self._examiner(request.candidate)
         examiners: dict[Side, Examiner] = {
             "candidate": examiner,
             "baseline": self._examiner(self._request.baseline),
@@ -303,11 +328,17 @@ def _timed(spent_s: dict[str, float], name: str) -> Iterator[None]:
         spent_s[name] = time.monotonic() - begun
 
 
+def _copied(reference: Reference) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in reference.state().items()}
+
+
 def _checks(first: Finding, hard: HardInputs, examiner: Examiner) -> Checks:
     """What is known of the answers of a candidate that has given all that it was asked for."""
     warnings = list(hard.warnings)
     if weakness := examiner.weakness():
         warnings.append(f"weak_problem: {weakness}")
+    if examiner.plain_weights:
+        warnings.append(f"plain_weights: {PLAIN_WEIGHTS}")
     if first.allowance:
         warnings.append(f"lower_precision: right only within the error of {first.allowance}, which this run allows")
     return Checks(

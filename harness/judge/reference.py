@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import time
@@ -19,9 +20,10 @@ from harness.errors import door
 from harness.links.link import Draw
 from harness.oracle.expectation import InvalidReference
 from harness.oracle.promises import Promises, find
+from harness.oracle.replica import replica
 from harness.oracle.structure import unsupported
 from harness.roofline import work
-from harness.wire import generators, layout, values
+from harness.wire import generators, layout, values, weights
 from harness.wire.messages import CandidateSource
 from harness.wire.nodes import TensorRef
 
@@ -61,7 +63,24 @@ class Reference:
         self.init_args: Any = _returned(module, "get_init_inputs")
         self.init_seed = self._derive("weights")
         torch.manual_seed(self.init_seed)
-        self.model = _constructed(modules.entry_class(module, source.entries), self.init_args, device, self.dtype)
+        with weights.drawn(self.init_seed):
+            self.model = _constructed(modules.entry_class(module, source.entries), self.init_args, device, self.dtype)
+        # Of all that is drawn in place of ones and zeros, the ones and zeros.
+        self.plain = weights.draw_the_rest(self.model, self.init_seed)
+        self.is_plain = False
+        self._purpose = "inputs"
+
+    def as_constructed(self) -> Reference:
+        """The same with the weights that modules begin with, and draws of its own."""
+        other = copy.copy(self)
+        other.model = replica(self.model, torch.clone)
+        with torch.no_grad():
+            for name, tensor in other.state().items():
+                if name in self.plain:
+                    tensor.copy_(self.plain[name])
+        other.plain, other.is_plain = {}, True
+        other._purpose = "inputs beside weights as constructed"
+        return other
 
     def state(self) -> dict[str, torch.Tensor]:
         """Parameters and buffers by name, as they are now, but for those of a kind that no runner can be sent."""
@@ -71,13 +90,13 @@ class Reference:
     def draw(self) -> Draw:
         """Fresh inputs on the device under test, floating ones in the precision under test; never the same twice."""
         self._draws += 1
-        generators.seed(self.device, self._derive(f"inputs {self._draws}"))
+        generators.seed(self.device, self._derive(f"{self._purpose} {self._draws}"))
         with torch.device(self.device):
             inputs = _returned(self._module, "get_inputs")
         inputs = values.cast_floating(tuple(inputs), self.dtype)
         if self._draws == 1:
             _require_transferable(inputs)
-        return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator {self._draws}"))
+        return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator of {self._purpose} {self._draws}"))
 
     @functools.cached_property
     def promises(self) -> Promises:

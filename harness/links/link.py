@@ -117,17 +117,25 @@ class Link:
         self._unsent_fds: list[int] = []
 
     def prepare(
-        self, source: CandidateSource, precision: str, init_args: Any, init_seed: int, state: dict[str, torch.Tensor]
+        self,
+        source: CandidateSource,
+        precision: str,
+        init_args: Any,
+        init_seed: int,
+        state: dict[str, torch.Tensor],
+        plain: dict[str, torch.Tensor],
     ) -> Ready:
-        """Have the runner construct its class and take over `state`. Raises as `_receive` does."""
+        """Have the runner construct its class and take over `state`, or what is `plain` of it where it lacks a name of
+        that. Raises as `_receive` does."""
         self._take_hello(*self._receive_with_fds(Hello, self.limits.load_s))
         given = values.tensors(init_args)
-        refs, nbytes = place([*state.values(), *given], STATE_BLOCK)
+        sent = [*state.values(), *plain.values(), *given]
+        refs, nbytes = place(sent, STATE_BLOCK)
         self._add_block(STATE_BLOCK, nbytes)
-        for ref, tensor in zip(refs, [*state.values(), *given], strict=True):
+        for ref, tensor in zip(refs, sent, strict=True):
             view(self._blocks[STATE_BLOCK], ref).copy_(tensor)
         self._settle()
-        init_refs = iter(refs[len(state) :])
+        init_refs = iter(refs[len(state) + len(plain) :])
         request = Prepare(
             source=source,
             device=str(self.device),
@@ -135,6 +143,7 @@ class Link:
             init_args=values.encode(init_args, lambda _: next(init_refs)),
             init_seed=init_seed,
             state=dict(zip(state, refs, strict=False)),
+            plain=dict(zip(plain, refs[len(state) :], strict=False)),
             blocks=self._unsent,
         )
         self._send(request)

@@ -24,7 +24,7 @@ from harness.runner.baselines import as_baseline
 from harness.runner.devices import RunnerDevice, runner_device
 from harness.runner.profiling import Profiler
 from harness.sandbox.syscalls import PR_SET_DUMPABLE, prctl
-from harness.wire import faults, generators, host_memory, layout, values
+from harness.wire import faults, generators, host_memory, layout, values, weights
 from harness.wire.channel import Channel, PeerGone
 from harness.wire.messages import (
     LONGEST_SAID,
@@ -105,19 +105,18 @@ class Runner:
         module = modules.execute(Path(source.path), source.overrides)
         entry = modules.entry_class(module, source.entries)
         arguments = values.decode(request.init_args, self._shared)
-        torch.manual_seed(request.init_seed)
-        self.model: torch.nn.Module = _constructed(entry, arguments)
-        if not isinstance(self.model, torch.nn.Module):
-            raise modules.LoadFault(
-                "not_a_module", f"{entry.__name__} in {Path(source.path).name} is no torch.nn.Module"
-            )
-        _move(self.model, self.device.device, values.dtype_named(request.precision))
-        unmatched = self._take_over(request)
+        with weights.drawn(request.init_seed):
+            self.model = self._made(entry, arguments, request)
+        plain = self._lacks(request.plain)
+        if plain:
+            # Nobody can tell its weights what the reference's are, so both have those that modules begin with.
+            self.model = self._made(entry, arguments, request)
+        unmatched = self._take_over(request.state | request.plain if plain else request.state)
         self.forward = as_baseline(self.model, source.baseline, self.device.device)
         self.device.synchronize()
         self._aliased: list[int] | None = None
         self._own = self._addresses_of_state()
-        self.ready = Ready(unmatched=[name[:LONGEST_WORD] for name in unmatched[:MOST_NAMES]])
+        self.ready = Ready(unmatched=[name[:LONGEST_WORD] for name in unmatched[:MOST_NAMES]], plain=plain)
 
     def burst(self, message: Burst, fds: list[int], channel: Channel) -> None:
         """Carry out the calls of one burst behind the judge's gate, and say where their outputs are."""
@@ -174,7 +173,21 @@ class Runner:
     def _shared(self, ref: TensorRef) -> torch.Tensor:
         return layout.view(self.device.block(ref.block), ref)
 
-    def _take_over(self, request: Prepare) -> list[str]:
+    def _made(self, entry: type, arguments: Any, request: Prepare) -> torch.nn.Module:
+        torch.manual_seed(request.init_seed)
+        model = _constructed(entry, arguments)
+        if not isinstance(model, torch.nn.Module):
+            file = Path(request.source.path).name
+            raise modules.LoadFault("not_a_module", f"{entry.__name__} in {file} is no torch.nn.Module")
+        _move(model, self.device.device, values.dtype_named(request.precision))
+        return model
+
+    def _lacks(self, refs: dict[str, TensorRef]) -> bool:
+        """Whether some of these have no counterpart in the module."""
+        own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        return any(name not in own or not _may_take(own[name], ref.shape) for name, ref in refs.items())
+
+    def _take_over(self, state: dict[str, TensorRef]) -> list[str]:
         """Copy the reference's parameters and buffers where names and shapes match; the names of the others.
 
         What has no shape yet takes the reference's; what is stored in a way of its own keeps what it has.
@@ -183,7 +196,7 @@ class Runner:
         own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         with torch.no_grad():
             for name, tensor in own.items():
-                ref = request.state.get(name)
+                ref = state.get(name)
                 if ref is not None and is_lazy(tensor):
                     tensor.materialize(ref.shape)
                 if ref is not None and _takes(tensor, ref.shape):
@@ -201,6 +214,11 @@ def _constructed(entry: type, arguments: Any) -> Any:
 @door
 def _move(model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> None:
     model.to(device=device, dtype=dtype)
+
+
+def _may_take(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:
+    """The same, of one that may have no shape yet."""
+    return is_lazy(tensor) or _takes(tensor, shape)
 
 
 def _takes(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:

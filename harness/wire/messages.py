@@ -67,7 +67,10 @@ class CandidateSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prepare(Message, frozen=True, kw_only=True, tag=True):
-    """Import the source, construct its entry class, cast it, take over the reference's state."""
+    """Import the source, construct its entry class, cast it, take over the reference's state.
+
+    `plain` has, of what was drawn in place of ones and zeros (weights.py), the ones and zeros.
+    """
 
     source: CandidateSource
     device: str
@@ -75,6 +78,7 @@ class Prepare(Message, frozen=True, kw_only=True, tag=True):
     init_args: Node
     init_seed: int
     state: dict[str, TensorRef]
+    plain: dict[str, TensorRef] = {}
     blocks: list[SharedBlock]
 
 
@@ -119,9 +123,13 @@ class Hello(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Ready(Message, frozen=True, kw_only=True, tag=True):
-    """Constructed. `unmatched`: parameters and buffers of the candidate that did not take the reference's values."""
+    """Constructed. `unmatched`: parameters and buffers of the candidate that did not take the reference's values.
+
+    `plain`: it lacks a name of `Prepare.plain`, and so all of those have their plain values.
+    """
 
     unmatched: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMES)]
+    plain: bool = False
 
 
 class Armed(Message, frozen=True, kw_only=True, tag=True):

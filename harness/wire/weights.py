@@ -1,0 +1,108 @@
+"""Weights that tell: drawn ones where a module's are all one or all zero, which a kernel could leave out unseen.
+
+Judge and runners construct their modules within `drawn`, so that normalisations have the same weights, biases and
+running statistics from the start, also for who computes something from them in `__init__`. The judge alone then draws
+what is left (`draw_the_rest`); a runner gets those with the reference's other parameters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from harness.wire import layout
+
+NORMS: tuple[type[nn.Module], ...] = (
+    nn.modules.batchnorm._NormBase,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.RMSNorm,
+)
+# What torch makes of each, and whether it may be below zero: a negative weight turns a maximum into a minimum.
+USUAL = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
+SIGNED = ("weight",)
+
+
+@contextlib.contextmanager
+def drawn(seed: int) -> Iterator[None]:
+    """Within it, torch's normalisations are constructed with drawn weights, biases and running statistics.
+
+    They depend on `seed`, role and number of elements alone, not on the order of construction. torch's own generators
+    stay as they are.
+    """
+    before = [
+        (kind, name, vars(kind)[name])
+        for kind in NORMS
+        for name in ("reset_parameters", "reset_running_stats")
+        if name in vars(kind)
+    ]
+    for kind, name, reset in before:
+        setattr(kind, name, _filling(reset, seed))
+    try:
+        yield
+    finally:
+        for kind, name, reset in before:
+            setattr(kind, name, reset)
+
+
+def draw_the_rest(model: nn.Module, seed: int) -> dict[str, torch.Tensor]:
+    """Draw every other parameter of `model` that is all one or all zero, in place.
+
+    By name what these, and what `drawn` has filled, are by construction.
+    """
+    plain: dict[str, torch.Tensor] = {}
+    for prefix, module in model.named_modules():
+        own = dict(module.named_parameters(recurse=False))
+        if isinstance(module, NORMS):
+            own |= {name: value for name, value in module.named_buffers(recurse=False) if name in USUAL}
+        for name, tensor in own.items():
+            usual = _usual(module, name, tensor, seed)
+            if usual is not None:
+                plain[f"{prefix}.{name}" if prefix else name] = torch.full_like(tensor.detach(), usual)
+    return plain
+
+
+def _usual(module: nn.Module, name: str, tensor: torch.Tensor, seed: int) -> float | None:
+    """What a tensor is by construction if it is drawn, or is to be and has been now; None where its values stay."""
+    if is_lazy(tensor) or not layout.is_strided(tensor) or not tensor.is_floating_point() or not tensor.numel():
+        return None
+    if isinstance(module, NORMS) and name in USUAL:
+        filled = torch.equal(tensor.detach(), _values(tensor, name, seed))
+        return USUAL[name] if filled else None
+    first = float(tensor.detach().reshape(-1)[0])
+    if not tensor.requires_grad or first not in (0.0, 1.0) or not bool((tensor == first).all()):
+        return None
+    with torch.no_grad():
+        tensor.copy_(_values(tensor, "running_var" if first else "bias", seed))
+    return first
+
+
+def _filling(reset: Callable[[Any], None], seed: int) -> Callable[[Any], None]:
+    """torch's way to reset a normalisation, with drawn values in the place of its ones and zeros."""
+
+    def filled(module: nn.Module) -> None:
+        reset(module)
+        with torch.no_grad():
+            for name, usual in USUAL.items():
+                tensor = getattr(module, name, None)
+                if not isinstance(tensor, torch.Tensor) or is_lazy(tensor) or not layout.is_strided(tensor):
+                    continue
+                if bool((tensor == usual).all()):
+                    tensor.copy_(_values(tensor, name, seed))
+
+    return filled
+
+
+def _values(tensor: torch.Tensor, role: str, seed: int) -> torch.Tensor:
+    """From 0.5 to 1.5 in place of ones, from -0.5 to 0.5 in place of zeros, in the tensor's shape and dtype."""
+    generator = torch.Generator().manual_seed(seed ^ zlib.crc32(f"{role} {tensor.numel()}".encode()))
+    values = torch.rand(tensor.shape, generator=generator) - 0.5 + USUAL[role]
+    if role in SIGNED:
+        values *= torch.randint(2, tensor.shape, generator=generator) * 2 - 1
+    return values.to(tensor)

@@ -1,0 +1,78 @@
+"""Drawn weights in place of ones and zeros."""
+
+import torch
+from torch import nn
+
+from harness.wire import weights
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 8)
+        self.norm, self.other, self.group = nn.BatchNorm1d(8), nn.LayerNorm(8), nn.GroupNorm(2, 4)
+        self.scale, self.shift = nn.Parameter(torch.ones(3)), nn.Parameter(torch.zeros(()))
+        self.frozen = nn.Parameter(torch.ones(3), requires_grad=False)
+        self.register_buffer("mask", torch.ones(3))
+
+
+def made(seed=7):
+    torch.manual_seed(1)
+    with weights.drawn(seed):
+        return Model()
+
+
+def test_no_norm_is_constructed_with_ones_and_zeros():
+    model = made()
+    for norm in (model.norm, model.other, model.group):
+        for tensor in (norm.weight, norm.bias):
+            assert len(tensor.unique()) == tensor.numel()
+            assert ((tensor == 0) | (tensor == 1)).sum() == 0
+    assert bool((model.norm.running_var >= 0.5).all())
+    assert bool((model.norm.weight.abs() >= 0.5).all())
+    assert model.norm.num_batches_tracked == 0
+
+
+def test_values_depend_on_role_and_size_alone():
+    model = made()
+    assert torch.equal(model.norm.weight, model.other.weight)
+    with weights.drawn(7):
+        assert torch.equal(nn.LayerNorm(8).weight, model.other.weight)
+    with weights.drawn(8):
+        assert not torch.equal(nn.LayerNorm(8).weight, model.other.weight)
+
+
+def test_other_weights_and_what_is_made_outside_are_as_ever():
+    model = made()
+    torch.manual_seed(1)
+    assert torch.equal(model.linear.weight, Model().linear.weight)
+    assert torch.equal(nn.LayerNorm(8).weight, torch.ones(8))
+
+
+def test_the_rest_is_drawn_in_place_and_all_is_told():
+    model = made()
+    plain = weights.draw_the_rest(model, 7)
+    norms = [f"{norm}.{name}" for norm in ("norm", "other", "group") for name in ("weight", "bias")]
+    assert set(plain) == {"scale", "shift", "norm.running_mean", "norm.running_var", *norms}
+    assert all(
+        torch.equal(value, torch.full_like(value, float("weight" in name or "var" in name or name == "scale")))
+        for name, value in plain.items()
+    )
+    assert bool((model.scale != 1).all())
+    assert float(model.shift.detach()) != 0
+    assert torch.equal(model.frozen, torch.ones(3))
+    assert torch.equal(model.mask, torch.ones(3))
+
+
+def test_what_a_model_sets_by_itself_stays():
+    with weights.drawn(7):
+        model = nn.Sequential(nn.LayerNorm(8))
+        nn.init.constant_(model[0].weight, 2.0)
+    assert set(weights.draw_the_rest(model, 7)) == {"0.bias"}
+    assert torch.equal(model[0].weight, torch.full((8,), 2.0))
+
+
+def test_half_precision_has_the_same_values_rounded():
+    model = made().half()
+    assert "norm.weight" in weights.draw_the_rest(model, 7)
+    assert torch.equal(model.norm.weight, made().norm.weight.half())
