@@ -1027,14 +1027,19 @@ def distances(n: int) -> Iterator[Problem]:
         return [torch.randn(4 * n, 8 * n), torch.randn(4 * n, 8 * n)]
 
     def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return sum_serial(a * b) / (torch.sqrt(sum_serial(a * a)) * torch.sqrt(sum_serial(b * b)))
+        lengths = [torch.sqrt(sum_serial(x * x)).clamp_min(1e-8) for x in (a, b)]
+        return sum_serial(a * b) / (lengths[0] * lengths[1])
+
+    def by_rsqrt(a: torch.Tensor, b: torch.Tensor, eps: float) -> torch.Tensor:
+        return (a * b).sum(1) * torch.rsqrt((a * a).sum(1).clamp_min(eps) * (b * b).sum(1).clamp_min(eps))
 
     problem = Problem("cosine distance", Lambda(lambda a, b: 1 - F.cosine_similarity(a, b)), pair)
     problem.right = {
         "serial": lambda m, a, b: 1 - cosine(a, b),
-        "rsqrt": lambda m, a, b: 1 - (a * b).sum(1) * torch.rsqrt((a * a).sum(1) * (b * b).sum(1)),
+        "rsqrt": lambda m, a, b: 1 - by_rsqrt(a, b, 1e-16),
     }
     problem.wrong = {
+        "without eps": lambda m, a, b: 1 - by_rsqrt(a, b, 0.0),
         "similarity": lambda m, a, b: cosine(a, b),
         "unnormalised": lambda m, a, b: 1 - (a * b).sum(1) / a.shape[1],
         "TF32": lambda m, a, b: 1 - F.cosine_similarity(tf32(a), tf32(b)),

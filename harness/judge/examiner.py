@@ -258,10 +258,12 @@ class Examiner:
         if fault is not None:
             return fault
         seen = link.seen_inputs(call)
+        # On the CPU outputs are not spoilt before a call.
+        poison = POISON_READS if link.device.type == "cuda" else None
         if self._in_place:
-            finding = self._oracle.check(expected, (output, *seen), POISON_READS)
+            finding = self._oracle.check(expected, (output, *seen), poison)
             return _of_inputs(finding, values.tensors(draw.inputs), seen)
-        finding = self._oracle.check(expected, output, POISON_READS)
+        finding = self._oracle.check(expected, output, poison)
         if finding.passed:
             for index, (own, now) in enumerate(zip(values.tensors(draw.inputs), seen, strict=True)):
                 if not values.same_bytes(own, now):

@@ -120,7 +120,9 @@ def _undecided(
 ) -> torch.Tensor:
     """Where the native output changes under jittered inputs, and `got` is among or between the values seen."""
     narrow = format_of(reference.precision(inputs)).bits < FLOAT32.bits
-    given, low, high = got.to(torch.int64), exact.to(torch.int64), exact.to(torch.int64)
+    # Unsigned numbers of 16 bits and more cannot be compared with others.
+    given, exact = got.to(torch.int64), exact.to(torch.int64)
+    low, high = exact, exact
     for draw in range(DRAWS):
         seen = dict(flatten(reference.jittered(inputs, JITTER[narrow], seed, draw)))[path].to(torch.int64)
         low, high = torch.minimum(low, seen), torch.maximum(high, seen)

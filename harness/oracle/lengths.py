@@ -16,7 +16,7 @@ class Longest:
 
     `lift` is the largest 1 + mean^2/variance of a variance met, on average over its rows, `most_lift` of any row: how
     much larger the squares are than what is left of them. `seen` has the operators met of which a variance by hand is
-    made of.
+    made, and `convolution` for one of more than one tap.
     """
 
     any: int = 1
@@ -30,8 +30,15 @@ class Longest:
         """Whether a variance may be among the sums, so that an honest kernel may take a difference of squares."""
         return "variance" in self.seen or {"sum", "difference", "square"} <= self.seen
 
+    @property
+    def transformed(self) -> bool:
+        """Whether a convolution is among them, which Winograd's and Fourier's ways take by other products."""
+        return "convolution" in self.seen
+
     def meet(self, name: str, args: tuple[Any, ...]) -> None:
         """Take note of an operator about to run."""
+        if name == "aten::convolution" and math.prod(args[1].shape[2:]) > 1:
+            self.seen.add("convolution")
         self.seen.update(part for part, names in _PARTS.items() if name in names)
         for table, is_product in ((_PRODUCTS, True), (_REDUCTIONS, False)):
             if name in table:

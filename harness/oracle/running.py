@@ -69,6 +69,9 @@ def running_sum(case: Case) -> Cause | None:
 
 def _alike(error: torch.Tensor, lost: torch.Tensor) -> bool:
     """Whether two errors go along with each other; of few, whether they are nearly the same."""
+    if error.numel() >= SUMS:
+        # What goes one way everywhere goes along with any other such error.
+        error, lost = error - error.mean(), lost - lost.mean()
     one, other = float(error.norm()), float(lost.norm())
     if not one or not other or not math.isfinite(one * other):
         return False

@@ -27,7 +27,8 @@ class Stress:
     several large elements on its way (`Oracle.stress`); or `growth`, the same where the output grows as a power of the
     inputs, sense where it stays as it is, and nothing elsewhere. `binding` sets refuse a candidate; the others, which
     honest kernels may well not handle, warn. `first_only` leaves all floating tensors but the first as they were drawn.
-    `centred` sets are for references that take a variance, or (False) for those that take none.
+    `centred` sets are for references that take a variance, or (False) for those that take none; `finite` ones for those
+    that give finite numbers on them.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Stress:
     binding: bool = True
     first_only: bool = False
     centred: bool | None = None
+    finite: bool = False
 
     def inputs(self, drawn: list[Any], seed: int, promises: Promises = NOTHING) -> list[Any]:
         """New inputs from drawn ones, which stay as they are. Every tensor has its own draws from `seed`.
@@ -151,6 +153,23 @@ def _dominant(ends: bool, times: float, short: float) -> Callable[[torch.Tensor,
     return make
 
 
+def _last_of_all(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    """The last element so large that a sum over all of them is that element; float16 cannot hold it.
+
+    In a row's spike the end of all rows drowns, and a few of a million elements are less than a running sum loses.
+    """
+    if tensor.dim() == 0 or tensor.dtype is torch.float16:
+        return tensor
+    changed = tensor.clone(memory_format=torch.contiguous_format)
+    last = changed.view(-1)[-1:]
+    last.copy_(torch.where(last < 0, -1.0, 1.0) * (tensor.abs().amax() + last.abs()) * 32.0 * tensor.numel())
+    return changed
+
+
+def _zeros(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    return torch.zeros_like(tensor)
+
+
 def _one_hot(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     if tensor.dim() == 0:
         return tensor
@@ -225,6 +244,9 @@ SETS = (
     # one input only: two rows with such an element at the same place have a difference that is far below either.
     Stress("spike", _dominant(False, 256, 32), "heaped", first_only=True),
     Stress("spike_at_an_end", _dominant(True, 256, 32), "heaped", first_only=True),
+    Stress("last_of_all", _last_of_all, "sense", first_only=True),
+    # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.
+    Stress("one_row_of_zeros", _in_one_row(_zeros), "sense", first_only=True, finite=True),
     Stress("one_hot", _one_hot, "sense"),
     Stress("sorted", _sorted, "sense"),
     Stress("rolled", _rolled),

@@ -83,6 +83,7 @@ class Yardstick:
     drift: float
     heaped: int
     centred: bool
+    transformed: bool
     limits: Tolerances
     loose: dict[str, Tolerances]
     expected: Expected
@@ -203,6 +204,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         # To products, what tensor cores cut off is allowed on any inputs.
         heaped=longest.any if longest.any > longest.product else 0,
         centred=longest.centred,
+        transformed=longest.transformed,
         limits=_limits(rule.limit(facts), base, known, runs.exact.numel()),
         loose=loose,
         expected=expected,

@@ -34,7 +34,7 @@ DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value
 def encode(value: Any, tensor: Callable[[torch.Tensor], TensorRef], depth: int = 0) -> Node:
     """`value` as a tree of nodes; `tensor` says where each tensor's elements lie."""
     if depth > MAX_DEPTH:
-        return Opaque(python_type="a nesting deeper than 16")
+        return Opaque(python_type="nesting deeper than 16")
     if isinstance(value, torch.Tensor):
         return tensor(value)
     if type(value) is float and (value != value or value in (float("inf"), float("-inf"))):

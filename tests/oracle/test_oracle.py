@@ -388,3 +388,61 @@ print([name for name in ("torch._dynamo", "torch._inductor", "sympy") if name in
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_tail_of_a_sum_over_everything_is_seen():
+    drawn = [torch.rand(256, 1025), torch.rand(256, 1025)]
+
+    def loss(a, b, n):
+        return F.mse_loss(a.flatten()[:n], b.flatten()[:n], reduction="sum") / a.numel()
+
+    def norm(a, b, n):
+        return (a.flatten()[:n] - b.flatten()[:n]).norm()
+
+    for reference, kernel in ((F.mse_loss, loss), (lambda a, b: (a - b).norm(), norm)):
+        assert passes_everywhere(Oracle(Of(reference)), lambda a, b, of=kernel: of(a, b, a.numel()), drawn)
+        assert not passes_everywhere(Oracle(Of(reference)), lambda a, b, of=kernel: of(a, b, -3), drawn)
+
+
+def test_a_division_needs_its_eps():
+    def kernel(x, eps):
+        return x / x.norm(dim=-1, keepdim=True).clamp_min(eps)
+
+    drawn = [torch.randn(16, 64)]
+    assert passes_everywhere(Oracle(Of(F.normalize)), lambda x: kernel(x, 1e-12), drawn)
+    assert not passes_everywhere(Oracle(Of(F.normalize)), lambda x: kernel(x, 0.0), drawn)
+    # Where the reference has none, nobody needs one, and nobody is blamed for having one.
+    bare = Oracle(Of(lambda x: x / x.norm(dim=-1, keepdim=True)))
+    assert passes_everywhere(bare, lambda x: kernel(x, 1e-12), drawn)
+
+
+def test_a_convolution_by_fourier_s_way_is_right():
+    torch.manual_seed(3)
+    weight = torch.randn(4, 3, 3, 3)
+
+    def by_fourier(x):
+        size = (x.shape[2] + 2, x.shape[3] + 2)
+        spectrum = torch.einsum("bchw,ochw->bohw", torch.fft.rfft2(x, size), torch.fft.rfft2(weight, size).conj())
+        whole = torch.fft.irfft2(spectrum, size)
+        return whole[..., : x.shape[2] - 2, : x.shape[3] - 2].contiguous()
+
+    drawn = [torch.randn(2, 3, 20, 20)]
+    assert passes_everywhere(Oracle(Of(lambda x: F.conv2d(x, weight))), by_fourier, drawn)
+
+
+def test_a_wrong_complex_output_is_refused():
+    oracle = Oracle(Of(torch.fft.rfft))
+    expected = oracle.expect([torch.randn(32, 64)])
+    assert oracle.check(expected, expected.native.clone()).passed
+    assert not oracle.check(expected, expected.native * (1 + 1e-3)).passed
+    assert not oracle.check(expected, expected.native.conj().resolve_conj()).passed
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_outputs_are_compared(dtype):
+    oracle = Oracle(Of(lambda x: (x * 100).to(dtype)))
+    expected = oracle.expect([torch.rand(32, 64)])
+    assert oracle.check(expected, expected.native.clone()).passed
+    wrong = expected.native.clone()
+    wrong[0, 0] = 101
+    assert not oracle.check(expected, wrong).passed

@@ -59,6 +59,9 @@ def test_the_sets_are_what_they_say():
     assert ((sets["one_row_far_below"] < -127).all(1)).sum() == ((sets["one_row_far_below"] != x).any(1)).sum() == 1
     assert (sets["furthest_below"] <= -4096).all()
     assert ((sets["one_row_furthest_below"] < -4095).all(1)).sum() == 1
+    assert torch.equal(sets["last_of_all"].flatten()[:-1], x.flatten()[:-1])
+    assert sets["last_of_all"][-1, -1].square() > 900 * x.numel() * x.square().sum()
+    assert (sets["one_row_of_zeros"] == 0).all(1).sum() == 1
     for name, times in (("dominant", 32), ("spike", 256), ("spike_at_an_end", 256)):
         largest, second = sets[name].abs().topk(2).values.unbind(1)
         assert (largest > 0.9 * times * second).all()

@@ -32,8 +32,11 @@ UNKNOWN = re.compile(
     rf"|identifier {_NAME.replace('name', 'identifier')} is undefined"
 )
 ABSENT_HEADER = re.compile(r"(?P<header>\S+): No such file or directory|cannot open source file \"(?P<other>[^\"]+)\"")
-# What is wrong with the text as it stands, whatever else is declared: all names before it were found.
-SYNTAX = re.compile(r"expected |missing |unterminated |stray |unrecognized token|extra text after|invalid suffix")
+# What is wrong with the text as it stands, whatever else is declared: all names before it were found. Of what is
+# expected punctuation alone: a class-name or a type is one that a header may declare.
+SYNTAX = re.compile(
+    r"expected (?:a )?[\u2018'\"]\W|missing terminating|unterminated |stray |unrecognized token|extra text after"
+)
 # What is wrong between types that are known: true with torch's own classes, which the sketch only outlines.
 TYPES = re.compile(
     r"too (?:few|many) arguments|argument of type |a value of type |no suitable |cannot convert |invalid conversion"

@@ -97,7 +97,7 @@ def _norm(call: Call) -> _Norm | None:
     eps = call.get("eps", 1e-5)
     if eps is None:
         # RMSNorm's default.
-        eps = torch.finfo(x.dtype).eps
+        eps = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
     weight, bias = call.get("weight"), call.get("bias")
     if call.name in ("layer_norm", "rms_norm"):
         dims = tuple(range(x.dim() - len(call.get("normalized_shape")), x.dim()))
