@@ -87,12 +87,13 @@ def test_a_hard_input_takes_no_more_than_a_drawn_one_and_itself(reference):
     assert live.peak <= 3.5 * CALL_BYTES
 
 
-def test_a_problem_is_opened_within_four_times_its_inputs_and_outputs_and_then_nothing_is_held(reference):
+def test_a_problem_is_opened_within_a_bound_and_then_nothing_is_held(reference):
     model = reference("torch.relu(x)")
     with LiveBytes() as live:
         plan = planning.workload(model, TimingConfig(), 600.0)
         assert live.now == 0
         opened = Examiner(model, (), CheckConfig(), plan)
-    assert live.peak <= 4 * CALL_BYTES
+    # In whatever order the stress sets come: one that asks how the output grows takes a call more.
+    assert live.peak <= 4.5 * CALL_BYTES
     assert live.now < 0.1 * CALL_BYTES
     assert opened.meaningful

@@ -1,5 +1,5 @@
-# {kind: cheat, row: stale memory, status: incorrect, reason: unwritten, twin: honest}
-"""Nothing but NaN, which is also what outputs are poisoned with."""
+# {kind: cheat, row: stale memory, status: incorrect, reason: nan, twin: honest, cuda: {reason: unwritten}}
+"""Nothing but NaN, which is also what outputs are poisoned with on a card."""
 
 import torch
 from torch import nn
