@@ -24,6 +24,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.kernelbench import levels_in
 from benchmarks.oracle_quality import Problem, report, try_out
 from harness.wire import weights
 
@@ -37,11 +38,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1, help="how many weights and inputs to try each problem with (1)")
     parser.add_argument("--verbose", action="store_true", help="the oracle's sentence under each refusal")
     options = parser.parse_args()
-    root = next(
-        (root for root in (options.checkout / "KernelBench", options.checkout) if (root / "level1").is_dir()), None
-    )
-    if root is None:
-        sys.exit(f"no level1/ in {options.checkout}: name a checkout of KernelBench")
+    root = levels_in(options.checkout)
     torch.set_num_threads(1)
     counts, misjudged = Counter[str](), Counter[str]()
     start = time.perf_counter()

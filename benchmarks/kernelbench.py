@@ -46,11 +46,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="may be repeated")
     parser.add_argument("--page", type=Path, help="write the table of all that is in DIR as Markdown")
     options = parser.parse_args()
-    root = next(
-        (root for root in (options.checkout / "KernelBench", options.checkout) if (root / "level1").is_dir()), None
-    )
-    if root is None:
-        sys.exit(f"no level1/ in {options.checkout}: name a checkout of KernelBench")
+    root = levels_in(options.checkout)
     for level in options.level or LEVELS:
         problems = [path for path in sorted((root / f"level{level}").glob("*.py")) if fnmatch(path.stem, options.only)]
         if problems:
@@ -65,6 +61,14 @@ def main() -> None:
             print(f"{record.problem}: {record.status}, {record.reason}: {record.message}")
     counts = Counter(str(record.status) for record in records)
     print(f"{len(records)} problems: " + ", ".join(f"{count} {status}" for status, count in counts.most_common()))
+
+
+def levels_in(checkout: Path) -> Path:
+    """The folder of a KernelBench checkout that holds level1 and the others; ends the program where there is none."""
+    root = next((root for root in (checkout / "KernelBench", checkout) if (root / "level1").is_dir()), None)
+    if root is None:
+        sys.exit(f"no level1/ in {checkout}: name a checkout of KernelBench")
+    return root
 
 
 def evaluate(problems: list[Path], out: Path, device: str, settings: list[str]) -> None:
