@@ -14,6 +14,8 @@ from typing import Any
 from harness.catalog.sources import LoadFault as LoadFault
 from harness.errors import door
 
+# Of the names of modules that are made here.
+PREFIX = "assay_"
 _serial = itertools.count()
 
 
@@ -62,7 +64,7 @@ def execute(path: Path, overrides: dict[str, Any] | None = None) -> ModuleType:
     Constants are replaced right after each statement that assigns them, so that values computed from them later change,
     too. Raises LoadFault for a file that cannot be parsed, and whatever the file itself raises.
     """
-    name = f"assay_{_identifier(path.stem)}_{next(_serial)}"
+    name = f"{PREFIX}{_identifier(path.stem)}_{next(_serial)}"
     if not overrides:
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
@@ -80,6 +82,12 @@ def execute(path: Path, overrides: dict[str, Any] | None = None) -> ModuleType:
     linecache.checkcache(str(path))
     exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), module.__dict__)
     return module
+
+
+def forget() -> None:
+    """Drop all modules that `execute` has made."""
+    for name in [name for name in sys.modules if name.startswith(PREFIX)]:
+        del sys.modules[name]
 
 
 def _identifier(stem: str) -> str:

@@ -7,7 +7,7 @@ import functools
 import math
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,7 +172,7 @@ class Bench:
             # Hard inputs have a budget of their own.
             clock=lambda: time.monotonic() - self._hard.spent_s,
         )
-        self._meet(self._hard.remaining())
+        self._meet(self._hard.remaining(self._most_hard))
         if len(samples.candidate_us) < statistics.FEWEST and LOST_GATE in samples.dropped and self.clock.gated:
             # It can be held, and will not be.
             self.give_up_gate()
@@ -303,7 +303,7 @@ class Bench:
         return self._checked(side, draws, gated=gated, deadline_s=deadline_s, profiled=profiled)
 
     def _checked(
-        self, side: Side, draw: Callable[[], list[Draw]], hard: HardCall | None = None, **options: Any
+        self, side: Side, draw: Callable[[], list[Draw]], hard: Sequence[HardCall] = (), **options: Any
     ) -> BurstReading:
         """One burst, repeated on other inputs if the runner may ask for it; raises Refused."""
         if options.get("gated") is None:
@@ -328,21 +328,27 @@ class Bench:
     def _before_a_pair(self, baseline_first: bool) -> None:
         """Draw the length of its bursts, and take hard inputs before some pairs."""
         self._share = self.rng.random()
-        self._meet(self._hard.before_a_pair(baseline_first))
+        self._meet(self._hard.before_a_pair(baseline_first, self._most_hard))
 
-    def _meet(self, due: Iterator[HardCall]) -> None:
-        """A burst of the candidate's with each of these calls in it: to the runner they are like any other."""
+    @property
+    def _most_hard(self) -> int:
+        """How many of a burst's calls may be on hard inputs: few enough for it to be like any other."""
+        return max(1, self.clock.bursts["candidate"].shortest // 2)
+
+    def _meet(self, due: Iterator[list[HardCall]]) -> None:
+        """Bursts of the candidate's with some of these calls in each: to the runner they are like any other."""
         for hard in due:
             # As before a timed burst.
             self._reading("baseline")
             calls = self.clock.bursts["candidate"].at(self.rng.random())
-            draws = functools.partial(self._draws_with, hard, self.rng.randrange(calls), calls)
+            places = dict(zip(self.rng.sample(range(calls), len(hard)), hard, strict=True))
+            draws = functools.partial(self._draws_with, places, calls)
             self._checked("candidate", draws, hard)
             # Before the next one is made.
-            del hard, draws
+            del hard, draws, places
 
-    def _draws_with(self, hard: HardCall, place: int, calls: int) -> list[Draw]:
-        return [hard.draw if call == place else self._reference.draw() for call in range(calls)]
+    def _draws_with(self, hard: Mapping[int, HardCall], calls: int) -> list[Draw]:
+        return [hard[call].draw if call in hard else self._reference.draw() for call in range(calls)]
 
     def _rehearse(self, side: Side) -> int:
         """Run a burst as long as planned, and find how many calls can be enqueued behind the gate.

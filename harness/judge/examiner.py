@@ -6,7 +6,7 @@ import functools
 import itertools
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -164,12 +164,13 @@ class Examiner:
         link.may_return = frozenset(returned)
         return finding
 
-    def burst(self, link: Link, draws: list[Draw], hard: HardCall | None = None) -> Finding | None:
+    def burst(self, link: Link, draws: list[Draw], hard: Sequence[HardCall] = ()) -> Finding | None:
         """The first refusal among the last burst's calls, each compared with the reference's own output, but for the
-        `hard` one with what is known of that."""
+        `hard` ones with what is known of those."""
         for call, draw in enumerate(draws):
-            if hard is not None and draw is hard.draw:
-                finding = self._hard_finding(link, call, hard)
+            its = next((one for one in hard if one.draw is draw), None)
+            if its is not None:
+                finding = self._hard_finding(link, call, its)
             else:
                 glance = self._oracle.glance(list(draw.inputs), draw.seed)
                 finding = self._finding(link, call, draw, glance)
@@ -200,7 +201,8 @@ class Examiner:
         """The stress sets for one candidate."""
         if not self._options.stress:
             return HardInputs(iter(()), 0, 0.0)
-        return HardInputs(self._stress_sets(), len(SETS), self._options.stress_budget_s, self._set_s)
+        budget_s = self._options.stress_budget_s
+        return HardInputs(self._stress_sets(), len(SETS), budget_s, self._set_s, together=self._keep)
 
     def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:
         expected = hard.expected()

@@ -1,4 +1,4 @@
-"""When a candidate meets hard inputs: one call of a burst now and then, which to the runner is like any other."""
+"""When a candidate meets hard inputs: some calls of a burst now and then, which to the runner are like any other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HardCall:
 
 
 class HardInputs:
-    """One candidate's calls on the stress sets, handed out one by one as far as the time goes.
+    """One candidate's calls on the stress sets, handed out as far as the time goes; several for a burst if `together`.
 
     A set is begun only if it fits in what is left of `budget_s`, when it takes as long as the one before, the first
     `first_s`. `done` names the sets handed out of which something could be expected, `warnings` has what was found on
@@ -48,6 +48,8 @@ class HardInputs:
         budget_s: float,
         first_s: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        together: bool = False,
     ) -> None:
         self.done: list[str] = []
         self.warnings: list[str] = []
@@ -59,22 +61,29 @@ class HardInputs:
         self._budget_s = budget_s
         self._next_s = first_s
         self._clock = clock
+        self._together = together
 
     @property
     def left(self) -> int:
         """How many calls are left; 0 if the time does not do for another one."""
-        fits = self.spent_s + self._next_s <= self._budget_s
-        return self._count - self._taken if fits else 0
+        return self._count - self._taken if self._fits(1) else 0
 
-    def take(self) -> HardCall | None:
-        """The next call; None if there is none."""
-        pair = next(self._sets, None) if self.left else None
-        if pair is None:
-            self._count = self._taken
-            return None
-        stress, draw, expect = pair
-        self._taken += 1
+    def take(self, most: int = 1) -> list[HardCall]:
+        """The next calls, up to `most` for one burst; empty if there are none."""
+        calls: list[HardCall] = []
+        while len(calls) < (most if self._together else 1) and self._fits(len(calls) + 1):
+            found = next(self._sets, None) if self._taken < self._count else None
+            if found is None:
+                self._count = self._taken
+                break
+            self._taken += 1
+            calls.append(self._call(*found))
+        return calls
 
+    def _fits(self, calls: int) -> bool:
+        return self.spent_s + calls * self._next_s <= self._budget_s
+
+    def _call(self, stress: Stress, draw: Draw, expect: Expected) -> HardCall:
         def expected() -> Expectation | None:
             found = expect()
             if found is not None:
@@ -85,13 +94,14 @@ class HardInputs:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """What is done inside, a set from beginning to end, counts towards the budget."""
-        begun = self._clock()
+        """What is done inside, some calls from beginning to end, counts towards the budget."""
+        begun, before = self._clock(), self._taken
         try:
             yield
         finally:
-            self._next_s = self._clock() - begun
-            self.spent_s += self._next_s
+            spent_s = self._clock() - begun
+            self._next_s = spent_s / max(1, self._taken - before)
+            self.spent_s += spent_s
 
 
 class HardTurns:
@@ -112,23 +122,25 @@ class HardTurns:
     def spent_s(self) -> float:
         return self._hard.spent_s
 
-    def before_a_pair(self, baseline_first: bool) -> Iterator[HardCall]:
-        """The calls that are due before the next pair."""
+    def before_a_pair(self, baseline_first: bool, most: int) -> Iterator[list[HardCall]]:
+        """The calls that are due before the next pair, up to `most` for each burst."""
         self._begun += 1
         pairs_left = max(1, self._pairs - self._begun + 1)
         if not baseline_first and pairs_left > 1:
             return
         share = 2 * self._hard.left / pairs_left
-        for _ in range(math.floor(share + self._rng.random())):
-            yield from self._next()
+        yield from self._given(math.floor(share + self._rng.random()), most)
 
-    def remaining(self) -> Iterator[HardCall]:
-        """All remaining calls, as far as the time allows."""
-        while self._hard.left:
-            yield from self._next()
+    def remaining(self, most: int) -> Iterator[list[HardCall]]:
+        """All remaining calls, as far as the time allows, up to `most` for each burst."""
+        yield from self._given(self._hard.left, most)
 
-    def _next(self) -> Iterator[HardCall]:
-        with self._hard.counted():
-            hard = self._hard.take()
-            if hard is not None:
-                yield hard
+    def _given(self, due: int, most: int) -> Iterator[list[HardCall]]:
+        while due > 0 and self._hard.left:
+            with self._hard.counted():
+                calls = self._hard.take(min(due, most))
+                due -= len(calls)
+                if calls:
+                    yield calls
+                # Before the next ones are made.
+                del calls

@@ -1,7 +1,7 @@
 """The judge: owns the reference, the seeds, the inputs, the expected outputs, the comparison and the clock.
 
 Trusted. It never imports a candidate; what it knows of one comes as messages and as tensors in shared memory. It serves
-one problem (at one variant and precision) for as long as its supervisor asks.
+one problem (at one variant and precision) at a time, for as long as its supervisor asks.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from harness.judge import endings, measurement, planning
 from harness.judge.bench import Surroundings
 from harness.judge.endings import FAILURES, Ended, Refused
 from harness.judge.examiner import Examiner, InvalidReference
+from harness.judge.footprint import Footprint
 from harness.judge.hard_turns import HardInputs
 from harness.judge.reference import Reference
 from harness.links.freezer import Freezer
@@ -47,6 +48,8 @@ from harness.wire.messages import (
     Ending,
     Evaluate,
     FromRunner,
+    Leave,
+    Left,
     Open,
     Opened,
     Phase,
@@ -59,17 +62,26 @@ from harness.wire.messages import (
 
 
 def main(channel_fd: int) -> None:
-    """Serve the supervisor until it hangs up: one Open, then any number of Evaluate and Retime; TestDevice any time."""
+    """Serve the supervisor until it hangs up: one problem after the other, each from Open to Leave, with any number of
+    Evaluate and Retime; TestDevice any time."""
     channel = Channel.from_fd(channel_fd, ToJudge)
     try:
         judge: Judge | None = None
+        footprint: Footprint | None = None
         while True:
             request, fds = channel.receive(None)
             if isinstance(request, TestDevice):
                 channel.send(tested(request))
             elif isinstance(request, Open):
+                footprint = footprint or Footprint(torch.device(request.device))
+                print(f"opens {request.problem.path}", file=sys.stderr)
                 judge = Judge(request, channel)
                 channel.send(judge.open(fds[0]))
+            elif isinstance(request, Leave):
+                if judge is not None:
+                    judge.close()
+                judge = None
+                channel.send(Left(changed=footprint.changed() if footprint else ""))
             elif judge is not None and isinstance(request, Retime):
                 channel.send(judge.retime())
             elif judge is not None:
@@ -163,6 +175,10 @@ class Judge:
                 raise
             return Opened(fault=planning.no_room(error, "while it tried the baseline"))
         return Opened()
+
+    def close(self) -> None:
+        """Hang up on the baseline."""
+        self._baseline.close()
 
     def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
         """Load, check and time one candidate; the ending's `runner` tells the supervisor what to look into."""

@@ -38,6 +38,12 @@ def _fields(stat: str) -> list[str]:
     return stat.rpartition(")")[2].split()
 
 
+def rss_bytes(pid: int) -> int:
+    """Memory that a process has in use; 0 where that cannot be read."""
+    fields = read(Path(f"/proc/{pid}/statm")).split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
+
+
 def children(pid: int) -> list[int]:
     """The processes that a process's threads have started and not yet waited for; nothing of one that is gone."""
     tasks = PROC / str(pid) / "task"

@@ -4,6 +4,7 @@ have in common of it."""
 from __future__ import annotations
 
 import bisect
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterable
@@ -68,6 +69,14 @@ def runner_device(spec: str) -> RunnerDevice:
     from harness.runner.cuda_runner import CudaRunner
 
     return CudaRunner(spec)
+
+
+def come_up(spec: str) -> None:
+    """Create the process's context on torch's device `spec`, if that is a card."""
+    if spec != "cpu":
+        # Where it fails, it does so again once there is somebody to tell.
+        with contextlib.suppress(RuntimeError):
+            torch.ones(1, device=spec).add_(1)
 
 
 def described(tensor: torch.Tensor, block: int = NOWHERE, offset: int = 0) -> TensorRef:

@@ -21,7 +21,7 @@ from harness.catalog import modules
 from harness.compile import extensions
 from harness.errors import door
 from harness.runner.baselines import as_baseline
-from harness.runner.devices import RunnerDevice, runner_device
+from harness.runner.devices import RunnerDevice, come_up, runner_device
 from harness.runner.profiling import Profiler
 from harness.sandbox.syscalls import PR_SET_DUMPABLE, prctl
 from harness.wire import faults, generators, host_memory, layout, values, weights
@@ -31,6 +31,7 @@ from harness.wire.messages import (
     MOST_NAMES,
     Armed,
     Burst,
+    ComeUp,
     Enqueued,
     Failed,
     Finished,
@@ -67,6 +68,9 @@ def main(channel_fd: int) -> None:
 
 def _serve(channel: Channel) -> None:
     request, fds = channel.receive(None)
+    if isinstance(request, ComeUp):
+        come_up(request.device)
+        request, fds = channel.receive(None)
     phase: Literal["load", "call"] = "load"
     path = Path(request.source.path)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from harness.environment import Device
@@ -42,7 +41,7 @@ class DeviceCheck:
             # Nothing is known against it.
             return ""
         try:
-            return self._seen_by(Dialogue(fresh, time.monotonic()))
+            return self._seen_by(Dialogue(fresh))
         finally:
             fresh.kill()
 

@@ -10,9 +10,21 @@ from typing import TypeVar
 from harness.catalog.jobs import Job
 from harness.processes.nursery import Child
 from harness.wire.channel import ProtocolError
-from harness.wire.messages import DeviceTested, Evaluate, Open, Opened, Phase, Retime, Retimed, TestDevice, Verdict
+from harness.wire.messages import (
+    DeviceTested,
+    Evaluate,
+    Leave,
+    Left,
+    Open,
+    Opened,
+    Phase,
+    Retime,
+    Retimed,
+    TestDevice,
+    Verdict,
+)
 
-Answer = TypeVar("Answer", Opened, Verdict, Retimed, DeviceTested)
+Answer = TypeVar("Answer", Opened, Verdict, Retimed, Left, DeviceTested)
 
 
 class JobPhases:
@@ -35,16 +47,20 @@ class JobPhases:
 
 
 class Dialogue:
-    """Asks one judge, one thing after the other. Its coming up, since `begun`, is the first answer's first phase."""
+    """Asks one judge, one thing after the other."""
 
-    def __init__(self, child: Child, begun: float) -> None:
+    def __init__(self, child: Child) -> None:
         self.child = child
         self._reached: list[tuple[str, float]] = []
-        self._before = [("judge", begun)]
+        self._before: list[tuple[str, float]] = []
+
+    def preceded_by(self, name: str, begun: float) -> None:
+        """What has been going on since `begun` is the next answer's first phase."""
+        self._before = [(name, begun)]
 
     def ask(
         self,
-        request: Open | Evaluate | Retime | TestDevice,
+        request: Open | Evaluate | Retime | Leave | TestDevice,
         kind: type[Answer],
         timeout_s: float,
         *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 from harness.catalog.jobs import Job
@@ -43,16 +44,43 @@ class Evaluator:
         """
         if job.group in self._groups.unopened:
             return self._groups.unopened[job.group], None
+        source = job.problem.path if job.candidate.baseline else job.candidate.path
+        # Before its group is open, so that it comes up meanwhile: nothing foreign is in it until the judge sends that.
+        runner, its_end = self._runners.start(self._logs / f"{file_name(job)}.log", source, build)
+        try:
+            group = self._group(job, phases)
+            if isinstance(group, Outcome):
+                return group, None
+            verdict, exit_code = self._judged(job, build, group, (runner, its_end), phases)
+        finally:
+            its_end.close()
+            end(runner)
+        if runner.orphaned:
+            raise losses.zygote_lost()
+        if verdict is None:
+            return losses.timed_out(losses.no_verdict(self._config.limits.total_s), runner), None
+        return self._outcome(verdict, group, runner, exit_code), verdict
+
+    def _group(self, job: Job, phases: JobPhases) -> OpenGroup | Outcome:
+        """The job's group, or why nobody can be judged by it."""
         try:
             group = self._groups.ready(job, phases)
         except NotSendable as error:
             self._groups.end()
             self._groups.unopened[job.group] = faults.unsendable(error, Status.INVALID_REFERENCE)
-            return self._groups.unopened[job.group], None
-        if group.fault is not None:
-            return group.fault, None
-        source = job.problem.path if job.candidate.baseline else job.candidate.path
-        runner, its_end = self._runners.start(self._logs / f"{file_name(job)}.log", source, build)
+            return self._groups.unopened[job.group]
+        return group.fault or group
+
+    def _judged(
+        self,
+        job: Job,
+        build: BuildResult,
+        group: OpenGroup,
+        runner_and_end: tuple[Child, socket.socket],
+        phases: JobPhases,
+    ) -> tuple[Verdict | None, int | None]:
+        """The judge's verdict, if one came in time, and how the runner ended, if it did by itself."""
+        runner, its_end = runner_and_end
         verdict: Verdict | None = None
         try:
             verdict = group.judge.ask(
@@ -64,22 +92,14 @@ class Evaluator:
             )
             phases.judged(group.judge.spent_s())
         except (PeerGone, ProtocolError) as error:
-            raise losses.judge_lost(group.judge.child, self._groups.judge_log(job), error) from error
+            raise losses.judge_lost(group.judge.child, error) from error
         except DeadlineExceeded:
             # Which of the two hangs cannot be told from outside; neither is kept.
             self._groups.end()
-        finally:
-            its_end.close()
-            # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen; one that
-            # the judge has hung up on, a moment to write what it printed.
-            gone = verdict is not None and verdict.ending.runner == "gone"
-            exit_code = runner.wait(2.0 if gone else LAST_WORDS_S)
-            end(runner)
-        if runner.orphaned:
-            raise losses.zygote_lost()
-        if verdict is None:
-            return losses.timed_out(losses.no_verdict(self._config.limits.total_s), runner), None
-        return self._outcome(verdict, group, runner, exit_code), verdict
+        # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen; one that the
+        # judge has hung up on, a moment to write what it printed.
+        gone = verdict is not None and verdict.ending.runner == "gone"
+        return verdict, runner.wait(2.0 if gone else LAST_WORDS_S)
 
     def _outcome(self, verdict: Verdict, group: OpenGroup, runner: Child, exit_code: int | None) -> Outcome:
         """The verdict's outcome; if the process died or hung, with the cause that only the supervisor can see."""

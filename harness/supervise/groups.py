@@ -24,7 +24,10 @@ from harness.supervise.recording import group_name
 from harness.supervise.runners import Runners, end
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
-from harness.wire.messages import CandidateSource, FromJudge, Open, Opened
+from harness.wire.messages import CandidateSource, FromJudge, Leave, Left, Open, Opened
+
+# For a judge to free what a problem took.
+LEAVE_S = 30.0
 
 
 class OpenGroup:
@@ -52,7 +55,10 @@ class OpenGroup:
 
 
 class Groups:
-    """Opens one group after the other on one device."""
+    """Opens one group after the other on one device, in the same judge: what that has loaded stays loaded.
+
+    A judge in which a problem's code leaves something behind is replaced, as one whose group broke off is.
+    """
 
     def __init__(
         self, nursery: Starter, device: Device, config: Config, logs: Path, seed: int, runners: Runners
@@ -81,16 +87,18 @@ class Groups:
         if self.current is not None and self.current.name == job.group and self.current.alive:
             self.current.wake()
             return self.current
-        self.end()
-        phases.report("starting judge")
         begun = time.monotonic()
-        child = losses.started(self._nursery, "judge", FromJudge, self.judge_log(job), self._device.environment)
-        judge = Dialogue(child, begun)
+        judge = self._free_judge()
+        if judge is None:
+            phases.report("starting judge")
+            log = self._logs / f"{group_name(job)}.judge.txt"
+            judge = Dialogue(losses.started(self._nursery, "judge", FromJudge, log, self._device.environment))
+        judge.preceded_by("judge", begun)
         log = self._logs / f"{group_name(job)}.baseline.txt"
         try:
             baseline, its_end = self._runners.start(log, job.problem.path, BuildResult())
         except AssayError:
-            child.kill()
+            judge.child.kill()
             raise
         self.current = OpenGroup(job.group, judge, baseline)
         limits = self._config.limits
@@ -100,16 +108,27 @@ class Groups:
                 self._request(job, baseline), Opened, limit_s, handed=its_end, report_phase=phases.report
             )
         except (PeerGone, ProtocolError, DeadlineExceeded) as error:
-            raise losses.unopened(job, judge.child, self.judge_log(job), error, judge.phase, limit_s) from error
+            raise losses.unopened(job, judge.child, error, judge.phase, limit_s) from error
         finally:
             its_end.close()
         phases.opened(judge.spent_s())
         self.current.fault = _fault(opened, baseline, limits)
         return self.current
 
-    def judge_log(self, job: Job) -> Path:
-        """No candidate's log, whatever it is called: these end in `.log`."""
-        return self._logs / f"{group_name(job)}.judge.txt"
+    def _free_judge(self) -> Dialogue | None:
+        """The judge of the group that was open, ready for another one; None where there is none that is as good as a
+        fresh one. Ends the group."""
+        group, self.current = self.current, None
+        if group is None:
+            return None
+        if group.fault is None and group.alive:
+            group.wake()
+            with contextlib.suppress(PeerGone, ProtocolError, DeadlineExceeded):
+                if not group.judge.ask(Leave(), Left, LEAVE_S).changed:
+                    end(group.baseline)
+                    return group.judge
+        group.end()
+        return None
 
     def _request(self, job: Job, baseline: Child) -> Open:
         return Open(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -58,22 +57,22 @@ def started(nursery: Starter, *args: Any, **kwargs: Any) -> Child:
         raise ProcessLost("zygote_lost", str(error), opening=True) from error
 
 
-def judge_lost(judge: Child, log: Path, why: BaseException) -> ProcessLost:
+def judge_lost(judge: Child, why: BaseException) -> ProcessLost:
     """The judge died or broke the protocol while it had a candidate; `why` is what its channel raised."""
     exit_code = judge.wait(2.0)
     if judge.orphaned:
         return zygote_lost()
-    message = f"the judge went away: {why}; see {log.name}"
+    message = f"the judge went away: {why}; see {judge.log.name}"
     return ProcessLost("judge_lost", message, evidence=_of_judge(judge, exit_code))
 
 
-def unopened(job: Job, judge: Child, log: Path, why: BaseException, phase: str, limit_s: float) -> ProcessLost:
+def unopened(job: Job, judge: Child, why: BaseException, phase: str, limit_s: float) -> ProcessLost:
     """The judge could not open a problem: it died in `phase`, or took longer than `limit_s`."""
     exit_code = judge.wait(2.0)
     if judge.orphaned:
         return zygote_lost(opening=True)
-    message = f"the judge could not open {job.problem.id}: {why}; see {log.name}"
-    problems = faults.unopened(exit_code, phase, limit_s, log.name)
+    message = f"the judge could not open {job.problem.id}: {why}; see {judge.log.name}"
+    problems = faults.unopened(exit_code, phase, limit_s, judge.log.name)
     evidence = _of_judge(judge, exit_code)
     return ProcessLost("judge_lost", message, opening=True, problems=problems, evidence=evidence)
 

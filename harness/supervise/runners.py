@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import tempfile
 from pathlib import Path
@@ -13,7 +14,8 @@ from harness.processes.nursery import Child
 from harness.processes.renewal import Starter
 from harness.supervise import losses
 from harness.supervise.builds import BuildResult
-from harness.wire.messages import FromRunner
+from harness.wire.channel import PeerGone
+from harness.wire.messages import ComeUp, FromRunner
 
 
 class Runners:
@@ -37,6 +39,9 @@ class Runners:
         child = losses.started(
             self._nursery, "runner", FromRunner, log, environment, folder, readable=readable, card=card
         )
+        # One that has died is missed by the judge.
+        with contextlib.suppress(PeerGone):
+            child.channel.send(ComeUp(device=self._device.alone))
         return child, child.take_channel()
 
     def close(self) -> None:

@@ -66,6 +66,12 @@ class CandidateSource(msgspec.Struct, frozen=True, kw_only=True):
 # Judge to runner.
 
 
+class ComeUp(Message, frozen=True, kw_only=True, tag=True):
+    """Make use of the device already, which takes a while: what to run comes later."""
+
+    device: str
+
+
 class Prepare(Message, frozen=True, kw_only=True, tag=True):
     """Import the source, construct its entry class, cast it, take over the reference's state.
 
@@ -206,6 +212,10 @@ class Retime(Message, frozen=True, kw_only=True, tag=True):
     """Time the baseline alone once more: the candidate that it was slow beside is gone."""
 
 
+class Leave(Message, frozen=True, kw_only=True, tag=True):
+    """No more candidates of this problem come; another one may be opened."""
+
+
 class TestDevice(Message, frozen=True, kw_only=True, tag=True):
     """Is the device still of use: compute something trivial on it."""
 
@@ -287,6 +297,12 @@ class Retimed(Message, frozen=True, kw_only=True, tag=True):
     """Whether the baseline has become slower by itself; then its time now is the one that counts."""
 
     slower: bool
+
+
+class Left(Message, frozen=True, kw_only=True, tag=True):
+    """What the problem's code left behind, in words; empty where another problem can be opened in this process."""
+
+    changed: str = ""
 
 
 class DeviceTested(Message, frozen=True, kw_only=True, tag=True):
@@ -415,8 +431,8 @@ class Audited(Message, frozen=True, kw_only=True, tag=True):
     wall_s: float = 0.0
 
 
-ToRunner = Prepare | Burst | Go
+ToRunner = ComeUp | Prepare | Burst | Go
 FromRunner = Hello | Ready | Armed | Enqueued | Finished | Failed
-ToJudge = Open | Evaluate | Retime | TestDevice
-FromJudge = Phase | Opened | Verdict | Retimed | DeviceTested
+ToJudge = Open | Evaluate | Retime | Leave | TestDevice
+FromJudge = Phase | Opened | Verdict | Retimed | Left | DeviceTested
 FromBuilder = Built | BuildFailed

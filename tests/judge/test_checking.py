@@ -225,12 +225,12 @@ def test_what_to_expect_on_hard_inputs_is_found_out_after_the_call():
     draw = Draw(inputs=(torch.zeros(2),), seed=1)
     answers = iter(["what to expect", None])
     hard = HardInputs(iter([(stress, draw, lambda: asked.append(1) or next(answers))] * 2), 3, 60.0)
-    first, second = hard.take(), hard.take()
+    (first,), (second,) = hard.take(), hard.take()
     assert (asked, hard.done, hard.left) == ([], [], 1)
     assert (first.expected(), second.expected()) == ("what to expect", None)
     # Only what something could be expected of has been tried.
     assert hard.done == [stress.name]
-    assert (hard.take(), hard.left) == (None, 0)
+    assert (hard.take(), hard.left) == ([], 0)
 
 
 def test_a_refusal_on_hard_inputs_says_what_is_new_about_them_and_has_their_error(judged):
@@ -258,33 +258,39 @@ class Clock:
         return self.now
 
 
-def tried(budget_s, first_s, takes_s):
-    """How many hard inputs are begun that take so many seconds each, and the seconds spent."""
+def tried(budget_s, first_s, takes_s, most=1):
+    """How many hard inputs are begun that take so many seconds each, up to `most` in a burst, and the seconds spent."""
     clock = Clock()
     stress, draw = SETS[0], Draw(inputs=(), seed=1)
-    hard = HardInputs(iter([(stress, draw, lambda: None)] * len(takes_s)), len(takes_s), budget_s, first_s, clock)
+    hard = HardInputs(
+        iter([(stress, draw, lambda: None)] * len(takes_s)), len(takes_s), budget_s, first_s, clock, together=True
+    )
     turns = HardTurns(hard, 4, random.Random(1))
     begun = 0
-    for _ in turns.remaining():
-        clock.now += takes_s[begun]
-        begun += 1
+    for calls in turns.remaining(most):
+        assert len(calls) <= most
+        clock.now += sum(takes_s[begun : begun + len(calls)])
+        begun += len(calls)
     return begun, hard.spent_s
 
 
 @pytest.mark.parametrize(
-    ("budget_s", "first_s", "takes_s", "begun"),
+    ("budget_s", "first_s", "takes_s", "most", "begun"),
     [
         # Of equal ones as many as fit, and none for which the time does not do.
-        (3.0, 1.0, [1.0] * 9, 3),
-        (3.0, 0.0, [1.25] * 9, 2),
+        (3.0, 1.0, [1.0] * 9, 1, 3),
+        (3.0, 0.0, [1.25] * 9, 1, 2),
         # None of a problem whose first expectation took longer than there is time for.
-        (3.0, 17.0, [17.0] * 9, 0),
+        (3.0, 17.0, [17.0] * 9, 1, 0),
         # One that takes longer than the one before overruns by itself alone.
-        (3.0, 0.1, [0.1, 5.0, 5.0], 2),
+        (3.0, 0.1, [0.1, 5.0, 5.0], 1, 2),
+        # Several in a burst, as far as all of them fit.
+        (3.0, 1.0, [1.0] * 9, 2, 3),
+        (9.0, 0.5, [0.5] * 9, 4, 9),
     ],
 )
-def test_a_hard_input_is_begun_only_if_it_fits(budget_s, first_s, takes_s, begun):
-    count, spent_s = tried(budget_s, first_s, takes_s)
+def test_a_hard_input_is_begun_only_if_it_fits(budget_s, first_s, takes_s, most, begun):
+    count, spent_s = tried(budget_s, first_s, takes_s, most)
     assert count == begun
     assert spent_s == sum(takes_s[:begun])
     assert spent_s <= budget_s + max(takes_s)

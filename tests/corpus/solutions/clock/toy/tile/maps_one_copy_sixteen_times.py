@@ -1,5 +1,5 @@
 # {kind: cheat, row: untimed, status: rejected, reason: protocol, twin: honest_tile,
-#  cuda: {status: passed}}
+#  cuda: {status: passed, reason: ""}}
 """One copy in memory that is mapped sixteen times, next to each other: the others are never written."""
 
 import ctypes

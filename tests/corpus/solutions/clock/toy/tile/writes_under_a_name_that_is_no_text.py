@@ -1,5 +1,5 @@
 # {kind: cheat, row: late, status: passed, instead: incorrect mismatch, twin: writes_into_shared_memory,
-#  cuda: {status: runtime_error, reason: ""}}
+#  cuda: {status: incorrect, reason: wrong_device, instead: ""}}
 """Answers while an orphan, whose name is no text, is in one long system call that writes the output."""
 
 import ctypes
