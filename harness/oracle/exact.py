@@ -18,7 +18,7 @@ from harness.oracle.chunks import Cut, Split, find_split, independent
 from harness.oracle.float64 import Operation, Widened
 from harness.oracle.formats import Format, jitter, round_to
 from harness.oracle.lengths import Longest
-from harness.oracle.replica import batch_statistics, replica
+from harness.oracle.replica import Reused, Unknown, batch_statistics, replica
 from harness.oracle.slices import wide_dtype
 from harness.oracle.structure import convert, flatten, rebuild
 from harness.oracle.switches import NotPermitted, Permitted
@@ -69,6 +69,9 @@ class ExactReference:
         self.returned: set[tuple[int, int]] = set()
         # Ways to cut that were shown in float64 to leave entries independent.
         self._independent: set[Split] = set()
+        # Run as it is, once it is known not to write to parameters, as long as each run leaves it as it was.
+        self._reused: Reused | None = None
+        self._reusable = True
 
     def precision(self, inputs: list[Any]) -> torch.dtype:
         """The dtype that the problem is computed in: that of the first floating input, or of the parameters."""
@@ -87,7 +90,7 @@ class ExactReference:
 
         `training` overrides the module's mode, `mode` is entered around the forward, `wrap` replaces the module.
         """
-        return self._run(inputs, seed, lambda t: t, mode, training, wrap)
+        return self._run(inputs, seed, _as_it_is, mode, training, wrap)
 
     def composed(self, inputs: list[Any], seed: int) -> Any:
         """The same with fused attention taken apart into product, softmax, product, in the problem's precision."""
@@ -110,7 +113,7 @@ class ExactReference:
         """
         if self._permits is not False:
             mode = Permitted()
-            output = self._run(inputs, seed, lambda t: t, mode)
+            output = self._run(inputs, seed, _as_it_is, mode)
             self._permits = mode.met
         if not self._permits:
             raise NotPermitted("no operator of the reference may use TF32")
@@ -126,7 +129,7 @@ class ExactReference:
             generator = generators.setdefault(tensor.device, torch.Generator(tensor.device).manual_seed(draw))
             return jitter(tensor, ulps, generator)
 
-        return self._run(convert(inputs, move), seed, lambda t: t)
+        return self._run(convert(inputs, move), seed, _as_it_is)
 
     def strict(self, inputs: list[Any], seed: int) -> Any:
         """The output in float32 throughout, without TF32 and whatever narrower dtype the code asks for."""
@@ -137,7 +140,7 @@ class ExactReference:
     def recorded(self, inputs: list[Any], seed: int, wide: bool, keep: frozenset[str]) -> tuple[Any, list[Operation]]:
         """The output, in float64 if `wide`, and the calls of the operators named in `keep`."""
         mode = Widened(self.precision(inputs), torch.float64 if wide else None, keep)
-        output = self._run(inputs, seed, _double if wide else lambda t: t, mode)
+        output = self._run(inputs, seed, _double if wide else _as_it_is, mode)
         return output, mode.seen
 
     def exact(self, inputs: list[Any], seed: int, native: Any) -> Exact:
@@ -219,7 +222,7 @@ class ExactReference:
         training: bool | None = None,
         wrap: Callable[[nn.Module], Any] | None = None,
     ) -> Any:
-        """One forward of a fresh replica whose tensors went through `change`, as did the inputs."""
+        """One forward of a replica, as good as fresh, whose tensors went through `change`, as did the inputs."""
 
         def argument(tensor: torch.Tensor) -> torch.Tensor:
             changed = change(tensor)
@@ -230,7 +233,9 @@ class ExactReference:
             return changed.clone() if changed is tensor and self.writes_parameters is not False else changed
 
         with torch.no_grad():
-            module = replica(self.module, parameter)
+            again = change is _as_it_is and training is None and wrap is None and self.writes_parameters is False
+            reused = self._taken_again(parameter) if again else None
+            module = replica(self.module, parameter) if reused is None else reused.module
             if training is not None:
                 module.train(training)
             arguments = convert(inputs, argument)
@@ -241,7 +246,22 @@ class ExactReference:
             self.returned |= _shared(output, arguments)
             self.writes_inputs = bool(self.writes_inputs) or given != _versions(arguments)
             self.writes_parameters = bool(self.writes_parameters) or held != _versions(list(module.parameters()))
+            if reused is not None:
+                self._reusable = reused.restore(output)
+                self._reused = reused if self._reusable else None
             return output
+
+    def _taken_again(self, parameter: Callable[[torch.Tensor], torch.Tensor]) -> Reused | None:
+        """The replica of the last such run, or the first one, to be put back after the run; None where each run needs
+        its own."""
+        # Gone with a run that raises.
+        reused, self._reused = self._reused, None
+        if reused is None and self._reusable:
+            try:
+                reused = Reused(self.module, parameter)
+            except Unknown:
+                self._reusable = False
+        return reused
 
     def _needed(self, inputs: list[Any], native: Any) -> tuple[float, float, float]:
         """Bytes for float64: what grows with the batch, what is kept of that, and what does not grow."""
@@ -311,6 +331,10 @@ def _storages(tree: Any) -> list[int | None]:
 def _versions(tensors: list[Any]) -> list[int]:
     """How often each tensor has been written in place."""
     return [t._version for _, t in flatten(tensors) if isinstance(t, torch.Tensor)]
+
+
+def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
 
 
 def _is_floating(tensor: torch.Tensor) -> bool:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import torch
 from torch import nn
 
 _PLAIN = (OrderedDict, dict, list, set)
+_VALUES = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format)
+_IDENTITIES = (torch.Tensor, nn.Module, type, FunctionType, BuiltinFunctionType, ModuleType)
 Change = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -35,6 +38,56 @@ def replica(module: nn.Module, change: Change) -> nn.Module:
         memo |= {id(value): type(value)() for value in vars(part).values() if type(value) in _PLAIN and not value}
     # deepcopy looks objects up in its memo first, so it takes ours for these and copies the structure around.
     return copy.deepcopy(module, memo)
+
+
+class Reused:
+    """A replica that runs again and again, since to copy a module takes longer than many a forward.
+
+    After each run its tensors are put back. Raises Unknown where a module keeps something of which nobody can say
+    whether a run has changed it.
+    """
+
+    def __init__(self, module: nn.Module, change: Change) -> None:
+        self.module = replica(module, change)
+        self._state = _state(self.module)
+        pairs = zip(_tensors(self.module), _tensors(module), strict=True)
+        self._tensors = {id(own): (own, given.detach(), own._version) for own, given in pairs}
+        self._memory = {_memory(own) for own, _, _ in self._tensors.values()}
+
+    def restore(self, output: Any) -> bool:
+        """Put all tensors back after a run; whether the replica is as new. `output` must not have memory of its own."""
+        if any(_memory(tensor) in self._memory for tensor in _inside(output)) or _state(self.module) != self._state:
+            return False
+        for name, (own, given, version) in self._tensors.items():
+            if own._version != version:
+                own.copy_(given)
+                self._tensors[name] = (own, given, own._version)
+        return True
+
+
+class Unknown(Exception):
+    """A module has an attribute that may change in ways that are not seen from outside."""
+
+
+def _state(module: nn.Module) -> list[Any]:
+    """All that the module and its parts keep: plain values by value, tensors, modules and functions by identity."""
+    return [(id(part), _seen(vars(part))) for part in module.modules()]
+
+
+def _seen(value: Any) -> Any:
+    if isinstance(value, _VALUES):
+        return value
+    if isinstance(value, dict):
+        return tuple((key, _seen(item)) for key, item in value.items())
+    if isinstance(value, (list, tuple, set)):
+        return tuple(_seen(item) for item in value)
+    if isinstance(value, _IDENTITIES):
+        return id(value)
+    raise Unknown(type(value).__name__)
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else id(tensor)
 
 
 def batch_statistics(module: nn.Module) -> bool:

@@ -1,0 +1,98 @@
+"""Each run of the reference starts from the same state, also where runs share a replica."""
+
+import pytest
+import torch
+from torch import nn
+
+from harness.oracle import exact
+from harness.oracle.exact import ExactReference
+
+
+class Stateful(nn.Module):
+    """A module whose forward does something to itself, each time to something else."""
+
+    def __init__(self, act):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+        self.register_buffer("mean", torch.zeros(3))
+        self.count = 0
+        self.kept = []
+        self.drawn = torch.Generator().manual_seed(3)
+        self.act = [act]
+
+    def forward(self, x):
+        return self.act[0](self, x)
+
+
+def counted(self, x):
+    self.count += 1
+    return x * self.count
+
+
+def appended(self, x):
+    self.kept.append(x)
+    return x + len(self.kept)
+
+
+def averaged(self, x):
+    self.mean += x.mean(0)
+    return x - self.mean
+
+
+def replaced(self, x):
+    self.mean = self.mean + 1
+    return x + self.mean
+
+
+def returned(self, x):
+    self.mean.add_(1)
+    return self.mean
+
+
+def drew(self, x):
+    return x + torch.rand(3, generator=self.drawn)
+
+
+def raised(self, x):
+    self.count += 1
+    if x.sum() < 0:
+        raise ValueError("negative")
+    return x * self.count
+
+
+@pytest.mark.parametrize("act", [counted, appended, averaged, replaced, returned, drew, raised])
+def test_no_run_sees_what_another_one_did(act):
+    module = Stateful(act)
+    if act is not drew:
+        del module.drawn
+    reference = ExactReference(module)
+    x = torch.rand(4, 3)
+    outputs = []
+    for _ in range(4):
+        outputs.append(reference.native([x], 1))
+        if act is raised:
+            with pytest.raises(ValueError, match="negative"):
+                reference.native([-x], 1)
+    fresh = ExactReference(module).native([x], 1)
+    for output in outputs:
+        assert torch.equal(output, fresh)
+
+
+@pytest.mark.parametrize(("act", "made"), [(averaged, 2), (lambda self, x: x + self.mean, 2), (counted, 5)])
+def test_runs_share_a_replica_that_can_be_put_back(act, made, monkeypatch):
+    counts = []
+    replica = exact.replica
+
+    def counting(*arguments):
+        counts.append(arguments)
+        return replica(*arguments)
+
+    monkeypatch.setattr("harness.oracle.exact.replica", counting)
+    monkeypatch.setattr("harness.oracle.replica.replica", counting)
+    module = Stateful(act)
+    del module.drawn
+    reference = ExactReference(module)
+    for _ in range(5):
+        reference.native([torch.rand(4, 3)], 1)
+    # The first tells whether parameters are written to.
+    assert len(counts) == made
