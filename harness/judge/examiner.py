@@ -161,7 +161,7 @@ class Examiner:
                 "whoever writes to one changes the other"
             )
             return Finding(Status.INCORRECT, "aliases_input", message, evidence={"aliased": aliased})
-        link.may_return = frozenset(returned)
+        link.may_return = self._returned
         return finding
 
     def burst(self, link: Link, draws: list[Draw], hard: Sequence[HardCall] = ()) -> Finding | None:

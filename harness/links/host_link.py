@@ -52,6 +52,8 @@ class HostLink(Link):
         self._memory: ForeignMemory | None = None
         self._nodes: list[Node] = []
         self._returned: list[Any] = []
+        # What inputs are changed by while outputs are read; 0 where they are not.
+        self._mask = 0
 
     def burst(
         self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
@@ -149,20 +151,29 @@ class HostLink(Link):
     @contextlib.contextmanager
     def _inputs_hidden(self, calls: int) -> Iterator[None]:
         """Change inputs while outputs are read, so that a view of an input in place of a copy is a wrong answer."""
-        hidden = [
-            self._place(ref)
-            for refs in self._input_refs[:calls]
-            for position, ref in enumerate(refs)
-            if self.may_return is not None and position not in self.may_return
-        ]
-        mask = secrets.choice(SPOILING)
-        for place in hidden:
-            place.bitwise_xor_(mask)
+        hidden = [] if self.may_return is None else [ref for refs in self._input_refs[:calls] for ref in refs]
+        self._mask = secrets.choice(SPOILING) if hidden else 0
+        self._change(hidden)
         try:
             yield
         finally:
-            for place in hidden:
-                place.bitwise_xor_(mask)
+            self._change(hidden)
+            self._mask = 0
+
+    @contextlib.contextmanager
+    def _shown_to(self, call: int, output: int) -> Iterator[None]:
+        """Inputs as they were, where the reference's output number `output` shares memory with them."""
+        allowed = self.may_return if self._mask and self.may_return else ()
+        shown = [self._input_refs[call][position] for number, position in allowed if number == output]
+        self._change(shown)
+        try:
+            yield
+        finally:
+            self._change(shown)
+
+    def _change(self, refs: list[TensorRef]) -> None:
+        for ref in refs:
+            self._place(ref).bitwise_xor_(self._mask)
 
     def _place(self, ref: TensorRef) -> torch.Tensor:
         """The bytes of an input, where it lies in this burst."""
@@ -174,7 +185,7 @@ class HostLink(Link):
         self._memory = ForeignMemory(*fds)
 
     def _decode(self, node: Node, call: int, places: Places) -> Any:
-        expected = iter(self._output_refs)
+        expected = enumerate(self._output_refs)
 
         def tensor(ref: TensorRef) -> Any:
             if ref.block == NOWHERE:
@@ -182,10 +193,11 @@ class HostLink(Link):
             if ref.block != OWN_MEMORY:
                 raise BadReference("an output in memory that is not the runner's own")
             # What is not like the reference's output is judged by its description; its size is only a claim.
-            like = next(expected, None)
+            number, like = next(expected, (0, None))
             if not like or (ref.dtype, ref.shape) != (like.dtype, like.shape):
                 return ref
-            read = self._read(ref)
+            with self._shown_to(call, number):
+                read = self._read(ref)
             for part in self._owner().parts(ref.offset, layout.nbytes(ref)):
                 places[part.file].append((part.first, part.last))
             return read

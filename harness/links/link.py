@@ -105,7 +105,7 @@ class Link:
         self.repeated = False
         # Which inputs' memory outputs may have in common, as the reference's do; None until they are known to have no
         # other's, and may not from then on.
-        self.may_return: frozenset[int] | None = None
+        self.may_return: frozenset[tuple[int, int]] | None = None
         self._number = self._nonce = 0
         # As if they began at byte 0 of their block. In each burst they do at `_base`.
         self._input_refs: list[list[TensorRef]] = []

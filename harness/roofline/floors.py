@@ -32,8 +32,3 @@ class Floors:
         if self._ceilings is None or self._device.type == "cpu":
             return None
         return light.floor(uncached(self._work, cache_bytes(self._device), calls), self._ceilings)
-
-    @property
-    def first_touch_us(self) -> float:
-        """What only the first call of a burst waits for: weights, which later calls may find in the cache."""
-        return self._work.resident_bytes / self._ceilings.bytes_per_s * 1e6 if self._ceilings else 0.0

@@ -81,19 +81,19 @@ def batching(
     *,
     baseline_single_us: Sequence[float],
     baseline_burst_us: Sequence[float],
-    cache_us: float = 0.0,
     at_most: float = math.inf,
 ) -> Suspicion | None:
     """Evidence that the calls of a burst may have been computed together: single calls take longer.
 
-    All times are microseconds a call by the judge's clock, fixed cost removed. `cache_us` is how long the GPU takes to
-    fill its last-level cache: a single call may wait that long, but a call in a burst finds weights there. If a single
-    call takes more than `at_most` times a call in a burst, bursts are not relied on, whatever the baseline shows. None
-    if fewer than ten single calls or two bursts of a side are known.
+    All times are microseconds a call by the judge's clock, fixed cost removed. If a single call takes more than
+    `at_most` times a call in a burst, bursts are not relied on, whatever the baseline shows. None if fewer than ten
+    single calls or two bursts of a side are known.
 
     Two grades, by how much longer a single call takes than a call in a burst:
-    `one_call_bursts`: by more than the baseline's, as a ratio or as a difference, plus 5 % and 2 us.
-    `batched_calls`: by more than that ratio plus a quarter and 7 us, which no honest kernel known does.
+    `one_call_bursts`: by more than the baseline's plus 5 % and 2 us; as a difference, this excuses no quick candidate
+    beyond a quarter of its own time: what the baseline's first call costs, another's need not.
+    `batched_calls`: by more than the baseline's, as a ratio plus a quarter and 7 us or as a difference, which no honest
+    kernel known does.
 
     The lower quartile of single calls counts, not an interval: a call can be disturbed, or slow on purpose, but not
     faster than its work, so scatter must not help the candidate. For both grades the answer is not a rejection: both
@@ -107,11 +107,11 @@ def batching(
     usual_single, usual_burst = statistics.lower_quartile(baseline_single_us), statistics.median(baseline_burst_us)
     ratio = max(1.0, usual_single / usual_burst)
     explained = max(burst * ratio, burst + usual_single - usual_burst) * RELIABLE_GAIN
-    explained += FIRST_CALL_BEYOND_BASELINE_US + cache_us
-    reliable = min(explained, burst * at_most + FIRST_CALL_BEYOND_BASELINE_US + cache_us)
+    in_itself = burst * min(at_most, max(UNREMARKABLE_GAIN, ratio * RELIABLE_GAIN))
+    reliable = min(explained, in_itself) + FIRST_CALL_BEYOND_BASELINE_US
     if single <= reliable:
         return None
-    honest = max(explained, burst * ratio * UNREMARKABLE_GAIN + FIRST_CALL_US + cache_us)
+    honest = max(explained + FIRST_CALL_BEYOND_BASELINE_US, burst * ratio * UNREMARKABLE_GAIN + FIRST_CALL_US)
     gain = single / burst
     seen = f"a single call takes {single:.1f} us, a call in a burst {burst:.1f} us: {gain:.1f} times less"
     return Suspicion(

@@ -194,6 +194,19 @@ def test_nobody_is_blamed_where_other_programs_used_the_card():
     assert made.slow_baseline(dataclasses.replace(taken_back, dropped={"disturbed": 9})) is None
 
 
+def test_without_the_gate_bursts_of_both_sides_have_as_many_calls():
+    # A longer burst has less of the way of the messages for each call.
+    made, _ = sampled(Card(400.0, 400.0), Card(200.0, 200.0, waits=True))
+    assert made.clock.bursts["candidate"] == made.clock.bursts["baseline"]
+    made, _ = sampled(Card(400.0, 400.0), Leaving(200.0, 200.0))
+    made._links["candidate"].bursts, made._links["candidate"].most_calls = 20, 99
+    made.sample(RULE)
+    assert made.clock.name == "device_ungated"
+    assert made.clock.bursts["candidate"] == made.clock.bursts["baseline"]
+    # Nor is it certain that all of an empty burst is the judge's own.
+    assert made.clock.systematic > (GATE_US + HOST_US) / made.clock.burst_us["candidate"]
+
+
 def test_nothing_is_taken_off_without_the_gate():
     made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0, waits=True))
     assert made.clock.fixed_cost.us == 0
