@@ -33,6 +33,8 @@ POISON_READS = float("nan")
 OTHERWISE = 1e-3
 # Expectations are kept for the next candidate if all of a problem's take up less than this.
 KEPT_BYTES = 1 << 30
+# Of a card's memory, what the judge may keep from one expectation to the next.
+IDLE_SHARE = 0.02
 # Bytes of an expectation over those of a call's inputs and outputs: the exact output and, of a small one, the
 # yardsticks' samples beside them.
 EXPECTATION_FACTOR = 8
@@ -123,9 +125,13 @@ class Examiner:
             del expect, expected
 
     def _give_back(self) -> None:
-        """What large expectations took on a card is free for the runners."""
-        if not self._keep and self._reference.device.type == "cuda":
-            torch.cuda.empty_cache()
+        """What large expectations took on a card is free for the runners. Small ones' memory is used again: to ask the
+        driver for it takes longer than to compute them."""
+        device = self._reference.device
+        if device.type == "cuda":
+            idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+            if idle > IDLE_SHARE * torch.cuda.get_device_properties(device).total_memory:
+                torch.cuda.empty_cache()
 
     def first_call(self, link: Link, deadline_s: float) -> Finding:
         """One call against the float64 reference. Raises what the runner makes Link raise.
