@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,11 +17,11 @@ from harness.judge.hard_turns import HardCall, HardInputs, HardTurns
 from harness.judge.planning import Workload
 from harness.judge.reference import Reference
 from harness.links.link import BurstReading, Draw, Link, RepeatAsked
-from harness.machine.card import DISTURBED, Card, Watch
+from harness.machine.card import Card, Watch
 from harness.records import Outcome, Status
 from harness.roofline.floors import Floors
 from harness.roofline.light import Ceilings
-from harness.timing import bursts, company, statistics
+from harness.timing import bursts, statistics
 from harness.timing.burst_clock import BurstClock
 from harness.timing.company import Alone, Usual
 from harness.timing.fixed_cost import FixedCost
@@ -32,8 +31,6 @@ from harness.timing.suspicion import Suspicion
 from harness.wire.messages import Checks
 
 WARM_UP_BURSTS = 3
-# Single calls of each side that settle what the first few say of batching, within so much time of both.
-MORE_SINGLES, MORE_SINGLES_US = 30, 2e6
 LATENCY_CALLS = 9
 # A side's bursts are planned by its own time, but by at most this many times the baseline's: a candidate that is
 # slow on purpose in the warm-up would get bursts of one call, which say little.
@@ -54,6 +51,16 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
+class OpenProblem:
+    """A problem that candidates are timed on, on one device."""
+
+    reference: Reference
+    workload: Workload
+    surroundings: Surroundings
+    timing: TimingConfig
+
+
+@dataclass(frozen=True)
 class Before:
     """Measurements of the trusted baseline before any candidate was there, so that no candidate can change them."""
 
@@ -71,32 +78,27 @@ class Bench:
 
     def __init__(
         self,
-        reference: Reference,
+        problem: OpenProblem,
         examiners: dict[Side, Examiner],
         links: dict[Side, Link],
-        plan: Workload,
-        surroundings: Surroundings,
-        timing: TimingConfig,
         before: Before,
         hard: HardInputs | None = None,
     ) -> None:
-        on_card = reference.device.type == "cuda"
+        on_card = problem.reference.device.type == "cuda"
         self.rng = random.Random()
-        self.clock = BurstClock(before.fixed, before.ungated_us, on_card=on_card, random=plan.random)
-        self.floors = Floors(plan.work, surroundings.ceilings, reference.device)
+        self.clock = BurstClock(before.fixed, before.ungated_us, on_card=on_card, random=problem.workload.random)
+        self.floors = Floors(problem.workload.work, problem.surroundings.ceilings, problem.reference.device)
         self.latency_us: dict[Side, float] = {}
-        self._before = before
-        self._hard = HardTurns(hard or HardInputs(iter(()), 0, 0.0), timing.min_pairs, self.rng)
+        self._hard = HardTurns(hard or HardInputs(iter(()), 0, 0.0), problem.timing.min_pairs, self.rng)
         # Of the way from the shortest burst to the longest; both bursts of a pair are as long, so that what a burst
         # costs beside its calls is in both alike.
         self._share = 1.0
-        self._single_us: dict[Side, float] = {}
-        self._reference = reference
+        self.single_us: dict[Side, float] = {}
+        self.problem = problem
+        self.before = before
         self._examiners = examiners
         self._links = links
-        self._workload = plan
-        self._watch = Watch(surroundings.card)
-        self._timing = timing
+        self._watch = Watch(problem.surroundings.card)
 
     @property
     def warnings(self) -> list[str]:
@@ -115,12 +117,12 @@ class Bench:
             self.clock.gated = all(self._fits(side, 1) for side in self._links)
         self._watch.look()
         for side in self._links:
-            self._single_us[side] = min(self.singles(side, WARM_UP_BURSTS))
-        if self._before.bursts_unreliable:
+            self.single_us[side] = min(self.singles(side, WARM_UP_BURSTS))
+        if self.before.bursts_unreliable:
             self.one_call_a_burst()
             return
         # A call alone may take longer than one in company, so lengths are planned again by the first ones' time.
-        a_call_us = dict(self._single_us)
+        a_call_us = dict(self.single_us)
         for _ in range(2):
             self._plan_bursts(a_call_us)
             most_calls = min(self._rehearse(side) for side in self._links)
@@ -137,22 +139,22 @@ class Bench:
             planned_by: Side = "baseline" if self.clock.name == "device_ungated" else side
             self.clock.bursts[side] = bursts.plan(
                 min(a_call_us[planned_by], SLOWEST_PLANNED * a_call_us["baseline"]),
-                target_us=factor * self._timing.burst_ms * 1e3,
-                call_bytes=self._workload.call_bytes,
-                memory_bytes=self._workload.memory_bytes,
-                max_calls=self._workload.most_calls,
+                target_us=factor * self.problem.timing.burst_ms * 1e3,
+                call_bytes=self.problem.workload.call_bytes,
+                memory_bytes=self.problem.workload.memory_bytes,
+                max_calls=self.problem.workload.most_calls,
             )
 
     def time_latency(self) -> None:
         """On a GPU: single calls with the gate open, so that the reading includes the host's work."""
-        if self._reference.device.type == "cpu":
+        if self.problem.reference.device.type == "cpu":
             return
         sides: list[Side] = ["candidate", "baseline"]
         readings: dict[Side, list[float]] = {side: [] for side in sides}
         for _ in range(LATENCY_CALLS):
             self.rng.shuffle(sides)
             for side in sides:
-                readings[side].append(self._burst(side, 1, gated=False).judge_us - self._before.ungated_us)
+                readings[side].append(self._burst(side, 1, gated=False).judge_us - self.before.ungated_us)
         self.latency_us = {side: max(statistics.median(values), 0.0) for side, values in readings.items()}
 
     def one_call_a_burst(self) -> None:
@@ -160,7 +162,7 @@ class Bench:
         taken_off_us = self.clock.fixed_cost.us
         self.clock.bursts = {side: bursts.BurstPlan(1, 1) for side in self._links}
         taken_off_us -= self.clock.fixed_cost.us
-        self.clock.burst_us = {side: us + taken_off_us for side, us in self._single_us.items()}
+        self.clock.burst_us = {side: us + taken_off_us for side, us in self.single_us.items()}
 
     def sample(self, rule: StoppingRule) -> Samples:
         """Measure pairs until `rule` says stop; raises Refused."""
@@ -184,48 +186,10 @@ class Bench:
         if len(samples.candidate_us) < statistics.FEWEST:
             raise Refused(_slow_start(samples))
         # Enough single calls to judge by, however few pairs the sampling took.
-        return self._more_singles(samples, bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0)
+        return self.more_singles(samples, bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0)
 
-    def batching(self, samples: Samples) -> tuple[Suspicion | None, Samples]:
-        """Evidence that the candidate's calls are cheaper in bursts than alone, and the samples that show it."""
-        if self.clock.bursts["candidate"].calls == 1:
-            return None, samples
-        found = self._batching(samples)
-        if found is None:
-            return None, samples
-        # So do calls that were disturbed.
-        both_us = max(1.0, self._single_us["candidate"] + self._single_us["baseline"])
-        samples = self._more_singles(samples, min(MORE_SINGLES, int(MORE_SINGLES_US / both_us)))
-        return self._batching(samples), samples
-
-    def _bursts_unreliable(self, samples: Samples) -> Suspicion | None:
-        """Why bursts of several calls are unreliable after all, from the baseline's times beside this candidate."""
-        if self._reference.device.type != "cpu" or not samples.baseline_single_us:
-            return None
-        return self.bursts_unreliable(Usual(samples.baseline_single_us, samples.baseline_us))
-
-    def bursts_unreliable(self, baseline: Usual) -> Suspicion | None:
-        """Why bursts of several calls are unreliable, from the baseline's times; None if these do not show it."""
-        if not self.clock.fixed_cost.resolves(statistics.median(baseline.single_us)):
-            return None
-        return bursts.unreliable(baseline.single_us, baseline.burst_us)
-
-    def _batching(self, samples: Samples) -> Suspicion | None:
-        if lone := self._bursts_unreliable(samples):
-            return lone
-        if len(samples.candidate_single_us) < bursts.FEWEST_SINGLES:
-            message = "too few of its single calls could be timed; timed by single calls"
-            return Suspicion("one_call_bursts", message, {"singles": len(samples.candidate_single_us)})
-        return bursts.batching(
-            samples.candidate_single_us,
-            samples.candidate_us,
-            baseline_single_us=samples.baseline_single_us,
-            baseline_burst_us=samples.baseline_us,
-            # What a process takes to go on from its standstill is no measure of what a quick candidate gains.
-            at_most=bursts.UNREMARKABLE_GAIN if self._reference.device.type == "cpu" else math.inf,
-        )
-
-    def _more_singles(self, samples: Samples, count: int) -> Samples:
+    def more_singles(self, samples: Samples, count: int) -> Samples:
+        """The samples with so many more single calls of each side; raises Refused."""
         singles: dict[Side, list[float]] = {"candidate": [], "baseline": []}
         for _ in range(count):
             both_singly(self._single, self.rng, singles)
@@ -246,29 +210,11 @@ class Bench:
     def usual(self, side: Side, count: int) -> Usual:
         """Times of `count` bursts of one call, and of several calls if those are planned; raises Refused."""
         several = count if self.clock.bursts[side].calls > 1 else 0
-        return Usual(self.singles(side, count), [self._reading(side).judge_us for _ in range(several)])
+        return Usual(self.singles(side, count), self.burst_times(side, several))
 
-    def slow_baseline(self, samples: Samples) -> Suspicion | None:
-        """Evidence that the baseline is slower beside the candidate; raises Refused.
-
-        None where other programs used the device: they slow it down, too, and the candidate beside it.
-        """
-        alone = self._before.alone
-        if samples.taken_back and DISTURBED in samples.dropped:
-            return None
-        calls = self.clock.bursts["baseline"].shortest
-        fixed = self.clock.fixed_cost
-        missing = company.FEWEST - len(samples.baseline_us)
-        together = samples.baseline_us + [self._reading("baseline").judge_us for _ in range(missing)]
-        usual = alone.gated if self.clock.gated else alone.ungated
-        return company.slow_baseline(usual.a_call(calls), together, slack_us=(fixed.error_us + fixed.jitter_us) / calls)
-
-    def own_wait(self, samples: Samples) -> Suspicion | None:
-        """What a candidate that waits for the device itself gains by that alone."""
-        if self.clock.name != "device_ungated" or self._workload.random:
-            return None
-        gated_us = self._before.alone.gated.a_call(self.clock.bursts["baseline"].shortest)
-        return company.own_wait(gated_us, samples.baseline_us, samples.candidate_us)
+    def burst_times(self, side: Side, count: int) -> list[float]:
+        """Microseconds a call in so many bursts; raises Refused."""
+        return [self._reading(side).judge_us for _ in range(count)]
 
     def singles(self, side: Side, count: int) -> list[float]:
         """Microseconds of so many single-call bursts; raises Refused."""
@@ -305,7 +251,7 @@ class Bench:
         """One burst on fresh inputs, every output checked."""
 
         def draws() -> list[Draw]:
-            return [self._reference.draw() for _ in range(calls)]
+            return [self.problem.reference.draw() for _ in range(calls)]
 
         return self._checked(side, draws, gated=gated, deadline_s=deadline_s, profiled=profiled)
 
@@ -355,7 +301,7 @@ class Bench:
             del hard, draws, places
 
     def _draws_with(self, hard: Mapping[int, HardCall], calls: int) -> list[Draw]:
-        return [hard[call].draw if call in hard else self._reference.draw() for call in range(calls)]
+        return [hard[call].draw if call in hard else self.problem.reference.draw() for call in range(calls)]
 
     def _rehearse(self, side: Side) -> int:
         """Run a burst as long as planned, and find how many calls can be enqueued behind the gate.
@@ -368,7 +314,7 @@ class Bench:
             # Nothing may happen for the first time behind the gate.
             self._burst(side, planned, gated=False)
         if planned == 1 or not self.clock.gated or self._fits(side, planned):
-            return self._workload.most_calls
+            return self.problem.workload.most_calls
         return next((calls for calls in (planned // 4, planned // 16) if calls > 1 and self._fits(side, calls)), 1)
 
     def _fits(self, side: Side, calls: int) -> bool:

@@ -19,9 +19,9 @@ from pathlib import Path
 import msgspec
 import torch
 
-from harness.config import Limits, TimingConfig
+from harness.config import Limits
 from harness.judge import endings, measurement, planning
-from harness.judge.bench import Surroundings
+from harness.judge.bench import OpenProblem, Surroundings
 from harness.judge.endings import FAILURES, Ended, Refused
 from harness.judge.examiner import Examiner, InvalidReference
 from harness.judge.footprint import Footprint
@@ -167,7 +167,7 @@ class Judge:
             with self._ends_if_it_fails(request.baseline, "call", self._call_limit):
                 self._baseline.learn_start(self._reference.draw())
                 self._phase("baseline alone")
-                self._before = measurement.measure_before(*self._of_baseline())
+                self._before = measurement.measure_before(*self._baseline_alone())
         except Ended as ended:
             return _no_baseline(ended.ending, request.limits)
         except Exception as error:
@@ -288,14 +288,11 @@ class Judge:
         hard.factors.add("drawn", first)
         try:
             ending = measurement.evaluate(
-                self._reference,
+                self._problem,
                 examiners,
                 links,
-                self._workload,
-                self._surroundings,
-                self._timing,
-                self._limits,
                 self._before,
+                self._limits,
                 hard,
                 spent_s,
                 profiled=request.profiled,
@@ -314,15 +311,18 @@ class Judge:
     def _time_alone(self) -> Alone:
         """The baseline's times when a candidate is gone; none where that fails, which the next candidate tells."""
         try:
-            return measurement.time_alone(*self._of_baseline(), self._before)
+            return measurement.time_alone(*self._baseline_alone(), self._before)
         except (Refused, *FAILURES) as error:
             print(f"the baseline alone: {error}", file=sys.stderr)
             return Alone()
 
-    def _of_baseline(self) -> tuple[Reference, Examiner, Link, planning.Workload, Surroundings, TimingConfig]:
+    @property
+    def _problem(self) -> OpenProblem:
+        return OpenProblem(self._reference, self._workload, self._surroundings, self._timing)
+
+    def _baseline_alone(self) -> tuple[OpenProblem, Examiner, Link]:
         """What the baseline is timed with by itself."""
-        examiner = self._examiner(self._request.baseline)
-        return self._reference, examiner, self._baseline, self._workload, self._surroundings, self._timing
+        return self._problem, self._examiner(self._request.baseline), self._baseline
 
     def _ends_if_it_fails(
         self, source: CandidateSource, phase: str, limit: str

@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 import time
 
-from harness.config import Limits, TimingConfig
+from harness.config import Limits
 from harness.integrity import provenance
 from harness.integrity.provenance import Profile
-from harness.judge import appraisal
-from harness.judge.bench import LATENCY_CALLS, Before, Bench, Surroundings
+from harness.judge import appraisal, suspicions
+from harness.judge.bench import LATENCY_CALLS, Before, Bench, OpenProblem
 from harness.judge.examiner import Examiner
 from harness.judge.hard_turns import HardInputs
-from harness.judge.planning import Workload
-from harness.judge.reference import Reference
 from harness.links.link import Link, RunnerFailed
 from harness.records import Status
 from harness.timing import burst_clock, statistics
@@ -31,40 +29,23 @@ ALONE_BURSTS = 9
 ALONE_S = 2.0
 
 
-def measure_before(
-    reference: Reference,
-    examiner: Examiner,
-    baseline: Link,
-    plan: Workload,
-    surroundings: Surroundings,
-    timing: TimingConfig,
-) -> Before:
+def measure_before(problem: OpenProblem, examiner: Examiner, baseline: Link) -> Before:
     """What the baseline shows while no candidate is there. Raises Refused, and what Link raises."""
     before = Before(_calibrated(baseline))
-    if reference.device.type == "cpu":
+    if problem.reference.device.type == "cpu":
         # Where a candidate stands still in others' turns, it cannot slow them.
-        bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, before)
+        bench = Bench(problem, {"baseline": examiner}, {"baseline": baseline}, before)
         bench.warm_up()
         with baseline.learning():
-            usual = bench.usual("baseline", max(1, min(ALONE_BURSTS, int(ALONE_S / plan.call_s))))
-        return dataclasses.replace(before, bursts_unreliable=bench.bursts_unreliable(usual))
+            usual = bench.usual("baseline", max(1, min(ALONE_BURSTS, int(ALONE_S / problem.workload.call_s))))
+        return dataclasses.replace(before, bursts_unreliable=suspicions.bursts_unreliable(bench, usual))
     before = dataclasses.replace(before, ungated_us=_ungated_us(baseline))
-    return dataclasses.replace(
-        before, alone=time_alone(reference, examiner, baseline, plan, surroundings, timing, before)
-    )
+    return dataclasses.replace(before, alone=time_alone(problem, examiner, baseline, before))
 
 
-def time_alone(
-    reference: Reference,
-    examiner: Examiner,
-    baseline: Link,
-    plan: Workload,
-    surroundings: Surroundings,
-    timing: TimingConfig,
-    before: Before,
-) -> Alone:
+def time_alone(problem: OpenProblem, examiner: Examiner, baseline: Link, before: Before) -> Alone:
     """The baseline's times while no candidate is there, with and without the gate of a card."""
-    bench = Bench(reference, {"baseline": examiner}, {"baseline": baseline}, plan, surroundings, timing, before)
+    bench = Bench(problem, {"baseline": examiner}, {"baseline": baseline}, before)
     bench.warm_up()
     gated = Usual([], [])
     if bench.clock.name == "device":
@@ -74,14 +55,11 @@ def time_alone(
 
 
 def evaluate(
-    reference: Reference,
+    problem: OpenProblem,
     examiners: dict[Side, Examiner],
     links: dict[Side, Link],
-    plan: Workload,
-    surroundings: Surroundings,
-    timing: TimingConfig,
-    limits: Limits,
     before: Before,
+    limits: Limits,
     hard: HardInputs,
     spent_s: dict[str, float],
     *,
@@ -92,27 +70,27 @@ def evaluate(
     `profiled`: with one more call at the end, of which the ending has the profile and `spent_s` the seconds. Raises
     Refused, and what the candidate's runner makes Link raise.
     """
-    bench = Bench(reference, examiners, links, plan, surroundings, timing, before, hard)
+    bench = Bench(problem, examiners, links, before, hard)
     rule = StoppingRule(
-        precision=timing.precision,
-        budget_s=min(timing.budget_s, limits.total_s),
-        min_pairs=timing.min_pairs,
-        max_pairs=timing.max_pairs,
+        precision=problem.timing.precision,
+        budget_s=min(problem.timing.budget_s, limits.total_s),
+        min_pairs=problem.timing.min_pairs,
+        max_pairs=problem.timing.max_pairs,
     )
     bench.warm_up()
     bench.time_latency()
     samples = bench.sample(rule)
-    batched, samples = bench.batching(samples)
+    batched, samples = suspicions.batching(bench, samples)
     if batched:
         # In bursts of one call there is no company to gain from, whatever the reason was.
         bench.one_call_a_burst()
         samples = bench.sample(rule)
-    slowed = bench.slow_baseline(samples)
+    slowed = suspicions.slow_baseline(bench, samples)
     batched = batched or before.bursts_unreliable
-    waits = bench.own_wait(samples)
+    waits = suspicions.own_wait(bench, samples)
     factor = min((suspicion.evidence["factor"] for suspicion in (slowed, waits) if suspicion), default=1.0)
-    suspicions = [suspicion for suspicion in (batched, slowed, waits) if suspicion]
-    appraised = appraisal.appraise(bench, samples, factor, suspicions)
+    found = [suspicion for suspicion in (batched, slowed, waits) if suspicion]
+    appraised = appraisal.appraise(bench, samples, factor, found)
     profile: Profile | None = None
     doubts: list[str] = []
     if profiled and appraised.outcome.status is Status.PASSED:

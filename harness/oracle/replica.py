@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from harness.errors import AssayError
+
 _PLAIN = (OrderedDict, dict, list, set)
 _VALUES = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format)
 _IDENTITIES = (torch.Tensor, nn.Module, type, FunctionType, BuiltinFunctionType, ModuleType)
@@ -65,7 +67,7 @@ class Reused:
         return True
 
 
-class Unknown(Exception):
+class Unknown(AssayError):
     """A module has an attribute that may change in ways that are not seen from outside."""
 
 

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from harness.config import TimingConfig
-from harness.judge import appraisal, measurement
-from harness.judge.bench import Before, Bench, Surroundings
+from harness.judge import appraisal, measurement, suspicions
+from harness.judge.bench import Before, Bench, OpenProblem, Surroundings
 from harness.judge.endings import Refused
 from harness.judge.planning import Workload
 from harness.links.link import BurstReading, RepeatAsked
@@ -74,7 +74,7 @@ def given(**links):
     reference = SimpleNamespace(device=SimpleNamespace(type="cuda"), draw=object)
     examiners = {side: SimpleNamespace(burst=lambda link, draws, hard: None) for side in links}
     watched = Surroundings(SimpleNamespace(state=lambda: State(kind="cuda", at_s=0.0)), None)
-    return reference, examiners, links, PLAN, watched, TimingConfig(burst_ms=0.5)
+    return OpenProblem(reference, PLAN, watched, TimingConfig(burst_ms=0.5)), examiners, links
 
 
 def sampled(baseline, candidate):
@@ -87,13 +87,13 @@ def sampled(baseline, candidate):
 
 
 def alone(baseline):
-    reference, examiners, links, *rest = given(baseline=baseline)
-    return measurement.measure_before(reference, examiners["baseline"], links["baseline"], *rest)
+    problem, examiners, links = given(baseline=baseline)
+    return measurement.measure_before(problem, examiners["baseline"], links["baseline"])
 
 
 def test_calls_that_are_done_in_the_first_one_are_timed_alone():
     made, samples = sampled(Card(20.0, 18.0), Card(40.0, 0.1))
-    found, samples = made.batching(samples)
+    found, samples = suspicions.batching(made, samples)
     assert found.word == "batched_calls"
     assert len(samples.candidate_single_us) == len(samples.baseline_single_us) == 40
     made.one_call_a_burst()
@@ -117,7 +117,7 @@ def test_who_leaves_the_gate_in_single_calls_is_no_less_suspicious():
     made, samples = sampled(Card(20.0, 18.0), Leaving(40.0, 0.1))
     made._links["candidate"].bursts = 20
     samples = made.sample(RULE)
-    assert made.batching(samples)[0].word == "batched_calls"
+    assert suspicions.batching(made, samples)[0].word == "batched_calls"
 
 
 def test_who_leaves_the_gate_is_timed_without_it():
@@ -130,7 +130,7 @@ def test_who_leaves_the_gate_is_timed_without_it():
 
 def test_honest_calls_stay_in_bursts():
     made, samples = sampled(Card(20.0, 18.0), Card(12.0, 10.5))
-    found, samples = made.batching(samples)
+    found, samples = suspicions.batching(made, samples)
     assert found is None
     assert samples.speedup().value == pytest.approx(18 / 10.5, rel=0.05)
 
@@ -147,7 +147,7 @@ def test_disturbed_single_calls_are_taken_again():
 
     made, samples = sampled(Card(20.0, 18.0), Disturbed(12.0, 10.5))
     assert min(samples.candidate_single_us) > 30
-    assert made.batching(samples)[0] is None
+    assert suspicions.batching(made, samples)[0] is None
 
 
 def test_a_candidate_of_many_launches_gets_fewer_calls_on_both_sides():
@@ -175,7 +175,7 @@ def test_two_processes_are_not_told_apart_by_single_calls_of_a_short_kernel():
 def test_a_candidate_that_waits_for_the_device_does_not_slow_the_baseline():
     made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0, waits=True))
     assert made.clock.name == "device_ungated"
-    assert made.slow_baseline(samples) is None
+    assert suspicions.slow_baseline(made, samples) is None
 
 
 UNGATED_US = GATE_US + HOST_US + LAUNCH_US
@@ -184,14 +184,14 @@ UNGATED_US = GATE_US + HOST_US + LAUNCH_US
 @pytest.mark.parametrize(("waits", "factor"), [(False, 400 / 4000), (True, (400 + UNGATED_US) / (4000 + UNGATED_US))])
 def test_a_baseline_that_is_slower_in_company_is_noticed(waits, factor):
     made, samples = sampled(Slowed(400.0, 400.0), Card(100.0, 100.0, waits=waits))
-    assert made.slow_baseline(samples).evidence["factor"] == pytest.approx(factor, rel=0.05)
+    assert suspicions.slow_baseline(made, samples).evidence["factor"] == pytest.approx(factor, rel=0.05)
 
 
 def test_nobody_is_blamed_where_other_programs_used_the_card():
     made, samples = sampled(Slowed(400.0, 400.0), Card(100.0, 100.0))
     taken_back = dataclasses.replace(samples, taken_back=len(samples.baseline_us))
-    assert made.slow_baseline(taken_back) is not None
-    assert made.slow_baseline(dataclasses.replace(taken_back, dropped={"disturbed": 9})) is None
+    assert suspicions.slow_baseline(made, taken_back) is not None
+    assert suspicions.slow_baseline(made, dataclasses.replace(taken_back, dropped={"disturbed": 9})) is None
 
 
 def test_without_the_gate_bursts_of_both_sides_have_as_many_calls():
@@ -267,7 +267,7 @@ def test_single_calls_that_the_host_disturbs_do_not_make_a_baseline_slow():
     made.warm_up()
     samples = made.sample(RULE)
     assert min(samples.baseline_single_us) > 10
-    assert made.slow_baseline(samples) is None
+    assert suspicions.slow_baseline(made, samples) is None
 
 
 def test_the_baseline_alone_is_read_with_and_without_the_gate():
@@ -282,7 +282,7 @@ def test_without_times_alone_nothing_is_said():
     before = Before(fixed_cost.NONE)
     made = Bench(*given(baseline=Card(4000.0, 4000.0), candidate=Card(100.0, 100.0)), before)
     made.warm_up()
-    assert made.slow_baseline(made.sample(RULE)) is None
+    assert suspicions.slow_baseline(made, made.sample(RULE)) is None
 
 
 def test_nothing_is_told_of_a_candidate_that_always_begins_early():
@@ -318,12 +318,12 @@ class Host(Card):
 
 def on_the_cpu(baseline, candidate):
     def made_of(**links):
-        reference, *rest = given(**links)
-        reference.device = SimpleNamespace(type="cpu")
-        return reference, *rest
+        problem, *rest = given(**links)
+        problem.reference.device = SimpleNamespace(type="cpu")
+        return problem, *rest
 
-    reference, examiners, links, *rest = made_of(baseline=baseline)
-    before = measurement.measure_before(reference, examiners["baseline"], links["baseline"], *rest)
+    problem, examiners, links = made_of(baseline=baseline)
+    before = measurement.measure_before(problem, examiners["baseline"], links["baseline"])
     bench = Bench(*made_of(baseline=baseline, candidate=candidate), before)
     bench.warm_up()
     return before, bench, bench.sample(RULE)
@@ -340,7 +340,7 @@ def test_short_calls_on_the_cpu_are_timed_alone_from_the_start(at_once):
     assert 80 / 341 < interval.half_width < 0.06 + 80 / 339
     # Nothing is taken off: who answers more quickly than the baseline's runner would gain.
     assert min(samples.candidate_us) > 80 + Host.wake_us
-    assert bench.batching(samples)[0] is None
+    assert suspicions.batching(bench, samples)[0] is None
 
 
 @pytest.mark.parametrize(("at_once", "word"), [(False, ""), (True, "batched_calls")])
@@ -349,7 +349,7 @@ def test_where_waking_is_soon_done_calls_on_the_cpu_are_timed_in_company(at_once
         before, bench, samples = on_the_cpu(Host(60.0), Host(50.0, at_once=at_once))
         assert before.bursts_unreliable is None
         assert bench.clock.bursts["baseline"].calls > 8
-        found, samples = bench.batching(samples)
+        found, samples = suspicions.batching(bench, samples)
     assert (found.word if found else "") == word
     assert at_once or samples.speedup().value == pytest.approx(60 / 50, rel=0.02)
 
@@ -369,7 +369,7 @@ def test_a_slowed_baseline_is_compared_by_its_time_alone_and_kept_as_it_was_read
             return msgspec.structs.replace(reading, claimed_us=reading.claimed_us / 20)
 
     made, samples = sampled(Slowed(400.0, 400.0), Liar(100.0, 100.0))
-    slowed = made.slow_baseline(samples)
+    slowed = suspicions.slow_baseline(made, samples)
     said = appraisal.appraise(made, samples, slowed.evidence["factor"], [slowed])
     assert said.figures.speedup == pytest.approx(4.0, rel=0.05)
     assert said.figures.baseline_ms == pytest.approx(0.4, rel=0.05)
