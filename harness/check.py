@@ -107,11 +107,8 @@ def _of_the_card() -> str:
 
 def _beside(candidate: Candidate, reader: Reader) -> Problem | None:
     """The problem that a candidate's path names: problems/<set>/<name>.py of the nearest folder above that has it."""
-    for folder in candidate.path.resolve().parents:
-        path = folder / "problems" / f"{candidate.problem}.py"
-        if path.is_file():
-            return catalog.read(path, reader)
-    return None
+    path = catalog.above(candidate.path, candidate.problem)
+    return None if path is None else catalog.read(path, reader)
 
 
 def _row(

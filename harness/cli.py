@@ -9,7 +9,7 @@ import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness import options
 from harness.errors import UsageError, nearest
@@ -72,18 +72,28 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
 
     if arguments.require and arguments.require not in list(Status):
         raise UsageError(f"--require {arguments.require}: {nearest(arguments.require, list(Status))}")
-    config = configs.load(arguments.config, arguments.set)
+    is_candidate = arguments.config.suffix == ".py"
+    if arguments.problem and not is_candidate:
+        raise UsageError(
+            f"--problem goes with a candidate's file in place of a config: {options.program()} run mine.py"
+        )
+    config = configs.load(Path(QUICKSTART) if is_candidate else arguments.config, arguments.set)
     if (place := places.found(arguments.config)) != arguments.config:
         print(f"note: {_said(arguments.config)} is not in this folder; using {_said(place)}", file=sys.stderr)
-    replaced = {
-        "problems": arguments.problems,
-        "solutions": arguments.solutions,
-        "variants": arguments.variant,
-        "device": arguments.device,
-        "seed": arguments.seed,
-        "sandbox": arguments.sandbox,
+    replaced = _of_one_candidate(place, arguments.problem) if is_candidate else {}
+    replaced |= {
+        name: value
+        for name, value in {
+            "problems": arguments.problems,
+            "solutions": arguments.solutions,
+            "variants": arguments.variant,
+            "device": arguments.device,
+            "seed": arguments.seed,
+            "sandbox": arguments.sandbox,
+        }.items()
+        if value is not None
     }
-    config = msgspec.structs.replace(config, **{name: value for name, value in replaced.items() if value is not None})
+    config = msgspec.structs.replace(config, **replaced)
     if arguments.dry_run:
         return _list_jobs(config)
     out = arguments.out or Path(config.out or configs.default_out(arguments.config))
@@ -100,6 +110,38 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     )
     if arguments.require and any(record.status != arguments.require for record in records):
         return 3
+    return 0
+
+
+def _of_one_candidate(path: Path, problem: str) -> dict[str, Any]:
+    """What a config says that selects one candidate: of the problem that is named, or else of that of its folders."""
+    from harness.catalog import problems
+
+    told = "/".join(path.resolve().parent.parts[-2:])
+    try:
+        found = problems.by_name(problem) if problem else problems.above(path, told) or problems.by_name(told)
+    except UsageError as error:
+        if problem:
+            raise
+        advice = "name it: --problem attention/sdpa"
+        raise UsageError(f"which problem {path} solves, its folders do not tell; {advice}") from error
+    solved = f"{found.resolve().parent.name}/{found.stem}"
+    return {"problems": [str(found)], "solutions": [str(path)], "variants": ["default"], "solves": solved}
+
+
+def _new(arguments: argparse.Namespace, words: list[str]) -> int:
+    from harness.catalog import starting_points
+
+    write = {"problem": starting_points.problem, "solution": starting_points.solution}[arguments.kind]
+    path = write(arguments.name, arguments.root)
+    print(f"wrote {_said(path)}")
+    program = options.program()
+    steps = {
+        "problem": [f"audit {path} --variant small", f"new solution {arguments.name.removesuffix('.py')}/mine"],
+        "solution": [f"run {path} --variant small"],
+    }
+    for step in steps[arguments.kind]:
+        print(_said(f"next: {program} {step}"))
     return 0
 
 
@@ -212,12 +254,16 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
 
 
 def _doctor(arguments: argparse.Namespace, words: list[str]) -> int:
+    import msgspec
     from rich.console import Console
 
     from harness import doctor
     from harness.reports import doctor_table
 
     findings = doctor.examine()
+    if arguments.json:
+        print(msgspec.json.encode({"conclusion": doctor.conclusion(findings), "found": findings}).decode())
+        return 1 if any(finding.vital and not finding.ok for finding in findings) else 0
     doctor_table.show(findings, doctor.conclusion(findings), Console())
     return 1 if any(finding.vital and not finding.ok for finding in findings) else 0
 
@@ -240,4 +286,12 @@ def _compare(arguments: argparse.Namespace, words: list[str]) -> int:
     return 3 if failing else 0
 
 
-COMMANDS = {"run": _run, "check": _check, "audit": _audit, "report": _report, "compare": _compare, "doctor": _doctor}
+COMMANDS = {
+    "run": _run,
+    "new": _new,
+    "check": _check,
+    "audit": _audit,
+    "report": _report,
+    "compare": _compare,
+    "doctor": _doctor,
+}

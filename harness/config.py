@@ -125,6 +125,8 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     problems: list[str] = msgspec.field(default_factory=lambda: ["problems"])
     solutions: list[str] = msgspec.field(default_factory=lambda: ["solutions"])
+    # The problem that every candidate solves, whatever its folders are called; empty: the folders tell.
+    solves: str = ""
     variants: list[str] = msgspec.field(default_factory=lambda: ["default"])
     # "default" is the problem's own PRECISION.
     precisions: list[str] = msgspec.field(default_factory=lambda: ["default"])

@@ -17,6 +17,8 @@ examples:
   python run_eval.py                                          the quickstart
   python run_eval.py run configs/seeds.yaml                   a config; the same command resumes it
   python run_eval.py run configs/seeds.yaml --dry-run         list its jobs
+  python run_eval.py run my_kernel.py --problem attention/sdpa --variant small
+  python run_eval.py new solution attention/sdpa/mine         a candidate to begin with
   python run_eval.py run configs/quickstart.yaml --problems ../KernelBench/KernelBench/level1 \\
       --solutions my_kernels/
   python run_eval.py check my_kernels/                        compile candidates and screen their source; no GPU
@@ -48,6 +50,20 @@ statuses, for --require:
   resource_limit, unsupported, invalid_reference, harness_error
 
 exit code: 0 if the run was carried out, whatever the verdicts; 3 if --require was not met; 130 if it was interrupted
+"""
+
+NEW_ABOUT = """\
+Write a working file to begin with: a problem with sizes, inputs and a reference, or a candidate that is the reference
+itself, right and as fast. Existing files are not replaced.
+"""
+
+NEW_EXAMPLES = """\
+examples:
+  python run_eval.py new problem mine/scaled_relu             problems/mine/scaled_relu.py
+  python run_eval.py new solution mine/scaled_relu/fused      solutions/mine/scaled_relu/fused.py
+  python run_eval.py new solution attention/sdpa/mine
+
+exit code: 0, or 2 if the file is there already
 """
 
 REPORT_ABOUT = """\
@@ -155,12 +171,14 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"assay {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", prog=program(), parser_class=Parser)
     _run(commands)
+    _new(commands)
     _check(commands)
     _audit(commands)
     _report(commands)
     _compare(commands)
     about = "show what this machine can do, what is missing, and how to fix it"
-    _command(commands, "doctor", about, DOCTOR_ABOUT, DOCTOR_EXAMPLES)
+    add = _command(commands, "doctor", about, DOCTOR_ABOUT, DOCTOR_EXAMPLES).add_argument
+    add("--json", action="store_true", help="print what was found as JSON")
     return top
 
 
@@ -174,7 +192,9 @@ def _command(commands: Commands, name: str, summary: str, about: str, examples: 
 def _run(commands: Commands) -> None:
     about = "evaluate the candidates that a config selects"
     add = _command(commands, "run", about, RUN_ABOUT, RUN_EXAMPLES).add_argument
-    add("config", type=Path, metavar="CONFIG.yaml", help="what to evaluate; configs/every-option.yaml shows every key")
+    what = "what to evaluate: a config (configs/every-option.yaml shows every key), or one candidate's file"
+    add("config", type=Path, metavar="CONFIG.yaml|CANDIDATE.py", help=what)
+    add("--problem", default="", metavar="NAME", help="the problem that CANDIDATE.py solves: attention/sdpa, or a file")
     add("--problems", action="append", metavar="PATH", help="file, folder or glob; may be repeated")
     add("--solutions", action="append", metavar="PATH", help="file, folder or glob; may be repeated")
     add("--variant", action="append", metavar="NAME", help="sizes of the problems; may be repeated")
@@ -191,6 +211,14 @@ def _run(commands: Commands) -> None:
     )
     add("--all", action="store_true", help=ALL)
     add("--dry-run", action="store_true", help="list the jobs and stop")
+
+
+def _new(commands: Commands) -> None:
+    about = "write a file to begin with: a problem, or a candidate of one"
+    add = _command(commands, "new", about, NEW_ABOUT, NEW_EXAMPLES).add_argument
+    add("kind", choices=("problem", "solution"), help="what to write")
+    add("name", metavar="NAME", help="SET/NAME of a problem, SET/PROBLEM/NAME of a candidate")
+    add("--root", type=Path, default=Path(), metavar="DIR", help="write below this folder (default: the current one)")
 
 
 def _check(commands: Commands) -> None:

@@ -70,6 +70,10 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
     problems = [catalog.with_variants(problem, config.define_variants) for problem in found]
     candidates = solutions.discover(config.solutions, remarks.append)
     known = {problem.id for problem in problems}
+    if config.solves and config.solves not in known:
+        raise UsageError(f"solves: no selected problem is called '{config.solves}'; {nearest(config.solves, known)}")
+    if config.solves:
+        candidates = [msgspec.structs.replace(candidate, problem=config.solves) for candidate in candidates]
     strangers = [candidate for candidate in candidates if candidate.problem not in known]
     notes = remarks[:MOST_REMARKS]
     if len(remarks) > MOST_REMARKS:

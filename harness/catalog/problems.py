@@ -91,6 +91,28 @@ def _read(path: Path, reader: Reads) -> tuple[Problem, bool]:
     return declared, facts.meant_as_one
 
 
+def above(path: Path, problem: str) -> Path | None:
+    """problems/<set>/<name>.py of the nearest folder above `path` that has it; None where none has."""
+    beside = (folder / "problems" / f"{problem}.py" for folder in path.resolve().parents)
+    return next((place for place in beside if place.is_file()), None)
+
+
+def by_name(name: str, root: Path = Path()) -> Path:
+    """The file of a problem: a path, or a name like attention/sdpa below problems/, of `root` or of the library.
+
+    Raises UsageError with the nearest name there is.
+    """
+    for place in (root / name, root / "problems" / f"{name}.py", places.LIBRARY / "problems" / f"{name}.py"):
+        if place.suffix == ".py" and place.is_file():
+            return place
+    known = {
+        f"{path.parent.name}/{path.stem}"
+        for folder in (root, places.LIBRARY)
+        for path in (folder / "problems").glob("*/[!_]*.py")
+    }
+    raise UsageError(f"there is no problem '{wording.plain(name, 200)}'; {nearest(name, known)}")
+
+
 def with_variants(problem: Problem, defined: dict[str, dict[str, dict[str, Any]]]) -> Problem:
     """The problem with the variants that a config adds to it; the config's replace the file's."""
     variants = dict(problem.variants)

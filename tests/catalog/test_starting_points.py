@@ -1,0 +1,89 @@
+"""Files to begin with are right as they are, and one candidate can be run without a config."""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.catalog import starting_points
+from harness.errors import UsageError
+from tests.conftest import Here
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_problem_and_a_candidate_of_it_pass(here, capsys):
+    assert cli.main(["new", "problem", "mine/scaled"]) == 0
+    assert cli.main(["new", "solution", "mine/scaled/first"]) == 0
+    assert "next: " in capsys.readouterr().out
+    words = ["run", "solutions/mine/scaled/first.py", "--variant", "small", "--device", "cpu", "--require", "passed"]
+    assert cli.main([*words, "--set", "timing.budget_s=1", "--set", "timing.max_pairs=12"]) == 0
+    assert "mine/scaled · small · float32" in capsys.readouterr().out
+
+
+LIBRARY = sorted((Path(__file__).parents[2] / "problems").glob("*/*.py"))
+
+
+@pytest.mark.parametrize("problem", LIBRARY, ids=lambda path: path.stem)
+def test_a_candidate_of_a_problem_of_the_library_has_all_that_its_class_needs(here, problem):
+    path = starting_points.solution(f"{problem.parent.name}/{problem.stem}/mine", here)
+    tree = ast.parse(path.read_text())
+    defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    assert "ModelNew" in defined
+    assert not defined & {"Model", "get_inputs", "get_init_inputs"}
+    assert Here.read(path).fault is None
+    scope: dict = {}
+    exec(compile(tree, path.name, "exec"), scope)
+    assert scope["ModelNew"]
+
+
+def test_constants_are_kept_only_where_the_class_uses_them(here):
+    (here / "problems/a").mkdir(parents=True)
+    (here / "problems/a/b.py").write_text(
+        "import torch\n\nEPS = 1e-5\nrows = 4\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return super(Model, self).training + x + EPS  # of Model\n\n\ndef get_inputs():\n"
+        "    return [torch.rand(rows)]\n\n\ndef get_init_inputs():\n    return []\n"
+    )
+    text = starting_points.solution("a/b/c", here).read_text()
+    assert "EPS = 1e-5" in text
+    assert "rows" not in text
+    assert "super(ModelNew, self)" in text
+
+
+def test_nothing_is_replaced_and_names_have_their_form(here):
+    path = starting_points.problem("mine/one", here)
+    path.write_text("mine")
+    for act, said in (
+        (lambda: starting_points.problem("mine/one", here), "is there already"),
+        (lambda: starting_points.problem("../one", here), "no name of the form SET/NAME"),
+        (lambda: starting_points.solution("mine/one", here), "SET/PROBLEM/NAME"),
+        (lambda: starting_points.solution("attention/spda/x", here), "did you mean 'attention/sdpa'"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            act()
+    assert path.read_text() == "mine"
+
+
+def test_a_candidate_anywhere_is_run_on_the_problem_that_is_named(here, capsys):
+    (here / "kernel.py").write_text("class ModelNew: ...\n")
+    assert cli.main(["run", "kernel.py", "--problem", "attention/sdpa", "--dry-run", "--device", "cpu"]) == 0
+    assert capsys.readouterr().out == "attention/sdpa default float16 kernel\n"
+    assert cli.main(["run", "kernel.py", "--dry-run"]) == 2
+    assert "name it: --problem attention/sdpa" in capsys.readouterr().err
+    assert cli.main(["run", "kernel.py", "--problem", "attention/spda", "--dry-run"]) == 2
+    assert "did you mean 'attention/sdpa'" in capsys.readouterr().err
+    assert cli.main(["run", "configs/quickstart.yaml", "--problem", "attention/sdpa", "--dry-run"]) == 2
+    assert "goes with a candidate's file" in capsys.readouterr().err
+
+
+def test_what_the_doctor_found_can_be_read_by_programs(capsys):
+    cli.main(["doctor", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["conclusion"]
+    assert "Python" in {one["name"] for one in told["found"]}
