@@ -74,6 +74,13 @@ def lacking(record: Record) -> str:
     return {"needs_cuda": "a GPU that torch can use", "missing_module": f"the module {clean(name)}"}.get(kind, "")
 
 
+def summary(found: Summary) -> str:
+    """How many candidates ended how, then the figures over all problems."""
+    count = sum(found.statuses.values())
+    statuses = ", ".join(f"{number} {status}" for status, number in found.statuses.items())
+    return f"{count} {'candidate' if count == 1 else 'candidates'}: {statuses}. {scores(found)}"
+
+
 def scores(summary: Summary) -> str:
     """The figures over all problems, as one or two sentences."""
     if summary.geomean is None:
