@@ -13,8 +13,6 @@ from harness.catalog.facts import Diagnostic
 from harness.records import Record, Status
 from harness.reports import text
 
-MOST_KERNELS, MOST_REMARKS = 8, 20
-
 
 @dataclass(frozen=True)
 class Place:

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 # Colours that figures are drawn in, and what the page calls them: a theme of the page is one of the figures.
 INK, MUTED, LINE, PAPER = "#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04"
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0a0b11", "#0a0b12", "#0a0b13", "#0a0b14", "#0a0b15", "#0a0b16"
+FONT_SIZE = 11.5
 NAMES = {
     INK: "ink",
     MUTED: "muted",
@@ -35,7 +36,7 @@ STYLE: Any = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "assay",  # the same figure is the same text
     "text.parse_math": False,  # a dollar in a candidate's name is a dollar
-    "font.size": 11.5,
+    "font.size": FONT_SIZE,
     "text.color": INK,
     "axes.edgecolor": LINE,
     "axes.labelcolor": MUTED,
@@ -54,6 +55,8 @@ STYLE: Any = {
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 # Set by the page for all text, or without meaning here.
 LEFT_OUT = {"font-family", "font"}
+# What text is without being told; page.css has the first two.
+USUAL = {f"{FONT_SIZE}px", INK, "start"}
 NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
@@ -90,6 +93,7 @@ def inline(drawn: Axes, name: str, said: str, titles: Mapping[str, str] | None =
             parent.remove(child)
     for element in root.iter():
         _simplify(element, name, titles or {})
+    _shorten(root)
     size = root.get("viewBox", "").split()
     root.attrib = {"viewBox": " ".join(size), "width": size[2], "height": size[3], "role": "img", "aria-label": said}
     # ElementTree has escaped all text and every attribute.
@@ -103,7 +107,7 @@ def _simplify(element: ElementTree.Element, figure_name: str, titles: Mapping[st
     element.attrib.clear()
     for declared in filter(None, given.pop("style", "").split(";")):
         key, _, value = declared.partition(":")
-        if key.strip() not in LEFT_OUT:
+        if key.strip() not in LEFT_OUT and (element.tag != "text" or value.strip() not in USUAL):
             element.set(key.strip(), _colour(value.strip()))
     if element.tag == "a":
         target = given.pop(LINK).removeprefix("#")
@@ -123,12 +127,37 @@ def _simplify(element: ElementTree.Element, figure_name: str, titles: Mapping[st
         given.pop("id", None)
     for key, value in given.items():
         if key == "clip-path":
+            # Only lines are drawn beyond the axes.
+            if element.tag != "path":
+                continue
             value = value.replace("url(#", f"url(#{figure_name}-")
         if key == "transform" and value.startswith("rotate(-0 "):
             continue
         if key in ("d", "x", "y", "transform", "width", "height"):
             value = NUMBER.sub(lambda found: f"{float(found[0]):.1f}", " ".join(value.split()))
         element.set(key, value)
+
+
+def _shorten(element: ElementTree.Element) -> None:
+    """Without groups that group nothing and paths that draw nothing; equal paths in a row are one. Half of the size."""
+    kept: list[ElementTree.Element] = []
+    for child in element:
+        _shorten(child)
+        if child.tag == "g" and not child.attrib:
+            kept += child
+        elif not (child.tag == "path" and child.get("fill") == "none" and "stroke" not in child.attrib):
+            kept.append(child)
+    shown: list[ElementTree.Element] = []
+    for child in kept:
+        if shown and child.tag == shown[-1].tag == "path" and _paint(child) == _paint(shown[-1]):
+            shown[-1].set("d", f"{shown[-1].get('d')} {child.get('d')}")
+        elif child.tag != "defs" or len(child):
+            shown.append(child)
+    element[:] = shown
+
+
+def _paint(path: ElementTree.Element) -> dict[str, str]:
+    return {key: value for key, value in path.attrib.items() if key != "d"}
 
 
 def _colour(value: str) -> str:
