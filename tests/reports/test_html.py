@@ -290,3 +290,12 @@ def test_a_comparison_shows_every_row(records, manifest, make):
     assert text.ratio(ratio.value, ratio.lo, ratio.hi) in read.text
     assert "Note: a note." in read.text
     assert compare.summary(rows) in read.text
+
+
+@pytest.mark.parametrize("command", [["report"], ["compare", str(ROOT / "results/seeds-h200")]])
+def test_the_commands_print_a_page_and_nothing_else(command):
+    command = [sys.executable, "run_eval.py", *command, str(ROOT / "results/seeds-h200"), "--format", "html"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert said.stderr == ""
+    assert said.stdout.startswith("<!doctype html>")
+    assert "linear_then_fused_rows" in checked(said.stdout).text

@@ -20,7 +20,7 @@ from harness.reports.html import svg
 HALF, WIDE, HEIGHT = 548, 760, 330
 ROW = 24
 # Room for names, in pixels and in letters.
-NAMES, LONGEST_NAME = 200, 30
+NAMES, LONGEST_NAME = 200, 27
 BOUNDS = {"memory": (svg.BLUE, "o", "bound by memory"), "compute": (svg.ORANGE, "s", "bound by arithmetic")}
 
 
@@ -175,6 +175,7 @@ def roofline(points: Sequence[Point], name: str) -> Markup:
             members = [point for point in points if _bound(point.record) == bound]
             _scatter(axes, members, colour, marker, label)
         for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=_steps(*axis.get_view_interval())))
             axis.set_major_formatter(FuncFormatter(_round_time))
             axis.set_minor_locator(NullLocator())
         axes.set_xlabel("least time at this device's best rates")
@@ -186,7 +187,7 @@ def roofline(points: Sequence[Point], name: str) -> Markup:
 
 
 def _round_time(us: float, _: float) -> str:
-    """A power of ten of microseconds."""
+    """A round number of microseconds."""
     for unit, size in (("µs", 1), ("ms", 1e3), ("s", 1e6)):
         if us < size * 999:
             return f"{us / size:g} {unit}"
@@ -224,8 +225,11 @@ def compile_cost(points: Sequence[Point], name: str) -> Markup:
     with svg.style():
         axes = svg.axes(HALF, HEIGHT, left=NAMES)
         axes.barh(range(len(shown)), [point.x for point in shown], height=0.55, color=svg.BLUE)
-        # Problems have candidates of the same name.
-        _name_rows(axes, [f"{one.record.problem.split('/')[-1]}/{one.record.candidate}" for one in shown])
+        names = [point.record.candidate for point in shown]
+        # Several problems may have a candidate of this name.
+        problems = [point.record.problem.split("/")[-1] for point in shown]
+        both = zip(names, problems, strict=True)
+        _name_rows(axes, [f"{name} · {problem}" if names.count(name) > 1 else name for name, problem in both])
         axes.set_xlabel("seconds to build")
         said = ", ".join(f"{text.clean(point.record.candidate)} {point.x:.1f} s" for point in shown[:-4:-1])
         return svg.inline(axes, name, f"The {len(shown)} builds that took longest: {said} and so on")
@@ -292,10 +296,14 @@ def _log_ticks(axis: Any, values: Sequence[float], said: Callable[[float, float]
     """Ticks at round values of a logarithmic axis that shows all values."""
     low, high = min(values) / 1.12, max(values) * 1.12
     axis.axes.set(**{f"{axis.axis_name}lim": (low, high)})
-    steps = (1, 2, 5) if high / low < 500 else (1,)
-    axis.set_major_locator(LogLocator(subs=steps) if high / low > 6 else MaxNLocator(6))
+    axis.set_major_locator(LogLocator(subs=_steps(low, high)) if high / low > 6 else MaxNLocator(6))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(said))
+
+
+def _steps(low: float, high: float) -> tuple[int, ...]:
+    """Which multiples of powers of ten an axis has room for."""
+    return (1, 2, 5) if high / low < 500 else (1,)
 
 
 def short(name: str, longest: int = LONGEST_NAME) -> str:

@@ -55,7 +55,7 @@ STYLE: Any = {
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 # Set by the page for all text, or without meaning here.
 LEFT_OUT = {"font-family", "font"}
-# What text is without being told; page.css has the first two.
+# What text is without being told: page.css gives every figure the first two.
 USUAL = {f"{FONT_SIZE}px", INK, "start"}
 NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
@@ -145,7 +145,7 @@ def _shorten(element: ElementTree.Element) -> None:
         _shorten(child)
         if child.tag == "g" and not child.attrib:
             kept += child
-        elif not (child.tag == "path" and child.get("fill") == "none" and "stroke" not in child.attrib):
+        elif child.tag != "path" or _draws(child):
             kept.append(child)
     shown: list[ElementTree.Element] = []
     for child in kept:
@@ -154,6 +154,10 @@ def _shorten(element: ElementTree.Element) -> None:
         elif child.tag != "defs" or len(child):
             shown.append(child)
     element[:] = shown
+
+
+def _draws(path: ElementTree.Element) -> bool:
+    return "d" in path.attrib and (path.get("fill") != "none" or "stroke" in path.attrib)
 
 
 def _paint(path: ElementTree.Element) -> dict[str, str]:

@@ -82,7 +82,8 @@
     (target.matches("details") ? one("summary", target) : target).focus({ preventScroll: true });
   };
   addEventListener("hashchange", follow);
-  follow();
+  // Not before: the browser itself goes there first, and takes the focus away.
+  addEventListener("load", follow);
 
   document.addEventListener("click", (event) => {
     const point = event.target.closest("[data-go]");
