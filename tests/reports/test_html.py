@@ -7,6 +7,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from harness.records import KernelUse, Provenance, Timing, presentable
 from harness.reports import compare, text
@@ -26,6 +28,7 @@ HOSTILE = [
     "<!--",
     "]]>",
 ]
+ODD = (0.0, -1.0, float("inf"), float("nan"), None)
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 
 
@@ -192,6 +195,13 @@ def test_a_log_is_of_the_run_and_a_file(tmp_path):
         assert files.log(run, name) == ""
 
 
+def test_a_log_that_is_gone_is_the_end_that_the_record_has(make, tmp_path):
+    record = make("broken", "compile_error", evidence={"output_tail": "ninja: build stopped"}, log="logs/gone.log")
+    read = Page(page.report([record], {}, tmp_path))
+    assert "ninja: build stopped" in read.text
+    assert "as the record has it" in read.text
+
+
 @pytest.mark.parametrize(("sizes", "most", "share"), [([], 10, 10), ([3, 3], 10, 10), ([1, 9, 9], 11, 5), ([8], 5, 5)])
 def test_small_texts_leave_room_for_large_ones(sizes, most, share):
     assert files.fair_share(sizes, most) == share
@@ -222,6 +232,25 @@ def test_evidence_of_any_shape_is_shown_as_far_as_it_goes(make, evidence):
     record = make("odd", "incorrect", evidence=evidence)
     checked(page.report([record], {}))
     assert panels.offending(record) == []
+
+
+PARTS = ("wrong_within", "shape", "first", "worst", "errors", "line")
+leaves = st.none() | st.booleans() | st.floats() | st.integers(-(2**63), 2**63) | st.text(max_size=4)
+values = st.recursive(leaves, lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(), one, max_size=3))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(evidence=st.dictionaries(st.sampled_from(PARTS), values))
+def test_no_evidence_ends_a_report(make, evidence):
+    record = presentable(make("odd", "incorrect", evidence={"path": "output", "share_wrong": 0.5, **evidence}))
+    panels.place(record)
+    panels.diagnostics(record)
+    panels.offending(record)
+
+
+def test_figures_leave_out_what_has_no_place_on_their_axes(make):
+    odd = [make(f"c{number}", error_ratio=value, timing=timing(floor_us=value)) for number, value in enumerate(ODD)]
+    assert "No record has a least time" in checked(page.report(odd, {})).text
 
 
 def test_two_devices_and_two_baselines_have_places_of_their_own(make):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class Sight:
     source: files.Excerpt | None
     file: str
     log: str
+    log_file: bool
     missing: list[str]
 
 
@@ -74,6 +76,7 @@ class _Report:
         self._summary = summarise(self._groups)
         self._paths = files.places(manifest)
         self._logs = {id(one): files.log(run_dir, one.log) if run_dir else "" for one in records}
+        self._tails = {id(one): self._logs[id(one)] or panels.log_tail(one) for one in records}
         self._places = {id(one): panels.place(one) for one in records}
         self._extents = {id(one): self._extent(number, one) for number, one in enumerate(records)}
         self._whiskers = [self._drawn(number, group) for number, group in enumerate(self._groups)]
@@ -83,7 +86,7 @@ class _Report:
         records = [entry.record for group in self._groups for entry in group.entries]
         sizes = [files.size(path) for record in records if (path := self._path(record))]
         share_source = min(LONGEST_SOURCE, files.fair_share(sizes, most_source))
-        share_log = files.fair_share(map(len, self._logs.values()), most_log)
+        share_log = files.fair_share(map(len, self._tails.values()), most_log)
         chapters = [
             Chapter(
                 group,
@@ -112,12 +115,9 @@ class _Report:
     def _drawn(self, number: int, group: Group) -> Markup | None:
         if group.best is None:
             return None
-        floors = [
-            entry.record.timing.floor_us / 1000
-            for entry in group.entries
-            if entry.record.timing and entry.record.timing.floor_us
-        ]
-        return figures.whiskers(group, self._anchors.of, statistics.median(floors) if floors else None, f"g{number}")
+        floors = [floor for entry in group.entries if (floor := _floor_us(entry.record))]
+        floor_ms = statistics.median(floors) / 1000 if floors else None
+        return figures.whiskers(group, self._anchors.of, floor_ms, f"g{number}")
 
     def _extent(self, number: int, record: Record) -> Markup | None:
         place = self._places[id(record)]
@@ -136,9 +136,9 @@ class _Report:
             "The best passed candidate of each problem (fast_p)." if passed else "No candidate passed.",
         )
         light = [
-            self._point(record, record.timing.floor_us, (record.candidate_ms or 0) * 1000)
+            self._point(record, floor, (record.candidate_ms or 0) * 1000)
             for record in passed
-            if record.timing and record.timing.floor_us
+            if (floor := _floor_us(record))
         ]
         yield (
             "Roofline, in time",
@@ -148,7 +148,8 @@ class _Report:
             if light
             else "No record has a least time: the device's best rates were not measured.",
         )
-        erring = [self._point(one, one.speedup or 0, one.error_ratio) for one in passed if one.error_ratio]
+        # A logarithmic axis has no place for an error of zero.
+        erring = [self._point(one, one.speedup or 0, error) for one in passed if (error := _positive(one.error_ratio))]
         yield (
             "Error against speed",
             figures.error_against_speed(erring, "errors") if erring else None,
@@ -172,7 +173,7 @@ class _Report:
 
     def _sight(self, entry: Entry, share_source: int, share_log: int) -> Sight:
         record = entry.record
-        path, log = self._path(record), self._logs[id(record)]
+        path, log = self._path(record), self._tails[id(record)]
         source = files.source(path) if path and share_source else ""
         return Sight(
             entry=entry,
@@ -184,8 +185,18 @@ class _Report:
             source=files.excerpt(source, panels.offending(record), share_source) if source else None,
             file=str(path) if path else "",
             log=log[-share_log:] if share_log else "",
+            log_file=bool(self._logs[id(record)]),
             missing=list(_missing(record, path, bool(source), bool(log))),
         )
+
+
+def _floor_us(record: Record) -> float:
+    """0 where it is not known."""
+    return _positive(record.timing.floor_us) if record.timing else 0.0
+
+
+def _positive(value: float | None) -> float:
+    return value if value is not None and 0 < value < math.inf else 0.0
 
 
 def _missing(record: Record, path: Path | None, source: bool, log: bool) -> Iterator[str]:

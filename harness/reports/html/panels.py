@@ -88,6 +88,12 @@ def offending(record: Record) -> list[int]:
     return sorted({line for line in found if isinstance(line, int) and line > 0})
 
 
+def log_tail(record: Record) -> str:
+    """The end of what its process or its compiler printed, as far as the record has it."""
+    found = record.evidence.get("log_tail") or record.evidence.get("output_tail")
+    return found.strip() if isinstance(found, str) else ""
+
+
 def place(record: Record) -> Place | None:
     """None if the record does not say where."""
     evidence = record.evidence
