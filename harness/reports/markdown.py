@@ -8,29 +8,22 @@ from typing import Any
 
 from harness.records import Record
 from harness.reports import text
-from harness.reports.facts import CODE, facts
+from harness.reports.facts import CODE, WORDS, facts
 from harness.reports.groups import Entry, Group, grouped, summarise
 
-HOW_TO_READ = """\
-## How to read this
-
-- **Speedup** is baseline time over candidate time, measured side by side, with its 95 % interval in brackets. A
-  candidate has one only if every timed call was checked and right.
-- **Rank** `#`: a candidate gets a lower rank only if its interval is wholly below that of the rank's first.
-- **Error** is the candidate's error divided by the reference's own at this precision, both against float64.
-- **geomean** and **fast_1** take the best passed candidate of each problem; a problem at another size or precision
-  counts as a problem of its own. fast_1 is the share of problems with a candidate faster than the baseline.
-- **own kernels** is the share of device time in the candidate's own kernels, in one profiled call after timing. On a
-  CPU it is the share of the call outside PyTorch's operators.
-- `results.csv` has every number with all digits, `records.jsonl` the raw samples and the evidence.
-"""
+FIGURES = "`results.csv` has every number with all digits, `records.jsonl` the raw samples and the evidence."
 
 
 def leaderboard(records: Sequence[Record], manifest: Mapping[str, Any]) -> str:
     """The whole page; `manifest` is the content of run.json, of which every key is optional."""
     groups = grouped(records)
-    parts = ["# Leaderboard", _run(manifest), _summary(groups), *map(_group, groups), HOW_TO_READ]
+    parts = ["# Leaderboard", _run(manifest), _summary(groups), *map(_group, groups), _how_to_read()]
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
+
+
+def _how_to_read() -> str:
+    words = [f"- **{escape(word)}**: {escape(meaning)}" for word, meaning in WORDS.items()]
+    return "\n".join(["## How to read this", "", *words, f"- {FIGURES}"])
 
 
 def _run(manifest: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from harness.records import Record, Status
 from harness.reports import text
-from harness.reports.facts import CODE, facts
+from harness.reports.facts import CODE, WORDS, facts
 from harness.reports.groups import Entry, Group, Summary, grouped, summarise
 from harness.reports.html import figures, files, panels, render
 from harness.reports.html.anchors import Anchors
@@ -101,6 +101,7 @@ class _Report:
             name=self._name,
             facts=facts(self._manifest),
             code=CODE,
+            words=WORDS,
             note=text.sandbox_note(self._manifest),
             summary=self._summary,
             tiles=_tiles(self._summary),

@@ -13,7 +13,7 @@ from harness.reports.html import figures, svg
 from harness.timing.statistics import Interval
 
 COLOURS = {ChangeKind.FASTER: svg.GREEN, ChangeKind.SLOWER: svg.ORANGE}
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 760, 70, 330, 30, 16
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 860, 70, 330, 30, 16
 LINE, LONGEST = 19, 44
 
 
@@ -30,12 +30,12 @@ def slopes(rows: Sequence[Row], name: str) -> Markup | None:
         axes = svg.axes(WIDTH, height, left=LEFT, right=RIGHT, top=TOP, bottom=BOTTOM)
         axes.set_yscale("log")
         axes.axhline(1, color=svg.INK, linewidth=1)
-        for ratio, row in found:
-            colour = _colour(row)
-            axes.plot([0, 1], [1, ratio.value], color=colour, linewidth=1.6)
-            axes.vlines(1, ratio.lo, ratio.hi, colour, linewidth=1.6)
-            axes.scatter([1, 1], [ratio.lo, ratio.hi], s=40, c=colour, marker="_", linewidths=1.4)
-            axes.scatter([1], [ratio.value], s=26, c=colour, zorder=3)
+        for number, (ratio, row) in enumerate(found):
+            colour, x = _colour(row), _end(number, len(found))
+            axes.plot([0, x], [1, ratio.value], color=colour, linewidth=1.2)
+            axes.vlines(x, ratio.lo, ratio.hi, colour, linewidth=1.6)
+            axes.scatter([x, x], [ratio.lo, ratio.hi], s=30, c=colour, marker="_", linewidths=1.4)
+            axes.scatter([x], [ratio.value], s=26, c=colour, zorder=3)
         # At least 10 % up and down, so that noise does not look like a change.
         figures.ratio_ticks(axes.yaxis, [0.9, 1.1, *(end for ratio, _ in found for end in (ratio.lo, ratio.hi))])
         axes.set_xlim(-0.04, 1.04)
@@ -46,6 +46,11 @@ def slopes(rows: Sequence[Row], name: str) -> Markup | None:
         _labels(axes, found, height - TOP - BOTTOM)
         said = "; ".join(f"{text.clean(row.either.candidate)} {text.factor(ratio.value)}" for ratio, row in found[::-1])
         return svg.inline(axes, name, f"B's speedup over A's of {len(found)} candidates: {said[:400]}")
+
+
+def _end(number: int, count: int) -> float:
+    """Where a slope ends: side by side, so that no interval hides another."""
+    return 1 - (count - 1 - number) * min(0.06, 0.6 / count)
 
 
 def _colour(row: Row) -> str:
@@ -64,13 +69,13 @@ def _labels(axes: Axes, found: Sequence[tuple[Interval, Row]], pixels: int) -> N
     # Down again, from the uppermost on, as far as they are too high.
     for number in reversed(range(len(heights))):
         heights[number] = min(heights[number], axes.bbox.y1 - gap * (len(heights) - 1 - number))
-    for (ratio, row), height in zip(found, heights, strict=True):
+    for number, ((ratio, row), height) in enumerate(zip(found, heights, strict=True)):
         axes.annotate(
             figures.short(f"{row.either.candidate}  {text.ratio(ratio.value, ratio.lo, ratio.hi)}", LONGEST + 24),
-            (1.02, ratio.value),
+            (_end(number, len(found)) + 0.01, ratio.value),
             (1.12, float(from_canvas.transform((0, height))[1])),
             va="center",
             color=svg.INK,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": _colour(row), "linewidth": 0.6, "relpos": (0, 0.5), "shrinkA": 2},
+            arrowprops={"arrowstyle": "-", "color": svg.GREY, "linewidth": 0.5, "relpos": (0, 0.5), "shrinkA": 2},
         )
