@@ -15,14 +15,15 @@ CODE = ("Commit", "Command")
 
 # What the words of a leaderboard mean.
 WORDS = {
-    "Speedup": "baseline time over candidate time, measured side by side, with its 95 % interval. A candidate has one only "
-    "if every timed call was checked and right.",
+    "Speedup": "baseline time over candidate time, measured side by side, with its 95 % interval. A candidate has one "
+    "only if every timed call was checked and right.",
     "Rank #": "a candidate gets a lower rank only if its interval is wholly below that of the rank's first.",
     "Error": "the candidate's error divided by the reference's own at this precision, both against float64.",
-    "geomean and fast_1": "they take the best passed candidate of each problem; a problem at another size or precision "
-    "counts as a problem of its own. fast_1 is the share of problems with a candidate faster than the baseline.",
-    "Own kernels": "the share of device time in the candidate's own kernels, in one profiled call after timing. On a CPU "
-    "it is the share of the call outside PyTorch's operators.",
+    "geomean and fast_1": "they take the best passed candidate of each problem; a problem at another size or "
+    "precision counts as a problem of its own. fast_1 is the share of problems with a candidate faster than the "
+    "baseline.",
+    "Own kernels": "the share of device time in the candidate's own kernels, in one profiled call after timing. On a "
+    "CPU it is the share of the call outside PyTorch's operators.",
 }
 
 

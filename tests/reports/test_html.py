@@ -253,6 +253,13 @@ def test_figures_leave_out_what_has_no_place_on_their_axes(make):
     assert "No record has a least time" in checked(page.report(odd, {})).text
 
 
+@pytest.mark.parametrize("bound", ["memory", "compute:float16", "none", "of another version"])
+def test_every_bound_has_its_place_in_the_roofline(make, bound):
+    shown = page.report([make("one", timing=timing(floor_us=10.0, floor_bound=bound))], {})
+    assert "Measured against least time of 1 candidates" in shown
+    assert "bound by" in shown
+
+
 def test_two_devices_and_two_baselines_have_places_of_their_own(make):
     same = [make("one"), make("one", device="another"), make("one", baseline="compile")]
     assert len([name for name in checked(page.report(same, {})).ids if name.startswith("candidate/")]) == 3

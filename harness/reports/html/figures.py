@@ -21,7 +21,11 @@ HALF, WIDE, HEIGHT = 548, 760, 330
 ROW = 24
 # Room for names, in pixels and in letters.
 NAMES, LONGEST_NAME = 200, 27
-BOUNDS = {"memory": (svg.BLUE, "o", "bound by memory"), "compute": (svg.ORANGE, "s", "bound by arithmetic")}
+BOUNDS = {
+    "memory": (svg.BLUE, "o", "bound by memory"),
+    "compute": (svg.ORANGE, "s", "bound by arithmetic"),
+    "none": (svg.GREY, "D", "bound by neither"),
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ def whiskers(group: Group, anchor: Callable[[Record], str], floor_ms: float | No
     passed = [entry.record for entry in group.entries if entry.rank is not None][::-1]
     light = group.baseline_ms / floor_ms if group.baseline_ms and floor_ms else None
     with svg.style():
-        axes = svg.axes(WIDE, 24 + ROW * len(passed) + 42, left=NAMES, right=130, top=24, bottom=44)
+        axes = svg.axes(WIDE, ROW * len(passed) + 68, left=NAMES, right=130, top=24, bottom=44)
         _dots(axes, passed, anchor)
         axes.axvline(1, color=svg.INK, linewidth=1)
         ends = [value for record in passed for value in (record.speedup_lo, record.speedup_hi) if value]
@@ -107,10 +111,9 @@ def is_baseline(record: Record) -> bool:
 
 def _name_rows(axes: Axes, names: Sequence[str]) -> None:
     # As text: labels of ticks take several times as long.
+    beside = axes.get_yaxis_transform()
     for row, name in enumerate(names):
-        axes.text(
-            -0.015, row, short(name), transform=axes.get_yaxis_transform(), ha="right", va="center", color=svg.INK
-        )
+        axes.text(-0.015, row, short(name), transform=beside, ha="right", va="center", color=svg.INK)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
 
@@ -161,16 +164,8 @@ def roofline(points: Sequence[Point], name: str) -> Markup:
         axes.set_ylim(min(min(least), *(point.y for point in points)) / 2, max(point.y for point in points) * 2)
         for share, label, colour in ((1, "speed of light", svg.INK), (0.5, "50%", svg.GREY), (0.1, "10%", svg.GREY)):
             axes.plot(ends, [end / share for end in ends], color=colour, linewidth=1.4 if share == 1 else 0.8)
-            place = (ends[0] * 1.15, ends[0] * 1.2 / share)
-            axes.text(
-                *place,
-                label,
-                rotation=45,
-                va="bottom",
-                rotation_mode="anchor",
-                transform_rotates_text=True,
-                color=svg.MUTED,
-            )
+            along = axes.text(ends[0] * 1.15, ends[0] * 1.2 / share, label, rotation=45, va="bottom", color=svg.MUTED)
+            along.set(rotation_mode="anchor", transform_rotates_text=True)
         for bound, (colour, marker, label) in BOUNDS.items():
             members = [point for point in points if _bound(point.record) == bound]
             _scatter(axes, members, colour, marker, label)
@@ -195,7 +190,8 @@ def _round_time(us: float, _: float) -> str:
 
 
 def _bound(record: Record) -> str:
-    return record.timing.floor_bound.partition(":")[0] if record.timing else ""
+    bound = record.timing.floor_bound.partition(":")[0] if record.timing else ""
+    return bound if bound in BOUNDS else "none"
 
 
 def error_against_speed(points: Sequence[Point], name: str) -> Markup:

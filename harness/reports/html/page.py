@@ -102,7 +102,6 @@ class _Report:
             facts=facts(self._manifest),
             code=CODE,
             words=WORDS,
-            note=text.sandbox_note(self._manifest),
             summary=self._summary,
             tiles=_tiles(self._summary),
             chapters=chapters,
@@ -122,9 +121,9 @@ class _Report:
 
     def _extent(self, number: int, record: Record) -> Markup | None:
         place = self._places[id(record)]
-        return (
-            figures.extent(place.box, place.shape, place.worst_index, f"x{number}") if place and place.shape else None
-        )
+        if place is None or not place.shape:
+            return None
+        return figures.extent(place.box, place.shape, place.worst_index, f"x{number}")
 
     def _overviews(self) -> Iterator[tuple[str, Markup | None, str]]:
         """Title, figure and caption; where records lack what a figure shows, the caption says so."""
@@ -163,7 +162,8 @@ class _Report:
         yield (
             "Cost of compiling",
             figures.compile_cost(built, "builds") if built else None,
-            f"{len(built)} builds took {sum(seconds):.0f} s, the median {statistics.median(seconds):.1f} s. Slowest:"
+            f"The slowest of {len(built)} builds, which took {sum(seconds):.0f} s; the median is "
+            f"{statistics.median(seconds):.1f} s."
             if built
             else "Nothing was compiled in this run.",
         )
