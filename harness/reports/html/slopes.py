@@ -13,8 +13,9 @@ from harness.reports.html import figures, svg
 from harness.timing.statistics import Interval
 
 COLOURS = {ChangeKind.FASTER: svg.GREEN, ChangeKind.SLOWER: svg.ORANGE}
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 860, 70, 330, 30, 16
-LINE, LONGEST = 19, 44
+# In pixels; names stand to the right.
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 880, 70, 350, 30, 16
+LINE = 19
 
 
 def slopes(rows: Sequence[Row], name: str) -> Markup | None:
@@ -71,7 +72,7 @@ def _labels(axes: Axes, found: Sequence[tuple[Interval, Row]], pixels: int) -> N
         heights[number] = min(heights[number], axes.bbox.y1 - gap * (len(heights) - 1 - number))
     for number, ((ratio, row), height) in enumerate(zip(found, heights, strict=True)):
         axes.annotate(
-            figures.short(f"{row.either.candidate}  {text.ratio(ratio.value, ratio.lo, ratio.hi)}", LONGEST + 24),
+            f"{figures.short(row.either.candidate)} {text.ratio(ratio.value, ratio.lo, ratio.hi)}",
             (_end(number, len(found)) + 0.01, ratio.value),
             (1.12, float(from_canvas.transform((0, height))[1])),
             va="center",
