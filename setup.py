@@ -9,5 +9,9 @@ setup(
     package_dir=LIBRARY,
     include_package_data=False,  # only what is named here
     package_data={name: ["*.yaml", "**/*.py"] for name in LIBRARY}
-    | {"harness": ["py.typed"], "harness.compile": ["stand_in_headers/**/*.h", "headers/**/*"]},
+    | {
+        "harness": ["py.typed"],
+        "harness.compile": ["stand_in_headers/**/*.h", "headers/**/*"],
+        "harness.reports.html": ["templates/*"],
+    },
 )

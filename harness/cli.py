@@ -103,7 +103,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     manifest, _ = run_directory.read(out)
     terminal.leaderboard(records, console, manifest, every=arguments.all)
     console.print(
-        f"\nResults in {_said(out)}: records.jsonl, results.csv, leaderboard.md, logs/",
+        f"\nResults in {_said(out)}: records.jsonl, results.csv, leaderboard.md, report.html, logs/",
         highlight=False,
         soft_wrap=True,
         markup=False,
@@ -246,6 +246,10 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
         from harness.reports import rows
 
         print(rows.to_csv(records), end="")
+    elif arguments.format == "html":
+        from harness.reports.html import page
+
+        print(page.report(records, manifest, arguments.run_dir), end="")
     else:
         from harness.reports import markdown
 
@@ -277,10 +281,17 @@ def _compare(arguments: argparse.Namespace, words: list[str]) -> int:
     (manifest_a, a), (manifest_b, b) = run_directory.read(arguments.run_a), run_directory.read(arguments.run_b)
     rows = compare.rows(a, b)
     failing = compare.failing(rows, [word.strip() for part in arguments.fail_on for word in part.split(",")])
-    console = Console()
-    console.print(compare_table.head("A", arguments.run_a, manifest_a), soft_wrap=True)
-    console.print(compare_table.head("B", arguments.run_b, manifest_b), soft_wrap=True)
-    compare_table.comparison(rows, compare.notes(rows, manifest_a, manifest_b), console)
+    notes = compare.notes(rows, manifest_a, manifest_b)
+    heads = [("A", arguments.run_a, manifest_a), ("B", arguments.run_b, manifest_b)]
+    if arguments.format == "html":
+        from harness.reports.html import comparison
+
+        print(comparison.report(rows, notes, heads), end="")
+    else:
+        console = Console()
+        for head in heads:
+            console.print(compare_table.head(*head), soft_wrap=True)
+        compare_table.comparison(rows, notes, console)
     if failing:
         print(f"--fail-on: {compare.listed(failing)}", file=sys.stderr)
     return 3 if failing else 0

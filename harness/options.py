@@ -67,13 +67,15 @@ exit code: 0, or 2 if the file is there already
 """
 
 REPORT_ABOUT = """\
-Show the results of a run, finished or not: the leaderboard, or its records as a table of all figures (csv).
+Show the results of a run, finished or not: the leaderboard, its records as a table of all figures (csv), or all of it
+as one page for a browser (html).
 """
 
 REPORT_EXAMPLES = """\
 examples:
   python run_eval.py report results/quickstart
   python run_eval.py report results/quickstart --format csv > quickstart.csv
+  python run_eval.py report results/quickstart --format html > quickstart.html
 
 exit code: 0, or 2 if the folder holds no run
 """
@@ -97,6 +99,7 @@ examples:
   python run_eval.py compare results/before results/after
   python run_eval.py compare results/main results/branch --fail-on slower,broken,missing    a gate for CI
   python run_eval.py compare results/main results/branch --fail-on slower --fail-on not-compared
+  python run_eval.py compare results/before results/after --format html > compare.html
 
 exit code: 0, or 3 if --fail-on found something
 """
@@ -262,8 +265,11 @@ def _report(commands: Commands) -> None:
     about = "show the results of a run, finished or not"
     add = _command(commands, "report", about, REPORT_ABOUT, REPORT_EXAMPLES).add_argument
     add("run_dir", type=Path, metavar="RUN_DIR", help="folder of the run, like results/quickstart")
-    form = "csv: every figure with all digits; markdown: the page leaderboard.md (default: terminal)"
-    add("--format", default="terminal", choices=("terminal", "csv", "markdown"), help=form)
+    form = (
+        "csv: every figure with all digits; markdown: the page leaderboard.md; html: the page report.html, one file "
+        "with every candidate's figures, source and log (default: terminal)"
+    )
+    add("--format", default="terminal", choices=("terminal", "csv", "markdown", "html"), help=form)
     add("--all", action="store_true", help=ALL)
 
 
@@ -277,3 +283,5 @@ def _compare(commands: Commands) -> None:
         "may be repeated, or be a list with commas"
     )
     add("--fail-on", action="append", default=[], metavar="CHANGE", help=fail_on)
+    form = "html: one page with each candidate as a slope from A to B (default: terminal)"
+    add("--format", default="terminal", choices=("terminal", "html"), help=form)

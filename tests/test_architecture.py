@@ -64,6 +64,8 @@ GUESTS = {
         "reports/check_table.py",
         "reports/doctor_table.py",
     },
+    "matplotlib": {"reports/html/figures.py", "reports/html/slopes.py", "reports/html/svg.py"},
+    "jinja2": {"reports/html/render.py"},
     "yaml": {"config.py"},
     "pynvml": {"environment.py", "machine/nvml_card.py"},
     "cuda": {"links", "wire", "sandbox/cuda_probe.py"},

@@ -77,7 +77,7 @@ def test_every_command_and_argument_is_explained():
     assert all(status in re.split(r"[\s,]+", commands.choices["run"].epilog) for status in Status)
 
 
-@pytest.mark.parametrize("form", ["terminal", "csv", "markdown"])
+@pytest.mark.parametrize("form", ["terminal", "csv", "markdown", "html"])
 def test_reports_need_no_torch(finished, form):
     script = "import sys; sys.modules['torch'] = None; from harness import cli; sys.exit(cli.main(sys.argv[1:]))"
     command = [sys.executable, "-c", script, "report", str(finished), "--format", form]
@@ -96,7 +96,7 @@ def test_a_dry_run_lists_the_jobs(tmp_path):
 def test_a_dry_run_shapes_no_rows(tmp_path):
     config = dump_config(corpus_config(*HONEST), tmp_path / "c.yaml")
     script = "import sys; from harness import cli; cli.main(sys.argv[1:])\n"
-    script += "heavy = {'torch', 'pandas', 'numpy'} & set(sys.modules); assert not heavy, heavy"
+    script += "heavy = {'torch', 'pandas', 'numpy', 'matplotlib', 'jinja2'} & set(sys.modules); assert not heavy, heavy"
     command = [sys.executable, "-c", script, "run", str(config), "--dry-run"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -103,14 +103,13 @@ def test_every_hostile_file_gets_a_record_and_the_run_resumes(tmp_path):
     terminal.leaderboard(read, console, manifest)
     journal = (tmp_path / "run/records.jsonl").read_bytes()
     assert len(journal) < 40_000 * len(HOSTILE)
-    page, table = ((tmp_path / "run" / name).read_text() for name in ("leaderboard.md", "results.csv"))
     shown = console.file.getvalue()
-    assert [
-        name
-        for name, words in (("journal", journal.decode()), ("page", page), ("table", table), ("shown", shown))
-        if not harmless(words)
-    ] == []
+    names = ("leaderboard.md", "results.csv", "report.html")
+    page, table, html = texts = [(tmp_path / "run" / name).read_text() for name in names]
+    said = dict(zip((*names, "journal", "shown"), (*texts, journal.decode(), shown), strict=True))
+    assert [name for name, words in said.items() if not harmless(words)] == []
     assert "<script>" not in page
+    assert html.count("<script>") == 1
     assert "[red]not markup[/]" in shown
     assert "\ntoy/scale,default,float32,'=1+1," in table
 

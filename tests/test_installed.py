@@ -103,6 +103,8 @@ def test_it_is_whole(installed):
         brought = {path for path in brought if path.suffix != ".pyc"}
         kept = (path for suffix in ("py", "yaml") for path in (ROOT / folder).rglob(f"*.{suffix}"))
         assert brought == {path.relative_to(ROOT) for path in kept}
+    report = {path.name for path in (package / "reports/html/templates").iterdir()}
+    assert report == {path.name for path in (ROOT / "harness/reports/html/templates").iterdir()}
     headers = [path for suffix in ("h", "cu") for path in (ROOT / "harness").rglob(f"*.{suffix}")]
     assert len(headers) > 10
     assert [path for path in headers if not (package / path.relative_to(ROOT / "harness")).is_file()] == []

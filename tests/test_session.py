@@ -78,7 +78,7 @@ def test_the_run_directory_is_complete_after_an_interruption(tmp_path):
     with pytest.raises(ZeroDivisionError):
         run(tmp_path, FakeExecutor(limit=1, error=ZeroDivisionError()), *HONEST)
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"run.json", "records.jsonl", "results.csv", "leaderboard.md"} <= names
+    assert {"run.json", "records.jsonl", "results.csv", "leaderboard.md", "report.html"} <= names
     manifest = json.loads((tmp_path / "run.json").read_text())
     assert manifest["environment"]["torch"]
     assert manifest["finished_at"] >= manifest["started_at"]
@@ -148,7 +148,7 @@ def test_an_out_that_is_a_file_is_a_sentence(tmp_path):
     assert (tmp_path / "file").read_text() == "not a run"
 
 
-@pytest.mark.parametrize("victim", ["run.json", "results.csv", "leaderboard.md"])
+@pytest.mark.parametrize("victim", ["run.json", "results.csv", "leaderboard.md", "report.html"])
 def test_a_full_disk_is_one_sentence_and_leaves_no_draft(tmp_path, monkeypatch, victim):
     run(tmp_path, FakeExecutor(), "honest")
     fsync = os.fsync
@@ -163,7 +163,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_draft(tmp_path, monkeypatch, 
         UsageError, match=rf"cannot write .*{victim}: No space left on device. Finished results are saved"
     ):
         run(tmp_path, FakeExecutor(), *HONEST)
-    kept = {"run.json", "records.jsonl", "results.csv", "leaderboard.md", "logs"}
+    kept = {"run.json", "records.jsonl", "results.csv", "leaderboard.md", "report.html", "logs"}
     assert {path.name for path in tmp_path.iterdir()} == kept
     monkeypatch.undo()
     assert len(run(tmp_path, FakeExecutor(), *HONEST)) == 3

@@ -47,7 +47,7 @@ def explain(case: Case) -> Explanation:
     count = int(mask.sum())
     share = count / mask.numel()
     elements = _elements(got, case.exact, mask, worst)
-    evidence = {"path": case.path, "share_wrong": share, **elements}
+    evidence = {"path": case.path, "shape": list(mask.shape), "share_wrong": share, **elements}
     if region.box:
         evidence["wrong_within"] = region.box
     cause = next(_causes(case, got, region, share))
@@ -73,7 +73,8 @@ def explain_other(path: str, got: torch.Tensor, exact: torch.Tensor, mask: torch
     region = regions.locate(mask)
     share = float(mask.sum()) / mask.numel()
     at = int(mask.reshape(-1).to(torch.uint8).argmax())
-    evidence = {"path": path, "share_wrong": share, "first": _element(got, exact, at), "wrong_within": region.box}
+    place = {"first": _element(got, exact, at), "wrong_within": region.box}
+    evidence = {"path": path, "shape": list(mask.shape), "share_wrong": share, **place}
     word = region.word or "integers"
     clause = region.sentence or "values differ"
     message = f"{path}: {clause}; {share:.2%} of {mask.numel()} {str(got.dtype).removeprefix('torch.')} elements wrong"

@@ -14,7 +14,7 @@ from harness.config import SECTIONS
 from harness.errors import UsageError, nearest
 from harness.records import Record, Status
 from harness.reports import text
-from harness.reports.markdown import VERSIONS
+from harness.reports.facts import VERSIONS
 from harness.timing import verdicts
 from harness.timing.statistics import Interval
 

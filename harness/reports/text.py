@@ -13,6 +13,23 @@ from harness.reports.groups import Summary
 LONGEST = 600
 OFF = "off: a candidate could read and change everything that its user can"
 
+# What a status says of a candidate, for a reader who does not know the words.
+MEANINGS = {
+    Status.PASSED: "right in every call",
+    Status.INCORRECT: "an output is wrong, or it changed an input",
+    Status.REJECTED: "not a fair answer",
+    Status.COMPILE_ERROR: "the compiler refused it",
+    Status.LOAD_ERROR: "it could not be read, imported or constructed",
+    Status.RUNTIME_ERROR: "its forward raised an exception, or the device faulted",
+    Status.CRASHED: "its process died or ended itself",
+    Status.TIMEOUT: "no answer before a deadline",
+    Status.OUT_OF_MEMORY: "host or device memory ran out",
+    Status.RESOURCE_LIMIT: "it met a limit of the sandbox",
+    Status.UNSUPPORTED: "this machine cannot run it, or it does not take this case",
+    Status.INVALID_REFERENCE: "the problem is at fault, not the candidate",
+    Status.HARNESS_ERROR: "the harness failed; the next run tries again",
+}
+
 
 def clean(text: str) -> str:
     """One printable line: text from candidates must not move the cursor, hide text or break a table."""
@@ -55,6 +72,16 @@ def speedup(record: Record) -> str:
     return "" if record.speedup is None else f"{factor(record.speedup)} {interval(record)}"
 
 
+def verdict(record: Record) -> str:
+    """The verdict as one sentence, without the record's own message."""
+    if record.speedup is None:
+        return f"{MEANINGS[record.status].capitalize()}."
+    times = (
+        f"{duration(record.candidate_ms)} a call, where {clean(record.baseline)} takes {duration(record.baseline_ms)}"
+    )
+    return f"Right in every call. {factor(record.speedup)} as fast as {clean(record.baseline)}: {times}."
+
+
 def ratio(value: float, lo: float, hi: float) -> str:
     """One speedup over another, with its interval: `1.051x [1.045, 1.057]`; more digits than a speedup has."""
     places = max(_decimals(value), 3)
@@ -66,12 +93,24 @@ def number(value: float | None) -> str:
     return "" if value is None or not math.isfinite(value) else f"{value:.3g}"
 
 
+def percent(share: float | None) -> str:
+    """`67%`; empty for None."""
+    return "" if share is None else f"{share:.0%}"
+
+
 def lacking(record: Record) -> str:
     """What the machine of the run lacks for this candidate; empty unless that is why it is unsupported."""
     kind, _, name = record.reason.partition(":")
     if record.status is not Status.UNSUPPORTED:
         return ""
     return {"needs_cuda": "a GPU that torch can use", "missing_module": f"the module {clean(name)}"}.get(kind, "")
+
+
+def summary(found: Summary) -> str:
+    """How many candidates ended how, then the figures over all problems."""
+    count = sum(found.statuses.values())
+    statuses = ", ".join(f"{number} {status}" for status, number in found.statuses.items())
+    return f"{count} {'candidate' if count == 1 else 'candidates'}: {statuses}. {scores(found)}"
 
 
 def scores(summary: Summary) -> str:

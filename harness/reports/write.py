@@ -12,9 +12,13 @@ from harness.store.run_directory import replace
 
 
 def write_all(run_dir: Path, records: Sequence[Record], manifest: Mapping[str, Any]) -> None:
-    """Write results.csv and leaderboard.md into `run_dir`, which exists; `manifest` is the content of run.json.
+    """Write results.csv, leaderboard.md and report.html into `run_dir`; `manifest` is the content of run.json.
 
     Raises UsageError if they cannot be written.
     """
     replace(run_dir / "results.csv", rows.to_csv(records))
     replace(run_dir / "leaderboard.md", markdown.leaderboard(records, manifest))
+    # Here, because it loads matplotlib, which takes as long as a short run.
+    from harness.reports.html import page
+
+    replace(run_dir / "report.html", page.report(records, manifest, run_dir))

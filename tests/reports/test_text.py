@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.records import Status
 from harness.reports import text
 
 
@@ -61,3 +62,16 @@ def test_cleaned_words_are_one_bounded_printable_line_and_stay_so(words):
     assert line.isprintable()
     assert len(line) <= text.LONGEST
     assert text.clean(line) == line
+
+
+def test_every_status_has_a_meaning():
+    assert list(text.MEANINGS) == list(Status)
+
+
+def test_a_verdict_is_a_sentence(make):
+    passed = make("fast", interval=(2.0, 1.9, 2.1), baseline_ms=7.42)
+    assert (
+        text.verdict(passed)
+        == "Right in every call. 2.00x as fast as eager: 3.71 ms a call, where eager takes 7.42 ms."
+    )
+    assert text.verdict(make("slow", "timeout")) == "No answer before a deadline."
