@@ -250,6 +250,10 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
         from harness.reports.html import page
 
         print(page.report(records, manifest, arguments.run_dir), end="")
+    elif arguments.format == "junit":
+        from harness.reports import junit
+
+        print(junit.xml(records), end="")
     else:
         from harness.reports import markdown
 

@@ -68,7 +68,7 @@ exit code: 0, or 2 if the file is there already
 
 REPORT_ABOUT = """\
 Show the results of a run, finished or not: the leaderboard, its records as a table of all figures (csv), or all of it
-as one page for a browser (html).
+as one page for a browser (html), or its verdicts for a CI system (junit).
 """
 
 REPORT_EXAMPLES = """\
@@ -76,6 +76,7 @@ examples:
   python run_eval.py report results/quickstart
   python run_eval.py report results/quickstart --format csv > quickstart.csv
   python run_eval.py report results/quickstart --format html > quickstart.html
+  python run_eval.py report results/quickstart --format junit > quickstart.xml
 
 exit code: 0, or 2 if the folder holds no run
 """
@@ -267,9 +268,9 @@ def _report(commands: Commands) -> None:
     add("run_dir", type=Path, metavar="RUN_DIR", help="folder of the run, like results/quickstart")
     form = (
         "csv: every figure with all digits; markdown: the page leaderboard.md; html: the page report.html, one file "
-        "with every candidate's figures, source and log (default: terminal)"
+        "with every candidate's figures, source and log; junit: XML for CI systems (default: terminal)"
     )
-    add("--format", default="terminal", choices=("terminal", "csv", "markdown", "html"), help=form)
+    add("--format", default="terminal", choices=("terminal", "csv", "markdown", "html", "junit"), help=form)
     add("--all", action="store_true", help=ALL)
 
 

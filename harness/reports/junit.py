@@ -1,0 +1,64 @@
+"""A run as JUnit XML, which CI systems read: a suite for each problem at a size, a case for each candidate."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
+from collections.abc import Sequence
+
+from harness import wording
+from harness.records import Record, Status
+
+LONGEST = 4000
+# Whose doing it is: the candidate's (failure), nobody's (skipped), or that of the problem or the harness (error).
+ELEMENTS = {
+    Status.UNSUPPORTED: "skipped",
+    Status.INVALID_REFERENCE: "error",
+    Status.HARNESS_ERROR: "error",
+}
+
+
+def xml(records: Sequence[Record]) -> str:
+    """The document. Speedup, interval and time are properties of a passed candidate's case."""
+    suites = ElementTree.Element("testsuites", name="assay")
+    groups: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        groups[f"{record.problem} {record.variant} {record.precision}"].append(record)
+    for name, group in groups.items():
+        suite = ElementTree.SubElement(suites, "testsuite", name=wording.plain(name, LONGEST, kept=""))
+        for record in group:
+            _case(suite, record)
+        _count(suite)
+    _count(suites)
+    ElementTree.indent(suites)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
+
+
+def _case(suite: ElementTree.Element, record: Record) -> None:
+    attributes = {"classname": record.problem, "name": record.candidate, "time": f"{record.wall_s or 0.0:.3f}"}
+    case = ElementTree.SubElement(suite, "testcase", {key: _plain(text) for key, text in attributes.items()})
+    if record.status is not Status.PASSED:
+        kind = ELEMENTS.get(record.status, "failure")
+        reason = f"{record.status} {record.reason}".strip()
+        found = ElementTree.SubElement(case, kind, type=_plain(reason), message=_plain(record.message))
+        found.text = _plain(f"{reason}: {record.message}" if record.message else reason)
+        return
+    properties = ElementTree.SubElement(case, "properties")
+    for name in ("speedup", "speedup_lo", "speedup_hi", "candidate_ms", "baseline_ms", "error_ratio"):
+        value = getattr(record, name)
+        if value is not None:
+            ElementTree.SubElement(properties, "property", name=name, value=f"{value:.6g}")
+    if record.warnings:
+        ElementTree.SubElement(case, "system-out").text = "\n".join(_plain(one) for one in record.warnings)
+
+
+def _plain(text: str) -> str:
+    """Text that XML can hold: no control characters, no halves of surrogate pairs."""
+    return wording.plain(text, LONGEST, kept="\n")
+
+
+def _count(element: ElementTree.Element) -> None:
+    """The numbers that readers of JUnit show before anything else."""
+    element.set("tests", str(len(list(element.iter("testcase")))))
+    for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        element.set(name, str(len(list(element.iter(tag)))))

@@ -1,0 +1,55 @@
+"""The XML is well-formed whatever a candidate wrote, and counts each verdict once."""
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.reports import junit
+from tests.reports.conftest import made_up
+
+
+def read(records) -> ElementTree.Element:
+    return ElementTree.fromstring(junit.xml(records).encode())
+
+
+def test_each_candidate_is_a_case_of_its_problem_at_its_size(records):
+    root = read(records)
+    assert len(list(root.iter("testcase"))) == len(records) == int(root.get("tests"))
+    groups = {(record.problem, record.variant, record.precision) for record in records}
+    assert len(list(root)) == len(groups)
+    passed = next(record for record in records if record.status == "passed")
+    case = next(case for case in root.iter("testcase") if case.get("name") == passed.candidate)
+    values = {one.get("name"): float(one.get("value")) for one in case.iter("property")}
+    assert values["speedup"] == pytest.approx(passed.speedup, rel=1e-5)
+    assert case.get("classname") == passed.problem
+
+
+@pytest.mark.parametrize(
+    ("status", "element", "count"),
+    [
+        ("incorrect", "failure", "failures"),
+        ("rejected", "failure", "failures"),
+        ("unsupported", "skipped", "skipped"),
+        ("invalid_reference", "error", "errors"),
+        ("harness_error", "error", "errors"),
+    ],
+)
+def test_what_did_not_pass_says_why_and_whose_doing_it_is(status, element, count):
+    root = read([made_up("one", status, reason="a_word", message="what happened"), made_up("two")])
+    found = next(root.iter(element))
+    assert (found.get("type"), found.get("message")) == (f"{status} a_word", "what happened")
+    assert [root.get(name) for name in ("tests", count)] == ["2", "1"]
+    others = {"failures", "errors", "skipped"} - {count}
+    assert {root.get(name) for name in others} == {"0"}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.text(), st.text(), st.text())
+def test_any_text_is_only_text(name, message, warning):
+    root = read([made_up(name, "incorrect", message=message), made_up(name, warnings=[warning])])
+    assert len(list(root.iter("testcase"))) == 2
+    assert {one.tag for one in root.iter()} <= {
+        *("testsuites", "testsuite", "testcase", "failure", "properties", "property", "system-out")
+    }
