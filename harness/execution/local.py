@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness.catalog.copies import Copies
 from harness.catalog.jobs import Job, sources
 from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes, room_for_processes
@@ -21,7 +22,7 @@ from harness.execution.schedule import Schedule, build_key
 from harness.processes import folders, memory_watch
 from harness.processes.nursery import NoProcess, NotStarted, Nursery
 from harness.processes.renewal import RenewedNursery, Starter
-from harness.records import Record, Status
+from harness.records import Record, Status, with_texts
 from harness.sandbox import probe
 from harness.supervise import losses, recording
 from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
@@ -68,15 +69,17 @@ class LocalExecutor:
         scratch = Path(tempfile.mkdtemp(prefix="assay-build-")).resolve()
         # Another user, as a sandboxed build is, must be able to pass through.
         scratch.chmod(0o711)
-        nursery = RenewedNursery(lambda: self._nursery(jobs))
+        copies = Copies(scratch / "sources")
+        nursery = RenewedNursery(lambda: self._nursery(jobs, copies))
         builders = ThreadPoolExecutor(self._build_slots(), thread_name_prefix="build")
         done: queue.Queue[Record | BaseException] = queue.Queue()
         stop = threading.Event()
         slots: list[threading.Thread] = []
         try:
             workshop = Workshop(self._devices[0], self._config)
-            builds = self._start_builds(jobs, builders, workshop, nursery, scratch, report_phase)
-            schedule = Schedule(jobs, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
+            copied = [copies.job(job) for job in jobs]
+            builds = self._start_builds(copied, builders, workshop, nursery, scratch, report_phase)
+            schedule = Schedule(copied, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
             for device in self._devices:
                 arguments = (device, schedule, nursery, done, stop, report_phase)
                 slots.append(threading.Thread(target=self._serve, args=arguments, name=device.spec, daemon=True))
@@ -85,7 +88,7 @@ class LocalExecutor:
                 item = done.get()
                 if isinstance(item, BaseException):
                     raise item
-                yield item
+                yield with_texts(item, copies.shown)
         finally:
             stop.set()
             builders.shutdown(wait=False, cancel_futures=True)
@@ -96,15 +99,15 @@ class LocalExecutor:
             for slot in slots:
                 slot.join(max(deadline - time.monotonic(), 0.0))
 
-    def _nursery(self, jobs: list[Job]) -> Nursery:
-        """The forking parent; its untrusted children can read neither results nor other candidates' sources."""
+    def _nursery(self, jobs: list[Job], copies: Copies) -> Nursery:
+        """The forking parent; its untrusted children can read neither results nor the folders of the sources."""
         on_a_card = self._devices[0].kind == "cuda"
         if on_a_card:
             make_device_nodes()
         private = {self._logs.parent, *(source.parent for source in sources(jobs))}
         limit = self._config.limits.host_memory_gb * 1e9 or memory_watch.share()
-        found = probe.chosen(self._config.sandbox, sources(jobs), on_a_card)
-        return Nursery(found.layers, private, int(limit), self._share_of_processes())
+        found = probe.chosen(self._config.sandbox, on_a_card)
+        return Nursery(found.layers, private, int(limit), self._share_of_processes(), copies.shown_bytes)
 
     def _share_of_processes(self) -> int:
         """How many processes each untrusted one may have, so that all together leave room for ours; 0 for no bound."""
@@ -151,7 +154,7 @@ class LocalExecutor:
         for job in jobs:
             if build_key(job) in builds:
                 continue
-            if needs_build(job) and not job.problem.fault:
+            if needs_build(job) and not job.problem.fault and not job.candidate.fault:
                 builds[build_key(job)] = builders.submit(carry_out, job)
             else:
                 nothing: Future[BuildResult] = Future()
