@@ -19,12 +19,13 @@ from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes, room_for_processes
 from harness.execution.executor import ReportPhase
 from harness.execution.schedule import Schedule, build_key
+from harness.execution.turns import Turns
 from harness.processes import folders, memory_watch
 from harness.processes.nursery import NoProcess, NotStarted, Nursery
 from harness.processes.renewal import RenewedNursery, Starter
 from harness.records import Record, Status, with_texts
 from harness.sandbox import probe
-from harness.supervise import losses, recording
+from harness.supervise import disk, losses, recording
 from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
 from harness.supervise.supervisor import Supervisor
 from harness.wire import faults
@@ -136,14 +137,19 @@ class LocalExecutor:
 
         # Each attempt has a folder of its own: what the last one left may still be there.
         numbers = itertools.count()
+        turns = Turns()
 
         def carry_out(job: Job) -> BuildResult:
             # The pool numbers its threads from 0.
             slot = f"builder {threading.current_thread().name.rpartition('_')[2]}"
             report_phase(slot, job.title, "building")
-            try:
+
+            def attempt() -> BuildResult:
                 log = self._logs / f"{recording.build_name(job)}.build.txt"
                 return built_again(lambda: workshop.build(job, nursery, scratch / str(next(numbers)), log))
+
+            try:
+                return self._with_room(attempt, turns, scratch)
             except NotStarted as error:
                 return BuildResult(fault=losses.not_started(error))
             except BlockingIOError as error:
@@ -161,6 +167,29 @@ class LocalExecutor:
                 nothing.set_result(BuildResult(fault=job.candidate.fault))
                 builds[build_key(job)] = nothing
         return builds
+
+    def _with_room(self, attempt: Callable[[], BuildResult], turns: Turns, scratch: Path) -> BuildResult:
+        """`attempt()`, and once more without other builds beside it where the disk was full."""
+
+        def tried() -> BuildResult:
+            try:
+                return attempt()
+            except OSError as error:
+                if error.errno not in disk.ERRORS:
+                    raise
+                return BuildResult(fault=disk.full(scratch, error))
+
+        with turns.together():
+            result = tried()
+        if not disk.may_be_to_blame(result.fault, scratch):
+            return result
+        with turns.alone():
+            result = tried()
+        if not disk.may_be_to_blame(result.fault, scratch) or result.fault is None:
+            return result
+        # On a card, candidates run meanwhile.
+        fault = disk.blamed(result.fault, scratch, alone=self._devices[0].kind == "cpu")
+        return msgspec.structs.replace(result, fault=fault)
 
     def _serve(
         self,

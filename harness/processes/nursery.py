@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import signal
 import socket
@@ -297,7 +298,7 @@ def _pump(source: int, log: Path, drained: threading.Event, shown: Callable[[byt
     What is cut in two, because it was not printed at once, is kept as it was printed.
     """
     kept = 0
-    with open(source, "rb", buffering=0) as reader, open(log, "wb", buffering=0) as writer:
+    with open(source, "rb", buffering=0) as reader, _opened(log) as writer:
         while chunk := shown(reader.read(65536)):
             room = MAX_LOG_BYTES - kept
             # A full disk costs the log, and not the process that writes into it.
@@ -308,3 +309,10 @@ def _pump(source: int, log: Path, drained: threading.Event, shown: Callable[[byt
                         writer.write(b"\n[more output was dropped]\n")
             kept += len(chunk)
     drained.set()
+
+
+def _opened(log: Path) -> io.FileIO:
+    try:
+        return open(log, "wb", buffering=0)
+    except OSError:
+        return open(os.devnull, "wb", buffering=0)
