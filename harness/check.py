@@ -62,7 +62,8 @@ def run(
     scratch = Path(tempfile.mkdtemp(prefix="assay-check-")).resolve()
     scratch.chmod(0o711)
     copies = Copies(scratch / "sources")
-    nursery = Nursery(probe.chosen("auto").layers, private, memory_watch.share(), shown=copies.shown_bytes)
+    with folders.open_to_others():
+        nursery = Nursery(probe.chosen("auto").layers, private, memory_watch.share(), shown=copies.shown_bytes)
 
     def carry_out(candidate: Candidate) -> CheckRow:
         started(f"{candidate.problem} {candidate.name}")
@@ -90,7 +91,8 @@ def run(
     pool = ThreadPoolExecutor(at_once)
     try:
         copied = {one.path: (copies.candidate(one), _copy(solved[one.path], copies)) for one in found}
-        yield from pool.map(carry_out, found)
+        with folders.open_to_others():
+            yield from pool.map(carry_out, found)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         nursery.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,7 @@ class Copies:
         self._known: dict[Path, Path | Outcome] = {}
         # Where the files of the copies' folders, which have numbers for names, come from.
         self._origins: list[bytes] = []
-        self._place = re.compile(re.escape(os.fsencode(folder)) + rb"/(0|[1-9]\d*)(?=\W|$)")
+        self._place = re.compile(re.escape(os.fsencode(folder)) + rb"/(0|[1-9]\d{0,8})(?=\W|$)")
 
     def job(self, job: Job) -> Job:
         """The job with copies in place of the user's files."""
@@ -72,7 +73,7 @@ class Copies:
 
     def _copy(self, path: Path, digest: str) -> Path | Outcome:
         folder = self._folder / str(len(self._origins))
-        self._origins.append(os.fsencode(path.resolve().parent))
+        self._origins.append(str(path.resolve().parent).encode(errors="replace"))
         try:
             folder.mkdir()
             folder.chmod(0o755)
@@ -80,6 +81,8 @@ class Copies:
         except sources.LoadFault as fault:
             return _changed(f"{path.name}: {fault}")
         except OSError as error:
+            # What there is of it would leave no room for others.
+            shutil.rmtree(folder, ignore_errors=True)
             message = f"{path.name} and the data beside it could not be copied to {self._folder}: {error.strerror}"
             return Outcome(status=Status.HARNESS_ERROR, reason="not_copied", message=message)
         return copy if found == digest else _changed(f"{path.name}, or data beside it, is another one by now")

@@ -67,6 +67,10 @@ class LocalExecutor:
         if not jobs:
             return
         self._logs.mkdir(parents=True, exist_ok=True)
+        with folders.open_to_others():
+            yield from self._run(jobs, report_phase)
+
+    def _run(self, jobs: list[Job], report_phase: ReportPhase) -> Iterator[Record]:
         scratch = Path(tempfile.mkdtemp(prefix="assay-build-")).resolve()
         # Another user, as a sandboxed build is, must be able to pass through.
         scratch.chmod(0o711)

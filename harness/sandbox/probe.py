@@ -136,6 +136,8 @@ def _in_a_process(module: str, place: str, given: bytes = b"") -> subprocess.Com
         input=given.decode(),
         timeout=90.0,
         check=False,
+        # As processes of a run have it (folders.open_to_others).
+        umask=0o022,
     )
 
 

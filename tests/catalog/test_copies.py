@@ -62,6 +62,7 @@ def test_a_problem_that_has_changed_is_no_word_against_problem_or_candidate(tmp_
 
 def test_a_copy_that_finds_no_room_is_an_error_of_the_harness(mine, tmp_path, monkeypatch):
     def full(path, folder):
+        (folder / path.name).write_text("half of it")
         raise OSError(28, os.strerror(28))
 
     candidate = Here.read(mine)
@@ -69,6 +70,8 @@ def test_a_copy_that_finds_no_room_is_an_error_of_the_harness(mine, tmp_path, mo
     fault = Copies(tmp_path / "copies").candidate(candidate).fault
     assert (fault.status, fault.reason) == (Status.HARNESS_ERROR, "not_copied")
     assert "No space left on device" in fault.message
+    # Others may find room.
+    assert list((tmp_path / "copies").rglob("*.py")) == []
 
 
 def test_texts_name_the_user_s_own_folder(mine, tmp_path):
@@ -76,6 +79,8 @@ def test_texts_name_the_user_s_own_folder(mine, tmp_path):
     copy = copies.candidate(Here.read(mine)).path
     said = f'File "{copy}", line 3; {copy.parent}: {copy.parent}0/x \udcff'
     assert copies.shown(said) == f'File "{mine}", line 3; {mine.parent}: {copy.parent}0/x \udcff'
+    # What a candidate prints is no number that Python refuses to read.
+    assert copies.shown(f"{copy.parents[1]}/{'7' * 5000}/") == f"{copy.parents[1]}/{'7' * 5000}/"
     assert copies.shown_bytes(b"\xff " + os.fsencode(copy)) == b"\xff " + os.fsencode(mine)
 
 

@@ -206,13 +206,16 @@ WHO = "said = (os.geteuid(), [line for line in open('/proc/self/status') if line
 
 def test_files_that_only_their_owner_may_read_cost_nobody_a_layer(attempt, tmp_path):
     tellers = {name: candidate(init=f"{WHO}\nraise ValueError(str(said))") for name in ("closed", "who")}
+    probe.probe.cache_clear()
     before = os.umask(0o077)
     try:
         records = attempt({"honest": candidate(), **tellers, "reads": candidate(init=READS)}, {"reads.txt": "its own"})
     finally:
         os.umask(before)
+    probe.probe.cache_clear()
     found = probe.probe()
     assert json.loads((tmp_path / "run/run.json").read_text())["environment"]["sandbox"] == list(found.layers)
+    assert (tmp_path / "run").stat().st_mode & 0o077 == 0
     assert {name: records[name].message for name in ("honest", "reads")} == {"honest": "", "reads": ""}
     if "user" in found.layers:
         for name in tellers:
