@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,13 +12,14 @@ import msgspec
 from harness import config, environment, places, wording
 from harness.catalog import contract, solutions
 from harness.catalog import problems as catalog
+from harness.catalog.copies import Copies
 from harness.catalog.facts import Diagnostic
 from harness.catalog.problems import Problem
 from harness.catalog.solutions import Candidate
 from harness.compile import architectures, prepare, toolkit
 from harness.compile.tools import Tools, find_tools
 from harness.compile.ways.certain import first_error_line
-from harness.processes import memory_watch
+from harness.processes import folders, memory_watch
 from harness.processes.nursery import NotStarted, Nursery
 from harness.reading.reading import Reader
 from harness.records import Outcome, Status
@@ -56,20 +58,24 @@ def run(
     cuda = toolkit.find()
     tools = find_tools(cuda, target)
     logs.mkdir(parents=True, exist_ok=True)
-    sources = {candidate.path for candidate in found if not candidate.fault}
-    layers = probe.chosen("auto", sources).layers
-    nursery = Nursery(layers, {logs, *(source.parent for source in sources)}, memory_watch.share())
+    private = {logs, *(candidate.path.parent for candidate in found)}
+    scratch = Path(tempfile.mkdtemp(prefix="assay-check-")).resolve()
+    scratch.chmod(0o711)
+    copies = Copies(scratch / "sources")
+    with folders.open_to_others():
+        nursery = Nursery(probe.chosen("auto").layers, private, memory_watch.share(), shown=copies.shown_bytes)
 
     def carry_out(candidate: Candidate) -> CheckRow:
         started(f"{candidate.problem} {candidate.name}")
         problem = solved[candidate.path]
         log = logs / f"{wording.name(f'{candidate.problem}.{candidate.name}'.replace('/', '.'), 220)}.log"
-        if candidate.fault:
-            return _row(candidate, problem, None, log, candidate.fault)
+        copy, reference = copied[candidate.path]
+        if copy.fault:
+            return _row(candidate, problem, None, log, copy.fault)
         try:
             result = check(
-                candidate,
-                problem,
+                copy,
+                reference,
                 nursery,
                 toolkit=cuda,
                 architecture=target,
@@ -79,14 +85,24 @@ def run(
             )
         except NotStarted as error:
             return _row(candidate, problem, None, log, losses.not_started(error))
-        return _row(candidate, problem, result, log)
+        row = _row(candidate, problem, result, log)
+        return msgspec.convert(wording.each_text(msgspec.to_builtins(row), copies.shown), CheckRow)
 
     pool = ThreadPoolExecutor(at_once)
     try:
-        yield from pool.map(carry_out, found)
+        copied = {one.path: (copies.candidate(one), _copy(solved[one.path], copies)) for one in found}
+        with folders.open_to_others():
+            yield from pool.map(carry_out, found)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         nursery.close()
+        folders.remove_at_end(scratch)
+
+
+def _copy(problem: Problem | None, copies: Copies) -> Problem | None:
+    """What a candidate's constructor is tried with; none where that cannot be had."""
+    copy = copies.problem(problem) if problem and not problem.fault else None
+    return copy if isinstance(copy, Problem) else None
 
 
 def _prepared(candidate: Candidate, tools: Tools | None) -> str:

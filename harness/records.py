@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from harness import wording
 SCHEMA_VERSION = 1
 
 # Part of every resume key: raised if the same files may get another verdict or another time after a change.
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 
 
 class Status(enum.StrEnum):
@@ -195,6 +196,14 @@ LONGEST = {"caption": 300, "message": 4000, "reason": 200, "warnings": 1000, "no
 LONGEST_OTHER, MOST_ITEMS, MOST_DEPTH = 5000, 100, 8
 # Of all evidence together: each value counts the characters that it prints.
 MOST_EVIDENCE = 200_000
+
+
+def with_texts(record: Record, change: Callable[[str], str]) -> Record:
+    """The record with `change` applied to each text that processes may have had a part in."""
+    fields = ("message", "evidence", "warnings", "notes")
+    return msgspec.structs.replace(
+        record, **{name: wording.each_text(getattr(record, name), change) for name in fields}
+    )
 
 
 def presentable(record: Record) -> Record:

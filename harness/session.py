@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from harness import environment, places
+from harness import environment, places, wording
 from harness.catalog import jobs
 from harness.config import Config, limits
 from harness.environment import Device
 from harness.execution.executor import Executor
 from harness.execution.local import LocalExecutor
 from harness.reading.reading import Reader
-from harness.records import SCHEMA_VERSION, Record
+from harness.records import SCHEMA_VERSION, Record, with_texts
 from harness.reports import terminal, write
 from harness.sandbox import probe
 from harness.sandbox.probe import Found
@@ -44,11 +44,8 @@ def run(
     """
     devices = environment.choose_devices(config.device)
     todo = plan(config, devices)
-    # The sandbox for the jobs that are left, as the executor sees them. Before files are made or deleted, because this
-    # may raise.
-    finished = set() if fresh else journal.finished_in(out / run_directory.JOURNAL, limits(config))
-    left = jobs.sources(job for job in todo.jobs if job.key not in finished)
-    found = probe.chosen(config.sandbox, left, devices[0].kind == "cuda")
+    # Before files are made or deleted, because this may raise.
+    found = probe.chosen(config.sandbox, devices[0].kind == "cuda")
     with Journal(out / run_directory.JOURNAL) as book:
         run_directory.make_folder(out / "logs")
         if fresh:
@@ -126,18 +123,11 @@ def _part(manifest: dict[str, Any], found: Found, line: int) -> dict[str, Any]:
 
 def _portable(record: Record) -> Record:
     """The record without paths that show where this package or the user's home is, so that it can be published."""
-    clean = {name: _without_places(getattr(record, name)) for name in ("message", "evidence", "warnings", "notes")}
-    return msgspec.structs.replace(record, **clean)
+    return with_texts(record, places.portable)
 
 
 def _without_places(value: Any) -> Any:
-    if isinstance(value, str):
-        return places.portable(value)
-    if isinstance(value, list):
-        return [_without_places(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _without_places(item) for key, item in value.items()}
-    return value
+    return wording.each_text(value, places.portable)
 
 
 def _now() -> str:

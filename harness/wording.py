@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
+from typing import Any
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # In bytes, so that file names can be made of several names.
@@ -34,3 +36,14 @@ def name(raw: str, longest: int = LONGEST_NAME) -> str:
     digest = hashlib.sha256(raw.encode(errors="surrogatepass")).hexdigest()[:20]
     mended = plain(raw, longest, kept="").replace(":", "_").encode()[: longest - 21]
     return f"{mended.decode(errors='ignore')}~{digest}"
+
+
+def each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """`value` with each text in it changed, also in lists and in values of mappings."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [each_text(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: each_text(item, change) for key, item in value.items()}
+    return value

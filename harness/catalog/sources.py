@@ -1,4 +1,5 @@
-"""Reads a file's bytes so that no file can block the session: only regular files of bounded size. Parses nothing."""
+"""Reads and copies a file's bytes so that no file can block the session: only regular files of bounded size. Parses
+nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import hashlib
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from harness.errors import AssayError
 
@@ -47,8 +49,10 @@ def load(path: Path) -> bytes:
         # The file may have been replaced by a pipe without a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise LoadFault("unreadable", "it is not a regular file")
+            _refuse_a_secret(status, is_link=path.is_symlink())
             data = file.read(MOST_BYTES + 1)
     except UnicodeEncodeError:
         raise LoadFault("unreadable", "the name of the file, or of a folder above it, is not valid UTF-8") from None
@@ -60,6 +64,17 @@ def load(path: Path) -> bytes:
     return data
 
 
+def _refuse_a_secret(status: os.stat_result, *, is_link: bool) -> None:
+    """Raise LoadFault for a file that others may not read and that has another name elsewhere: whoever put this name
+    here may be somebody else, and what the session reads, a candidate's process gets to read."""
+    if (is_link or status.st_nlink > 1) and not status.st_mode & stat.S_IROTH:
+        kind = "a link" if is_link else "another name (a hard link)"
+        raise LoadFault(
+            "unreadable",
+            f"it is {kind} of a file that other users may not read: run chmod o+r on that, or put a copy in its place",
+        )
+
+
 def _check_data(beside: list[str]) -> None:
     """Raises LoadFault if there is more data beside a source than the session can name and digest."""
     if len(beside) > MOST_DATA_FILES:
@@ -68,29 +83,54 @@ def _check_data(beside: list[str]) -> None:
     for place in beside:
         try:
             place.encode()
-            total += os.stat(place, follow_symlinks=False).st_size
+            status = os.stat(place, follow_symlinks=False)
         except UnicodeEncodeError:
             raise LoadFault("unreadable", "the name of a file beside it is not valid UTF-8") from None
         except OSError:
             continue
+        _refuse_a_secret(status, is_link=False)
+        total += status.st_size
     if total > MOST_DATA_BYTES:
         raise LoadFault("data_too_large", f"the data beside it are larger than {MOST_DATA_BYTES >> 30} GiB")
 
 
-def digest(path: Path, data: bytes) -> str:
+def digest(path: Path, data: bytes, copy_to: Path | None = None) -> str:
     """The SHA-256 of a file's `data`, and of the files beside it that it may read: other data need another evaluation.
 
-    A file that cannot be read counts only by its name: the candidate cannot read it, either.
+    These files are also written to the folder `copy_to`, if one is given; raises OSError where that fails. A file that
+    cannot be read counts only by its name, and is not copied.
     """
     whole = hashlib.sha256(data)
     for place in own_files(path.resolve())[1:]:
-        whole.update(b"\0" + os.fsencode(os.path.basename(place)) + b"\0")
+        name = os.path.basename(place)
+        whole.update(b"\0" + os.fsencode(name) + b"\0")
         try:
-            with open(place, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-                whole.update(hashlib.file_digest(file, "sha256").digest())
+            descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
             continue
+        with open(descriptor, "rb") as file, _new_file(copy_to / name) if copy_to else open(os.devnull, "wb") as copy:
+            content = hashlib.sha256()
+            while part := file.read(1 << 20):
+                content.update(part)
+                copy.write(part)
+        whole.update(content.digest())
     return whole.hexdigest()
+
+
+def copy(path: Path, folder: Path) -> tuple[Path, str]:
+    """Copy a file and the data beside it to an empty folder, for all to read: the copy of the file, and the digest of
+    what was copied. Raises LoadFault like `load`, and OSError where the disk is full."""
+    data = load(path)
+    place = folder / path.resolve().name
+    with _new_file(place) as file:
+        file.write(data)
+    return place, digest(path, data, folder)
+
+
+def _new_file(path: Path) -> BinaryIO:
+    file = path.open("xb")
+    path.chmod(0o644)
+    return file
 
 
 def own_files(source: Path) -> list[str]:

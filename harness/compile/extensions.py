@@ -47,7 +47,8 @@ class Builder:
     on a machine without a card leaves it empty.
 
     `libraries` and `failures` are keyed by the identity of a call; `made` says of each library how it was built,
-    `warnings` are for the record. `self_contained`: no file beside the candidate's own was compiled.
+    `warnings` are for the record. `self_contained`: no file beside the candidate's own was compiled, and no call named
+    the `place` in which that lies.
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class Builder:
         ways: Sequence[BuildWay] = chosen("stock"),
         prepared: Path | None = None,
         arch: str = "",
+        place: str = "",
     ) -> None:
         self._folder = folder
+        self._place = place
         self._why_no_cuda = why_no_cuda
         *self._first, self._last = ways
         self._prepared = prepared
@@ -79,7 +82,7 @@ class Builder:
             # As torch does: the same call again compiles nothing.
             return _opened(self._folder / self.libraries[key], arguments)
         build_folder = self._folder / f"{next(self._numbers)}_{key[:12]}"
-        if calls.reads_foreign_files(arguments):
+        if calls.reads_foreign_files(arguments) or (self._place and self._place in repr(arguments)):
             self.self_contained = False
         try:
             result = self._built(stock, arguments, key, build_folder)

@@ -13,17 +13,19 @@ from pathlib import Path
 
 import msgspec
 
+from harness.catalog.copies import Copies
 from harness.catalog.jobs import Job, sources
 from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes, room_for_processes
 from harness.execution.executor import ReportPhase
 from harness.execution.schedule import Schedule, build_key
+from harness.execution.turns import Turns
 from harness.processes import folders, memory_watch
 from harness.processes.nursery import NoProcess, NotStarted, Nursery
 from harness.processes.renewal import RenewedNursery, Starter
-from harness.records import Record, Status
+from harness.records import Record, Status, with_texts
 from harness.sandbox import probe
-from harness.supervise import losses, recording
+from harness.supervise import disk, losses, recording
 from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
 from harness.supervise.supervisor import Supervisor
 from harness.wire import faults
@@ -65,18 +67,24 @@ class LocalExecutor:
         if not jobs:
             return
         self._logs.mkdir(parents=True, exist_ok=True)
+        with folders.open_to_others():
+            yield from self._run(jobs, report_phase)
+
+    def _run(self, jobs: list[Job], report_phase: ReportPhase) -> Iterator[Record]:
         scratch = Path(tempfile.mkdtemp(prefix="assay-build-")).resolve()
         # Another user, as a sandboxed build is, must be able to pass through.
         scratch.chmod(0o711)
-        nursery = RenewedNursery(lambda: self._nursery(jobs))
+        copies = Copies(scratch / "sources")
+        nursery = RenewedNursery(lambda: self._nursery(jobs, copies))
         builders = ThreadPoolExecutor(self._build_slots(), thread_name_prefix="build")
         done: queue.Queue[Record | BaseException] = queue.Queue()
         stop = threading.Event()
         slots: list[threading.Thread] = []
         try:
             workshop = Workshop(self._devices[0], self._config)
-            builds = self._start_builds(jobs, builders, workshop, nursery, scratch, report_phase)
-            schedule = Schedule(jobs, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
+            copied = [copies.job(job) for job in jobs]
+            builds = self._start_builds(copied, builders, workshop, nursery, scratch, report_phase)
+            schedule = Schedule(copied, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
             for device in self._devices:
                 arguments = (device, schedule, nursery, done, stop, report_phase)
                 slots.append(threading.Thread(target=self._serve, args=arguments, name=device.spec, daemon=True))
@@ -85,7 +93,7 @@ class LocalExecutor:
                 item = done.get()
                 if isinstance(item, BaseException):
                     raise item
-                yield item
+                yield with_texts(item, copies.shown)
         finally:
             stop.set()
             builders.shutdown(wait=False, cancel_futures=True)
@@ -96,15 +104,15 @@ class LocalExecutor:
             for slot in slots:
                 slot.join(max(deadline - time.monotonic(), 0.0))
 
-    def _nursery(self, jobs: list[Job]) -> Nursery:
-        """The forking parent; its untrusted children can read neither results nor other candidates' sources."""
+    def _nursery(self, jobs: list[Job], copies: Copies) -> Nursery:
+        """The forking parent; its untrusted children can read neither results nor the folders of the sources."""
         on_a_card = self._devices[0].kind == "cuda"
         if on_a_card:
             make_device_nodes()
         private = {self._logs.parent, *(source.parent for source in sources(jobs))}
         limit = self._config.limits.host_memory_gb * 1e9 or memory_watch.share()
-        found = probe.chosen(self._config.sandbox, sources(jobs), on_a_card)
-        return Nursery(found.layers, private, int(limit), self._share_of_processes())
+        found = probe.chosen(self._config.sandbox, on_a_card)
+        return Nursery(found.layers, private, int(limit), self._share_of_processes(), copies.shown_bytes)
 
     def _share_of_processes(self) -> int:
         """How many processes each untrusted one may have, so that all together leave room for ours; 0 for no bound."""
@@ -133,14 +141,19 @@ class LocalExecutor:
 
         # Each attempt has a folder of its own: what the last one left may still be there.
         numbers = itertools.count()
+        turns = Turns()
 
         def carry_out(job: Job) -> BuildResult:
             # The pool numbers its threads from 0.
             slot = f"builder {threading.current_thread().name.rpartition('_')[2]}"
             report_phase(slot, job.title, "building")
-            try:
+
+            def attempt() -> BuildResult:
                 log = self._logs / f"{recording.build_name(job)}.build.txt"
                 return built_again(lambda: workshop.build(job, nursery, scratch / str(next(numbers)), log))
+
+            try:
+                return self._with_room(attempt, turns, scratch)
             except NotStarted as error:
                 return BuildResult(fault=losses.not_started(error))
             except BlockingIOError as error:
@@ -151,13 +164,36 @@ class LocalExecutor:
         for job in jobs:
             if build_key(job) in builds:
                 continue
-            if needs_build(job) and not job.problem.fault:
+            if needs_build(job) and not job.problem.fault and not job.candidate.fault:
                 builds[build_key(job)] = builders.submit(carry_out, job)
             else:
                 nothing: Future[BuildResult] = Future()
                 nothing.set_result(BuildResult(fault=job.candidate.fault))
                 builds[build_key(job)] = nothing
         return builds
+
+    def _with_room(self, attempt: Callable[[], BuildResult], turns: Turns, scratch: Path) -> BuildResult:
+        """`attempt()`, and once more without other builds beside it where the disk was full."""
+
+        def tried() -> BuildResult:
+            try:
+                return attempt()
+            except OSError as error:
+                if error.errno not in disk.ERRORS:
+                    raise
+                return BuildResult(fault=disk.full(scratch, error))
+
+        with turns.together():
+            result = tried()
+        if not disk.may_be_to_blame(result.fault, scratch):
+            return result
+        with turns.alone():
+            result = tried()
+        if not disk.may_be_to_blame(result.fault, scratch) or result.fault is None:
+            return result
+        # On a card, candidates run meanwhile.
+        fault = disk.blamed(result.fault, scratch, alone=self._devices[0].kind == "cpu")
+        return msgspec.structs.replace(result, fault=fault)
 
     def _serve(
         self,

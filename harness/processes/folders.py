@@ -5,17 +5,30 @@ This is the session's side of the boundary. Every process that could write there
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 # A folder may hold any number of files. So long a slot waits for one to go; what is left goes with the folder above
 # it, at the end of all, within so long.
 SLOT_S, END_S = 10.0, 60.0
+
+
+@contextlib.contextmanager
+def open_to_others() -> Iterator[None]:
+    """Files and folders that this process and its children make meanwhile may be read by other users, whatever the
+    umask, unless their maker says otherwise: sandboxed processes are other users."""
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def copy_out(folder: Path, name: str, target: Path, limit_bytes: int) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +116,18 @@ class Nursery:
     """Owns the zygote process and its keeper. Usable from several threads.
 
     Builders and runners are held to the sandbox's `layers`; `private` folders, and the checkout, are closed to them.
-    Each may have so much memory, and so many `processes`; 0 for no such bound.
+    Each may have so much memory, and so many `processes`; 0 for no such bound. Logs keep `shown` of what is printed.
     """
 
     def __init__(
-        self, layers: Sequence[str] = (), private: Iterable[Path] = (), memory_bytes: int = 0, processes: int = 0
+        self,
+        layers: Sequence[str] = (),
+        private: Iterable[Path] = (),
+        memory_bytes: int = 0,
+        processes: int = 0,
+        shown: Callable[[bytes], bytes] = bytes,
     ) -> None:
+        self._shown = shown
         self._processes = processes
         self._layers = tuple(layers)
         self._readable = tuple(visible.common(private)) if layers else ()
@@ -182,7 +189,7 @@ class Nursery:
         with self._lock:
             self._children[identity] = child
         try:
-            threading.Thread(target=_pump, args=(read_end, log, child._drained), daemon=True).start()
+            threading.Thread(target=_pump, args=(read_end, log, child._drained, self._shown), daemon=True).start()
         except RuntimeError as error:
             self._forget(child)
             its.close()
@@ -285,11 +292,14 @@ def _kept(names: Iterable[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def _pump(source: int, log: Path, drained: threading.Event) -> None:
-    """Keep the first MAX_LOG_BYTES of a child's output; read and drop the rest, so that it never blocks."""
+def _pump(source: int, log: Path, drained: threading.Event, shown: Callable[[bytes], bytes]) -> None:
+    """Keep the first MAX_LOG_BYTES of a child's output; read and drop the rest, so that it never blocks.
+
+    What is cut in two, because it was not printed at once, is kept as it was printed.
+    """
     kept = 0
-    with open(source, "rb", buffering=0) as reader, open(log, "wb", buffering=0) as writer:
-        while chunk := reader.read(65536):
+    with open(source, "rb", buffering=0) as reader, _opened(log) as writer:
+        while chunk := shown(reader.read(65536)):
             room = MAX_LOG_BYTES - kept
             # A full disk costs the log, and not the process that writes into it.
             with contextlib.suppress(OSError):
@@ -299,3 +309,10 @@ def _pump(source: int, log: Path, drained: threading.Event) -> None:
                         writer.write(b"\n[more output was dropped]\n")
             kept += len(chunk)
     drained.set()
+
+
+def _opened(log: Path) -> io.FileIO:
+    try:
+        return open(log, "wb", buffering=0)
+    except OSError:
+        return open(os.devnull, "wb", buffering=0)

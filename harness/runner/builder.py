@@ -48,6 +48,7 @@ def build(request: Build) -> Built | BuildFailed:
         ways=order.chosen(request.headers),
         prepared=Path(request.prepared) if request.prepared else None,
         arch=request.arch,
+        place=str(path.parent),
     )
     extensions.intercept(builder)
     try:

@@ -1,7 +1,7 @@
 """Does CUDA still work inside? A confined process opens memory that an unconfined one hands over, and exports its own,
 as runners do. No torch.
 
-`python -m harness.sandbox.cuda_probe FOLDER` with layers and sources as JSON on its standard input prints what went
+`python -m harness.sandbox.cuda_probe FOLDER` with layers as JSON on its standard input prints what went
 wrong, or nothing.
 """
 
@@ -35,7 +35,6 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     layers: tuple[str, ...]
-    sources: tuple[str, ...]
     environment: dict[str, str] = {}
     minor: int = -1
 
@@ -192,7 +191,7 @@ def _confined(folder: str, rehearsal: Rehearsal, handed: socket.socket, words: i
             layers=rehearsal.layers,
             folder=folder,
             readable=tuple(visible.common([])),
-            essential=(*visible.essential(), *rehearsal.sources),
+            essential=tuple(visible.essential()),
             nodes=tuple(visible.nodes(rehearsal.layers, rehearsal.minor)),
         )
         enforcement.enter(confinement)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,14 +42,17 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def probe(sources: tuple[str, ...] = ()) -> Found:
-    """Try every layer in a process that ends with it and that needs to read `sources`, whoever it becomes."""
+def probe() -> Found:
+    """Try every layer in a process that ends with it.
+
+    No file of the run has a part in this: one that a layer does not suit must not cost all others the layer.
+    """
     with tempfile.TemporaryDirectory(prefix="assay-probe-") as place:
         os.chmod(place, 0o755)
         (Path(place) / "own").mkdir()
         (Path(place) / "other").write_text("not for the probe")
         (Path(place) / "other").chmod(0o644)
-        result = _in_a_process("harness.sandbox.probe", place, msgspec.json.encode(sources))
+        result = _in_a_process("harness.sandbox.probe", place)
     if result.returncode:
         said = result.stderr.strip().rpartition("\n")[2][:300]
         why = f"the test process ended with code {result.returncode}: {said}"
@@ -59,14 +62,14 @@ def probe(sources: tuple[str, ...] = ()) -> Found:
 
 
 @cache
-def harmful_on_a_card(layers: tuple[str, ...], sources: tuple[str, ...]) -> dict[str, str]:
+def harmful_on_a_card(layers: tuple[str, ...]) -> dict[str, str]:
     """Which of `layers` CUDA does not work under on this machine, and what goes wrong: layer -> why."""
     card = next(iter(environment.gpus()[0]), None)
     kept_to: dict[str, Any] = {"environment": card.environment, "minor": card.minor} if card else {}
 
     def rehearse(some: tuple[str, ...]) -> str:
         with tempfile.TemporaryDirectory(prefix="assay-probe-") as place:
-            rehearsal = cuda_probe.Rehearsal(layers=some, sources=sources, **kept_to)
+            rehearsal = cuda_probe.Rehearsal(layers=some, **kept_to)
             result = _in_a_process("harness.sandbox.cuda_probe", place, msgspec.json.encode(rehearsal))
         last = result.stderr.strip().rpartition("\n")[2]
         return result.stdout or (
@@ -76,18 +79,17 @@ def harmful_on_a_card(layers: tuple[str, ...], sources: tuple[str, ...]) -> dict
     return cuda_probe.kept_working(layers, rehearse)
 
 
-def chosen(mode: str, sources: Iterable[Path] = (), gpu: bool = False) -> Found:
-    """The layers of a run of these sources, on a card if `gpu`, under `sandbox: auto`, `require` or `off`.
+def chosen(mode: str, gpu: bool = False) -> Found:
+    """The layers of a run, on a card if `gpu`, under `sandbox: auto`, `require` or `off`.
 
     Raises UsageError where all are required and one is missing.
     """
     if mode == "off":
         return Found(layers=(), missing=dict.fromkeys(LAYERS, "switched off by the config"))
-    files = tuple(sorted({str(path.resolve()) for path in sources}))
-    found = probe(files)
+    found = probe()
     if gpu:
         found = _with_known_cards(found)
-        harmful = {layer: f"CUDA: {why}" for layer, why in harmful_on_a_card(found.layers, files).items()}
+        harmful = {layer: f"CUDA: {why}" for layer, why in harmful_on_a_card(found.layers).items()}
         left = tuple(layer for layer in found.layers if layer not in harmful)
         found = Found(layers=left, missing=found.missing | harmful)
     if mode == "require" and found.missing:
@@ -108,12 +110,12 @@ def _with_known_cards(found: Found) -> Found:
     )
 
 
-def main(place: Path, sources: tuple[str, ...]) -> None:
+def main(place: Path) -> None:
     """Entry of the probe: `python -m harness.sandbox.probe FOLDER`; prints layer -> why it is missing."""
     folder = place / "own"
     readable = tuple(visible.common([]))
     confinement = Confinement(
-        layers=tuple(LAYERS), folder=str(folder), readable=readable, essential=(*visible.essential(), *sources)
+        layers=tuple(LAYERS), folder=str(folder), readable=readable, essential=tuple(visible.essential())
     )
     # What there is to be opened, listed before.
     attempts = escapes(place / "other")
@@ -124,7 +126,7 @@ def main(place: Path, sources: tuple[str, ...]) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(failures))
 
 
-def _in_a_process(module: str, place: str, given: bytes) -> subprocess.CompletedProcess[str]:
+def _in_a_process(module: str, place: str, given: bytes = b"") -> subprocess.CompletedProcess[str]:
     """`python -m MODULE FOLDER` with `given` on its standard input."""
     return subprocess.run(
         [sys.executable, "-P", "-m", module, place],
@@ -134,6 +136,8 @@ def _in_a_process(module: str, place: str, given: bytes) -> subprocess.Completed
         input=given.decode(),
         timeout=90.0,
         check=False,
+        # As processes of a run have it (folders.open_to_others).
+        umask=0o022,
     )
 
 
@@ -179,4 +183,4 @@ def _succeeds(attempt: Callable[[], object]) -> bool:
 
 if __name__ == "__main__":
     signal.alarm(30)
-    main(Path(sys.argv[1]), msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[str, ...]))
+    main(Path(sys.argv[1]))

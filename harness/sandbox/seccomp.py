@@ -113,6 +113,7 @@ X86_64 = {
     "keyctl": 250,
     "ioprio_set": 251,
     "inotify_add_watch": 254,
+    "fallocate": 285,
     "migrate_pages": 256,
     "unshare": 272,
     "move_pages": 279,
@@ -138,6 +139,7 @@ AARCH64 = {
     "ioprio_set": 30,
     "umount2": 39,
     "mount": 40,
+    "fallocate": 47,
     "pivot_root": 41,
     "chroot": 51,
     "quotactl": 60,
@@ -211,7 +213,7 @@ MACHINES = {
 }
 
 # Refused for some arguments only, or with an error that callers know how to take.
-SPECIAL = ("socket", "socketpair", "connect", "clone", "clone3", "prctl", "fcntl")
+SPECIAL = ("socket", "socketpair", "connect", "clone", "clone3", "prctl", "fcntl", "fallocate")
 # Calls by which a signal is sent, with the place of its number. SIGCONT would let go of what the judge has stopped, as
 # would a timer's (timer_create), a descriptor's (F_SETSIG) or an ending child's (clone).
 SIGNALLING = {
@@ -284,8 +286,11 @@ def program(machine: str, only: int | None = None) -> bytes:
     code += _when(known.numbers["clone"], [*apart, _op(RETURN, ERRNO | errno.EPERM), _op(RETURN, ALLOW)])
     kept = [_load(1), _op(JUMP_EQUAL, F_SETSIG, 2, 0), _op(JUMP_EQUAL, F_SETLEASE, 1, 0), _op(RETURN, ALLOW)]
     code += _when(known.numbers["fcntl"], [*kept, _op(RETURN, ERRNO | errno.EPERM)])
-    # A child that outlives the harness would have to take its own parent-death signal away.
-    code += _when(known.numbers["prctl"], _argument(0, _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 1, 0), errno.EPERM))
+    # A child that outlives the harness would have to take its own parent-death signal away. Pools of workers set it and
+    # need not notice: all of the group end together.
+    code += _when(known.numbers["prctl"], _argument(0, _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 1, 0), 0))
+    # With a mode it takes room behind a file's end, which the limit for a file's size does not count.
+    code += _when(known.numbers["fallocate"], _argument(1, _op(JUMP_EQUAL, 0, 0, 1), errno.EOPNOTSUPP))
     code.append(_op(RETURN, ALLOW))
     return b"".join(code)
 
@@ -330,5 +335,6 @@ def _when(number: int, then: list[bytes]) -> list[bytes]:
 
 
 def _argument(index: int, test: bytes, error: int) -> list[bytes]:
-    """Allow the call where `test` on the low half of an argument falls through, and refuse it where it jumps by one."""
+    """Allow the call where `test` on the low half of an argument falls through. Where it jumps by one, refuse it with
+    `error`, or pretend that it was carried out if that is 0."""
     return [_load(index), test, _op(RETURN, ALLOW), _op(RETURN, ERRNO | error)]

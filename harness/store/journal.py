@@ -28,6 +28,8 @@ class Journal:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+        except FileExistsError as error:
+            raise unwritable(path, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))) from error
         except OSError as error:
             raise unwritable(path, error) from error
         try:
@@ -82,16 +84,6 @@ class Journal:
         Errors of the harness are tried again, and so are jobs that ended by a limit that is larger now.
         """
         return _finished(self.records, limits)
-
-
-def finished_in(path: Path, limits: Mapping[str, float]) -> set[str]:
-    """`Journal.finished` for this file, without creating or locking it; the file may be missing."""
-    try:
-        return _finished(parse(contents(path))[0], limits)
-    except FileNotFoundError:
-        return set()
-    except OSError as error:
-        raise unwritable(path, error) from error
 
 
 def contents(path: Path) -> bytes:

@@ -119,8 +119,8 @@ class Workshop:
         if facts.native:
             parts.append(cpu_name().encode())
         if facts.asks_its_place:
-            # What it passes to the compiler may depend on where it lies.
-            parts.append(str(job.candidate.path.resolve()).encode())
+            # The folder is another one each time; a library that names it is not kept (Builder.self_contained).
+            parts.append(job.candidate.path.name.encode())
         hasher = hashlib.sha256()
         for part in parts:
             hasher.update(len(part).to_bytes(8, "little") + part)

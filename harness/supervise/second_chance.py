@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device
 from harness.processes.nursery import NoProcess
 from harness.records import Outcome
-from harness.supervise import losses
+from harness.supervise import disk, losses
 from harness.supervise.builds import KILLED, BuildResult
 from harness.supervise.device_check import DeviceCheck
 from harness.supervise.dialogue import JobPhases
@@ -26,12 +28,14 @@ class SecondChance:
     What was lost or killed in an evaluation is replaced, and the evaluation repeated once. Then it is the candidate's
     doing: it alone was there both times. It is repeated once, too, where the baseline was slow beside the candidate
     and still is without it. A baseline that was wrong beside the candidate, and a fresh one is not without it, was
-    spoilt: runners' outputs can be opened by every process on a card.
+    spoilt: runners' outputs can be opened by every process on a card. Where the disk below `scratch` was full, that
+    may have been another's doing.
     """
 
     def __init__(
-        self, evaluator: Evaluator, groups: Groups, device: Device, config: Config, check: DeviceCheck
+        self, evaluator: Evaluator, groups: Groups, device: Device, config: Config, check: DeviceCheck, scratch: Path
     ) -> None:
+        self._scratch = scratch
         self._evaluator = evaluator
         self._groups = groups
         self._device = device
@@ -42,8 +46,9 @@ class SecondChance:
         """Evaluate the job, once more if that may change the outcome, and return how it ended."""
         lost: list[ProcessLost] = []
         slower: list[str] = []
+        full: list[str] = []
         while True:
-            again = [f"evaluated_again: {why}" for why in (*lost, *slower)]
+            again = [f"evaluated_again: {why}" for why in (*lost, *slower, *full)]
             try:
                 outcome, verdict = self._evaluator.once(job, build, phases)
                 if verdict and not verdict.ending.baseline_ok and self._right_by_itself(job, phases):
@@ -51,9 +56,21 @@ class SecondChance:
                 if verdict and verdict.ending.slowed and not slower and self._slower_by_itself(phases):
                     slower.append("the baseline had become slower by itself")
                     continue
+                if disk.may_be_to_blame(outcome, self._scratch):
+                    self._groups.end()
+                    if full:
+                        outcome = disk.blamed(outcome, self._scratch, alone=self._device.kind == "cpu")
+                        return Conclusion(outcome=outcome, again=again)
+                    full.append("the disk was full")
+                    continue
                 if outcome.reason != KILLED or lost:
                     return Conclusion(outcome=outcome, verdict=verdict, again=again)
                 lost.append(ProcessLost("runner_killed", "the candidate's process was killed"))
+            except OSError as error:
+                if error.errno not in disk.ERRORS:
+                    raise
+                self._groups.end()
+                return Conclusion(outcome=disk.full(self._scratch, error), again=again)
             except NoProcess as error:
                 self._groups.end()
                 return Conclusion(outcome=losses.not_started(error))

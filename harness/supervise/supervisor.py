@@ -45,7 +45,9 @@ class Supervisor:
         self.groups = Groups(nursery, device, config, logs, seed, self.runners)
         self._device_check = DeviceCheck(nursery, device, logs, self.groups)
         evaluator = Evaluator(self.groups, self.runners, config, logs)
-        self._second_chance = SecondChance(evaluator, self.groups, device, config, self._device_check)
+        self._second_chance = SecondChance(
+            evaluator, self.groups, device, config, self._device_check, self.runners.scratch
+        )
 
     def close(self) -> None:
         self.groups.end()

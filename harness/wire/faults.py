@@ -175,6 +175,8 @@ def classify(
         first += (
             " (the sandbox leaves a candidate its own file, files named after it, and TMPDIR; docs/threat-model.md)"
         )
+    if exception == "FileNotFoundError":
+        first += f" (beside it are only files that are named after it: {Path(file).stem}.data.bin)"
     if "Connection refused" in first:
         first += (
             " (the sandbox lets no process connect to a socket: tensors in shared memory reach workers that are forked"

@@ -43,6 +43,13 @@ def versions():
     cpp_extension.JIT_EXTENSION_VERSIONER.entries.clear()
 
 
+@pytest.mark.parametrize(("text", "kept"), [("// plain", True), ('const char* here = "/copies/3/fast.py";', False)])
+def test_a_call_that_names_the_candidate_s_folder_is_not_kept(tmp_path, text, kept):
+    builder = extensions.Builder(tmp_path, "", place="/copies/3")
+    builder(Stock(), CALL | {"cpp_sources": [text]})
+    assert builder.self_contained == kept
+
+
 def test_lean_headers_come_first_and_the_call_is_otherwise_as_written(tmp_path):
     stock, call = Stock(), CALL | {"extra_include_paths": ["/mine"], "extra_cflags": ["-O3"], "use_pch": True}
     builder = extensions.Builder(tmp_path, "", ways=WAYS, prepared=tmp_path / "prepared")

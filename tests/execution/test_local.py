@@ -110,3 +110,65 @@ def test_build_slots_are_numbered_from_zero_on(jobs, monkeypatch, tmp_path):
         builds = executor._start_builds(jobs, pool, *arguments)
         assert [build.result() for build in builds.values()] == [FAULT] * 3
     assert set(seen) == {"builder 0", "builder 1", "builder 2"}
+
+
+EDITED = """
+import torch
+from torch import nn
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        print(__file__, open(__file__.replace(".py", ".txt")).read())
+    def forward(self, x):
+        return self.linear(x).tanh(){mistake}
+"""
+
+
+def test_a_file_that_is_edited_during_a_run_is_evaluated_as_it_was(tmp_path, monkeypatch):
+    mine = tmp_path / "mine/toy/scale/edited.py"
+    mine.parent.mkdir(parents=True)
+    first = EDITED.format(mistake="")
+    mine.write_text(first)
+    mine.with_suffix(".txt").write_text("data of the first")
+    evaluate = Supervisor.evaluate
+
+    def edited_meanwhile(self, job, build):
+        mine.write_text(EDITED.format(mistake=" * 2"))
+        mine.with_suffix(".txt").write_text("data of the second")
+        record = evaluate(self, job, build)
+        mine.write_text(first)
+        return record
+
+    monkeypatch.setattr(Supervisor, "evaluate", edited_meanwhile)
+    config = msgspec.structs.replace(corpus_config("*"), solutions=[str(tmp_path / "mine")])
+    executor = LocalExecutor(session.environment.choose_devices("cpu"), config, tmp_path / "logs", 0)
+    (record,) = executor.run(session.plan(config).jobs, lambda *_: None)
+    assert (record.status, record.reason) == (Status.PASSED, "")
+    (log,) = (tmp_path / "logs").glob("*edited*.log")
+    # By the name that the user knows it by.
+    assert f"{mine} data of the first" in log.read_text()
+
+
+RAISES = """
+import torch
+from torch import nn
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+    def forward(self, x):
+        return torch.load(__file__.replace("raises", "other"))
+"""
+
+
+def test_records_and_logs_name_the_user_s_file(tmp_path):
+    mine = tmp_path / "mine/toy/scale/raises.py"
+    mine.parent.mkdir(parents=True)
+    mine.write_text(RAISES)
+    config = msgspec.structs.replace(corpus_config("*"), solutions=[str(tmp_path / "mine")])
+    executor = LocalExecutor(session.environment.choose_devices("cpu"), config, tmp_path / "logs", 0)
+    (record,) = executor.run(session.plan(config).jobs, lambda *_: None)
+    assert record.message.startswith("raises.py:8: FileNotFoundError: ")
+    assert str(mine.with_name("other.py")) in record.message
+    (log,) = (tmp_path / "logs").glob("*raises*.log")
+    assert f'File "{mine}", line 8, in forward' in log.read_text()

@@ -199,3 +199,28 @@ def test_cuda_works_inside_each_layer(layer, attempt, monkeypatch):
     monkeypatch.setattr(probe, "chosen", lambda mode, sources, gpu: probe.Found(layers=layers))
     record = attempt({"plain": candidate()}, device="cuda:0")["plain"]
     assert record.status is Status.PASSED, record.message
+
+
+WHO = "said = (os.geteuid(), [line for line in open('/proc/self/status') if line.startswith('CapEff')][0].split()[1])"
+
+
+def test_files_that_only_their_owner_may_read_cost_nobody_a_layer(attempt, tmp_path):
+    tellers = {name: candidate(init=f"{WHO}\nraise ValueError(str(said))") for name in ("closed", "who")}
+    probe.probe.cache_clear()
+    before = os.umask(0o077)
+    try:
+        records = attempt({"honest": candidate(), **tellers, "reads": candidate(init=READS)}, {"reads.txt": "its own"})
+    finally:
+        os.umask(before)
+    probe.probe.cache_clear()
+    found = probe.probe()
+    assert json.loads((tmp_path / "run/run.json").read_text())["environment"]["sandbox"] == list(found.layers)
+    assert (tmp_path / "run").stat().st_mode & 0o077 == 0
+    assert {name: records[name].message for name in ("honest", "reads")} == {"honest": "", "reads": ""}
+    if "user" in found.layers:
+        for name in tellers:
+            assert "'0000000000000000'" in records[name].message
+            assert ("(0, " in records[name].message) == (os.geteuid() == 0 and "user" not in found.layers)
+
+
+READS = "assert Path(__file__).with_suffix('.txt').read_text() == 'its own'"

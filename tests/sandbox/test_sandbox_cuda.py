@@ -38,8 +38,8 @@ def test_a_card_that_works_nowhere_costs_no_layer():
 
 
 def test_a_run_on_a_card_goes_without_what_breaks_it(monkeypatch):
-    monkeypatch.setattr(probe, "probe", lambda sources=(): probe.Found(layers=("user", "seccomp")))
-    monkeypatch.setattr(probe, "harmful_on_a_card", lambda layers, sources: {"seccomp": "cuInit fails"})
+    monkeypatch.setattr(probe, "probe", lambda: probe.Found(layers=("user", "seccomp")))
+    monkeypatch.setattr(probe, "harmful_on_a_card", lambda layers: {"seccomp": "cuInit fails"})
     assert probe.chosen("auto").layers == ("user", "seccomp")
     found = probe.chosen("auto", gpu=True)
     assert (found.layers, found.missing) == (("user",), {"seccomp": "CUDA: cuInit fails"})
@@ -67,7 +67,7 @@ def rehearsed(monkeypatch, tmp_path, needs):
     monkeypatch.setattr(cuda_probe, "Driver", MadeUp)
     (tmp_path / "own").mkdir()
     layers = probe.probe().layers
-    return cuda_probe.main(str(tmp_path / "own"), cuda_probe.Rehearsal(layers=layers, sources=())), layers
+    return cuda_probe.main(str(tmp_path / "own"), cuda_probe.Rehearsal(layers=layers)), layers
 
 
 def test_a_confined_process_plays_its_part(monkeypatch, tmp_path):
@@ -82,10 +82,10 @@ def test_and_says_what_it_was_refused(monkeypatch, tmp_path):
 
 
 def test_a_machine_without_a_driver_says_so():
-    fault = cuda_probe.main(".", cuda_probe.Rehearsal(layers=(), sources=()))
+    fault = cuda_probe.main(".", cuda_probe.Rehearsal(layers=()))
     assert fault == "" or fault.startswith("already outside the sandbox: ")
 
 
 @pytest.mark.gpu
 def test_no_layer_is_harmful_on_this_card():
-    assert probe.harmful_on_a_card(probe.probe().layers, ()) == {}
+    assert probe.harmful_on_a_card(probe.probe().layers) == {}

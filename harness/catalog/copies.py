@@ -1,0 +1,93 @@
+"""The files of a run, each copied once: what is built, run and timed is what was digested, whatever becomes of the
+user's files meanwhile, and whoever may read those."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from harness.catalog import sources
+from harness.catalog.jobs import Job
+from harness.catalog.problems import Problem
+from harness.catalog.solutions import Candidate
+from harness.records import Outcome, Status
+
+
+class Copies:
+    """Copies of problems and candidates, with the data beside them, below `folder`, which is made."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        # A sandboxed process is another user and must be able to pass through.
+        folder.chmod(0o711)
+        self._folder = folder
+        self._known: dict[Path, Path | Outcome] = {}
+        # Where the files of the copies' folders, which have numbers for names, come from.
+        self._origins: list[bytes] = []
+        self._place = re.compile(re.escape(os.fsencode(folder)) + rb"/(0|[1-9]\d{0,8})(?=\W|$)")
+
+    def job(self, job: Job) -> Job:
+        """The job with copies in place of the user's files."""
+        if job.problem.fault or job.candidate.fault:
+            return job
+        problem, candidate = self.problem(job.problem), self.candidate(job.candidate)
+        if isinstance(problem, Outcome):
+            return msgspec.structs.replace(job, candidate=msgspec.structs.replace(candidate, fault=problem))
+        return msgspec.structs.replace(job, problem=problem, candidate=candidate)
+
+    def candidate(self, candidate: Candidate) -> Candidate:
+        """The candidate with a copy as its file, or with a fault that says why there is none."""
+        if candidate.fault:
+            return candidate
+        copy = self._copied(candidate.path, candidate.digest)
+        if isinstance(copy, Outcome):
+            return msgspec.structs.replace(candidate, fault=copy)
+        return msgspec.structs.replace(candidate, path=copy)
+
+    def problem(self, problem: Problem) -> Problem | Outcome:
+        """The problem with a copy as its file, or why there is none."""
+        copy = self._copied(problem.path, problem.digest)
+        return copy if isinstance(copy, Outcome) else msgspec.structs.replace(problem, path=copy)
+
+    def shown(self, text: str) -> str:
+        """`text` with the user's own folders in place of the copies'."""
+        changed = self.shown_bytes(text.encode(errors="surrogatepass"))
+        return changed.decode(errors="surrogatepass")
+
+    def shown_bytes(self, text: bytes) -> bytes:
+        """As `shown`."""
+        return self._place.sub(self._origin, text)
+
+    def _origin(self, found: re.Match[bytes]) -> bytes:
+        number = int(found[1])
+        return self._origins[number] if number < len(self._origins) else found[0]
+
+    def _copied(self, path: Path, digest: str) -> Path | Outcome:
+        if path not in self._known:
+            self._known[path] = self._copy(path, digest)
+        return self._known[path]
+
+    def _copy(self, path: Path, digest: str) -> Path | Outcome:
+        folder = self._folder / str(len(self._origins))
+        self._origins.append(str(path.resolve().parent).encode(errors="replace"))
+        try:
+            folder.mkdir()
+            folder.chmod(0o755)
+            copy, found = sources.copy(path, folder)
+        except sources.LoadFault as fault:
+            return _changed(f"{path.name}: {fault}")
+        except OSError as error:
+            # What there is of it would leave no room for others.
+            shutil.rmtree(folder, ignore_errors=True)
+            message = f"{path.name} and the data beside it could not be copied to {self._folder}: {error.strerror}"
+            return Outcome(status=Status.HARNESS_ERROR, reason="not_copied", message=message)
+        return copy if found == digest else _changed(f"{path.name}, or data beside it, is another one by now")
+
+
+def _changed(what: str) -> Outcome:
+    message = f"{what}; it was changed while the run began; the next run evaluates it as it then is"
+    return Outcome(status=Status.HARNESS_ERROR, reason="source_changed", message=message)

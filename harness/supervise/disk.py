@@ -1,0 +1,63 @@
+"""Whether a failure may have come of a full disk, which is seldom the doing of whoever noticed it. No torch.
+
+The number of files is not bounded, so one candidate can fill the temporary folder while another is built or run.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from harness.records import Outcome, Status
+
+# Less than a build needs, and so few files.
+NEARLY_FULL_BYTES, NEARLY_FULL_FILES = 64 << 20, 1000
+ERRORS = (errno.ENOSPC, errno.EDQUOT)
+WORDS = tuple(os.strerror(number) for number in ERRORS)
+FULL = "disk_full"
+# What a process that finds no room ends by, also without saying so.
+SYMPTOMS = (
+    *(Status.COMPILE_ERROR, Status.LOAD_ERROR, Status.RUNTIME_ERROR, Status.CRASHED),
+    *(Status.RESOURCE_LIMIT, Status.REJECTED, Status.INVALID_REFERENCE),
+)
+
+
+def is_full(folder: Path) -> bool:
+    """Whether there is hardly any room on the disk of `folder`."""
+    room = os.statvfs(folder)
+    # Some file systems count no files.
+    few_files = room.f_files > 0 and room.f_favail < NEARLY_FULL_FILES
+    return few_files or room.f_bavail * room.f_frsize < NEARLY_FULL_BYTES
+
+
+def may_be_to_blame(outcome: Outcome | None, folder: Path) -> bool:
+    """Whether a failure with temporary files in `folder` may have come of a full disk."""
+    if outcome is None or (outcome.status not in SYMPTOMS and outcome.reason != FULL):
+        return False
+    said = f"{outcome.message} {outcome.evidence}"
+    return any(words in said for words in WORDS) or is_full(folder)
+
+
+def blamed(outcome: Outcome, folder: Path, *, alone: bool) -> Outcome:
+    """What becomes of a failure by which the disk was to blame twice. `alone`: nobody else had files there.
+
+    The candidate's own doing is only what it does alone, on a disk that has room again without it.
+    """
+    if alone and not is_full(folder):
+        return outcome
+    return full(folder, outcome)
+
+
+def full(folder: Path, seen: Outcome | OSError) -> Outcome:
+    """The outcome of a job that found no room, whoever took it; the next run tries again."""
+    room = os.statvfs(folder)
+    left = f"{room.f_bavail * room.f_frsize / 1e9:.2f} GB and {room.f_favail} files are free there now"
+    mend = "free some, or set TMPDIR to a folder on a larger disk"
+    said = seen.message if isinstance(seen, Outcome) else str(seen)
+    return Outcome(
+        status=Status.HARNESS_ERROR,
+        reason=FULL,
+        message=f"the disk of {folder.parent} was full, maybe of others' files ({left}); {mend}: {said}",
+        evidence=seen.evidence if isinstance(seen, Outcome) else {},
+    )

@@ -1,0 +1,153 @@
+"""A full disk is no word against whoever noticed it: tried again alone, then by the next run."""
+
+import errno
+import os
+import threading
+
+import msgspec
+import pytest
+
+from harness import environment, session
+from harness.config import BuildConfig
+from harness.execution import local
+from harness.execution.local import LocalExecutor
+from harness.processes.nursery import Nursery
+from harness.records import Outcome, Status
+from harness.supervise import disk
+from harness.supervise.builds import BuildResult, Workshop
+from harness.supervise.evaluation import Evaluator
+from harness.supervise.supervisor import Supervisor
+from tests.conftest import corpus_config
+
+SAID = "fatal error: error writing to /tmp/x.s: No space left on device"
+NO_ROOM = Outcome(status=Status.COMPILE_ERROR, reason="compiler", message=SAID)
+BROKEN = Outcome(status=Status.COMPILE_ERROR, reason="compiler", message="a.cpp:3: expected ';'")
+HONEST = ("honest", "honest_after", "honest_cpp")
+
+
+@pytest.fixture
+def level(monkeypatch):
+    """Whether the disk is nearly full, to be set by a test."""
+    state = {"full": False}
+    monkeypatch.setattr(disk, "is_full", lambda folder: state["full"])
+    return state
+
+
+@pytest.mark.parametrize(
+    ("outcome", "nearly_full", "blame"),
+    [
+        (NO_ROOM, False, True),
+        (BROKEN, False, False),
+        (BROKEN, True, True),
+        (msgspec.structs.replace(BROKEN, evidence={"output_tail": SAID}), False, True),
+        (Outcome(status=Status.REJECTED, reason="protocol", message=f"no library: {SAID}"), False, True),
+        (Outcome(status=Status.INVALID_REFERENCE, reason="exception:OSError", message=SAID), False, True),
+        (Outcome(status=Status.INCORRECT, reason="mismatch", message="wrong"), True, False),
+        (Outcome(status=Status.PASSED, reason="", message=""), True, False),
+        (None, True, False),
+    ],
+)
+def test_what_a_full_disk_may_be_to_blame_for(outcome, nearly_full, blame, level, tmp_path):
+    level["full"] = nearly_full
+    assert disk.may_be_to_blame(outcome, tmp_path) is blame
+
+
+def test_the_free_room_is_that_of_the_folder_s_disk(tmp_path, monkeypatch):
+    assert not disk.is_full(tmp_path)
+    room = os.statvfs(tmp_path)
+    for name, few in (("NEARLY_FULL_BYTES", room.f_bavail * room.f_frsize * 2), ("NEARLY_FULL_FILES", 1 << 62)):
+        with monkeypatch.context() as patch:
+            patch.setattr(disk, name, few)
+            assert disk.is_full(tmp_path) or (name == "NEARLY_FULL_FILES" and not room.f_files)
+
+
+def run(tmp_path, monkeypatch, build, slots=2):
+    monkeypatch.setattr(local, "needs_build", lambda job: True)
+    monkeypatch.setattr(Workshop, "build", build)
+    monkeypatch.setattr(Supervisor, "evaluate", lambda self, job, made: (job.candidate.name, made.fault))
+    monkeypatch.setattr(local, "with_texts", lambda record, change: record)
+    monkeypatch.setattr(local, "_may_have_broken", lambda record: False)
+    config = corpus_config(*HONEST, build=BuildConfig(slots=slots))
+    executor = LocalExecutor(environment.choose_devices("cpu"), config, tmp_path / "logs", 0)
+    return dict(executor.run(session.plan(config).jobs, lambda *_: None))
+
+
+@pytest.mark.parametrize("by", ["said", "raised"])
+def test_a_build_that_found_no_room_beside_others_is_repeated_without_them(tmp_path, monkeypatch, level, by):
+    others = threading.Event()
+    begun, beside, lock = [], [], threading.Lock()
+
+    def build(self, job, nursery, folder, log):
+        with lock:
+            begun.append(job.candidate.name)
+            beside.append(job.candidate.name)
+            crowd = list(beside)
+        try:
+            if job.candidate.name == "honest":
+                # Fills the disk, until the others have noticed it.
+                others.wait(5.0)
+                return BuildResult()
+            if "honest" in crowd:
+                others.set()
+                if by == "raised":
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return BuildResult(fault=NO_ROOM)
+            assert crowd == [job.candidate.name]
+            return BuildResult()
+        finally:
+            with lock:
+                beside.remove(job.candidate.name)
+
+    assert run(tmp_path, monkeypatch, build) == dict.fromkeys(HONEST)
+    assert len(begun) > len(HONEST)
+
+
+@pytest.mark.parametrize(("still_full", "status"), [(True, Status.HARNESS_ERROR), (False, Status.COMPILE_ERROR)])
+def test_no_room_even_alone_is_final_only_where_the_disk_has_room_again(
+    tmp_path, monkeypatch, level, still_full, status
+):
+    level["full"] = still_full
+    faults = run(tmp_path, monkeypatch, lambda *_: BuildResult(fault=NO_ROOM))
+    assert {fault.status for fault in faults.values()} == {status}
+    if still_full:
+        fault = faults["honest"]
+        assert fault.reason == "disk_full"
+        assert "set TMPDIR" in fault.message
+        assert SAID in fault.message
+
+
+def test_on_a_card_others_may_have_filled_it(level, tmp_path):
+    fault = disk.blamed(NO_ROOM, tmp_path, alone=False)
+    assert (fault.status, fault.reason) == (Status.HARNESS_ERROR, "disk_full")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("raised", [False, True])
+def test_a_candidate_that_finds_no_room_is_evaluated_once_more(tmp_path, monkeypatch, level, times, raised):
+    once, left = Evaluator.once, [None] * times
+    level["full"] = not raised
+    fault = Outcome(status=Status.LOAD_ERROR, reason="exception:OSError", message=f"honest.py:3: {SAID}")
+
+    def fails_at_first(self, job, build, phases):
+        if not left:
+            level["full"] = False
+            return once(self, job, build, phases)
+        left.pop()
+        if raised:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return fault, None
+
+    monkeypatch.setattr(Evaluator, "once", fails_at_first)
+    config = corpus_config("honest")
+    nursery = Nursery()
+    supervisor = Supervisor(nursery, environment.choose_devices("cpu")[0], config, tmp_path, 0, lambda *_: None)
+    try:
+        record = supervisor.evaluate(session.plan(config).jobs[0], BuildResult())
+    finally:
+        supervisor.close()
+        nursery.close()
+    if raised or times == 2:
+        assert (record.status, record.reason) == (Status.HARNESS_ERROR, "disk_full")
+    else:
+        assert record.status is Status.PASSED
+        assert "evaluated_again: the disk was full" in record.warnings
