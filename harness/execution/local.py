@@ -17,7 +17,7 @@ from harness.catalog.jobs import Job, sources
 from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes, room_for_processes
 from harness.execution.executor import ReportPhase
-from harness.execution.schedule import Schedule, build_key
+from harness.execution.schedule import BuildKey, Schedule, build_key
 from harness.processes import folders, memory_watch
 from harness.processes.nursery import NoProcess, NotStarted, Nursery
 from harness.processes.renewal import RenewedNursery, Starter
@@ -127,9 +127,9 @@ class LocalExecutor:
         nursery: Starter,
         scratch: Path,
         report_phase: ReportPhase,
-    ) -> dict[tuple[Path, str], Future[BuildResult]]:
-        """One build per candidate file, for all its variants and precisions."""
-        builds: dict[tuple[Path, str], Future[BuildResult]] = {}
+    ) -> dict[BuildKey, Future[BuildResult]]:
+        """One build per candidate file, or per variant where its constructor may compile; for all precisions."""
+        builds: dict[BuildKey, Future[BuildResult]] = {}
 
         # Each attempt has a folder of its own: what the last one left may still be there.
         numbers = itertools.count()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -39,18 +40,26 @@ MOST_BYTES = 1 << 30
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a candidate's extensions: shared objects by digest of the call, or the fault that ended it."""
+    """What became of a candidate's extensions: shared objects by digest of the call, or the fault that ended it.
+
+    `unconstructed` is what the candidate's constructor raised, so that more of them may be missing."""
 
     libraries: dict[str, str] = {}
     failures: dict[str, str] = {}
     fault: Outcome | None = None
     compile_s: float | None = None
     warnings: list[str] = []
+    unconstructed: str = ""
 
 
 def needs_build(job: Job) -> bool:
     """Whether the source can reach a compiler of ours at all; importing torch for nothing would cost seconds."""
     return job.candidate.facts.needs_build and not job.candidate.baseline
+
+
+def built_for(job: Job) -> str:
+    """The variant, where a build is for that alone: its init arguments may be compiled in. Empty for one for all."""
+    return job.variant if job.candidate.facts.compiles_later else ""
 
 
 class Workshop:
@@ -94,7 +103,8 @@ class Workshop:
             return BuildResult(fault=_broken(error), compile_s=_since(started))
         finally:
             folders.remove(work)
-        keep = isinstance(answer, Built) and answer.self_contained and result.libraries and not result.failures
+        whole = not (result.failures or result.unconstructed)
+        keep = isinstance(answer, Built) and answer.self_contained and result.libraries and whole
         if self._cache and keep:
             self._cache.store(key, result.libraries, result.warnings)
         return msgspec.structs.replace(
@@ -110,12 +120,12 @@ class Workshop:
         facts = job.candidate.facts
         parts = [
             bytes.fromhex(job.candidate.digest),
-            bytes.fromhex(job.problem.digest),
-            msgspec.json.encode(job.overrides, order="sorted"),
             (self._tools.digest if self._tools else "").encode(),
             self._config.compile.headers.encode(),
             *(os.environ.get(name, "").encode() for name in COMPILER_VARIABLES),
         ]
+        if facts.compiles_later:
+            parts += [bytes.fromhex(job.problem.digest), msgspec.json.encode(job.overrides, order="sorted")]
         if facts.native:
             parts.append(cpu_name().encode())
         if facts.asks_its_place:
@@ -144,18 +154,16 @@ class Workshop:
         environment = {"TORCH_EXTENSIONS_DIR": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
         if self._arch:
             environment["TORCH_CUDA_ARCH_LIST"] = self._arch
-        # The problem, because a candidate that compiles in its constructor is given the problem's init arguments.
-        readable = [
-            *sources.own_files(job.candidate.path.resolve()),
-            *sources.own_files(job.problem.path.resolve()),
-            *([prepared] if prepared else []),
-        ]
+        # The problem for its init arguments, where the candidate is constructed, too.
+        problem = [job.problem.path.resolve()] if job.candidate.facts.compiles_later else []
+        own = [job.candidate.path.resolve(), *problem]
+        readable = [*itertools.chain(*map(sources.own_files, own)), *([prepared] if prepared else [])]
         child = nursery.start("builder", FromBuilder, log, environment, folder, readable=readable)
         try:
             request = Build(
                 candidate=str(job.candidate.path.resolve()),
                 folder=str(folder),
-                problem=str(job.problem.path.resolve()),
+                problem=str(*problem),
                 overrides=job.overrides,
                 why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
                 headers=self._config.compile.headers,
@@ -223,4 +231,9 @@ def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResul
     warnings = [
         f"build_failure: the candidate goes on without an extension that does not compile: {line}" for line in failed
     ]
-    return BuildResult(libraries=libraries, failures=answer.failures, warnings=[*answer.warnings, *warnings])
+    return BuildResult(
+        libraries=libraries,
+        failures=answer.failures,
+        warnings=[*answer.warnings, *warnings],
+        unconstructed=answer.unconstructed,
+    )
