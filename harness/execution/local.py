@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness import interruption
 from harness.catalog.jobs import Job, sources
 from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes, room_for_processes
@@ -68,12 +69,13 @@ class LocalExecutor:
         scratch = Path(tempfile.mkdtemp(prefix="assay-build-")).resolve()
         # Another user, as a sandboxed build is, must be able to pass through.
         scratch.chmod(0o711)
-        nursery = RenewedNursery(lambda: self._nursery(jobs))
+        nursery: RenewedNursery | None = None
         builders = ThreadPoolExecutor(self._build_slots(), thread_name_prefix="build")
         done: queue.Queue[Record | BaseException] = queue.Queue()
         stop = threading.Event()
         slots: list[threading.Thread] = []
         try:
+            nursery = RenewedNursery(lambda: self._nursery(jobs))
             workshop = Workshop(self._devices[0], self._config)
             builds = self._start_builds(jobs, builders, workshop, nursery, scratch, report_phase)
             schedule = Schedule(jobs, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
@@ -87,14 +89,16 @@ class LocalExecutor:
                     raise item
                 yield item
         finally:
-            stop.set()
-            builders.shutdown(wait=False, cancel_futures=True)
-            nursery.close()
-            folders.remove_at_end(scratch)
-            # They remove folders, too.
-            deadline = time.monotonic() + SLOT_END_S
-            for slot in slots:
-                slot.join(max(deadline - time.monotonic(), 0.0))
+            with interruption.held():
+                stop.set()
+                builders.shutdown(wait=False, cancel_futures=True)
+                if nursery:
+                    nursery.close()
+                folders.remove_at_end(scratch)
+                # They remove folders, too.
+                deadline = time.monotonic() + SLOT_END_S
+                for slot in slots:
+                    slot.join(max(deadline - time.monotonic(), 0.0))
 
     def _nursery(self, jobs: list[Job]) -> Nursery:
         """The forking parent; its untrusted children can read neither results nor other candidates' sources."""
