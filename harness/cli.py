@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import interruption, options
+from harness import options
 from harness.errors import UsageError, nearest
+from harness.processes import interruption
 
 if TYPE_CHECKING:
     from harness.config import Config

@@ -32,7 +32,7 @@ STEPS = [
     {"config"},
     {"records"},
     {"places"},
-    {"errors", "wording", "version", "drafts", "interruption"},
+    {"errors", "wording", "version", "drafts"},
 ]
 STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
 

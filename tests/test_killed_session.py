@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import interruption
+from harness.processes import interruption
 from harness.sandbox import probe
 from tests.conftest import corpus_config, dump_config
 

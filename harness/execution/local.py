@@ -13,13 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from harness import interruption
 from harness.catalog.jobs import Job, sources
 from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes, room_for_processes
 from harness.execution.executor import ReportPhase
 from harness.execution.schedule import BuildKey, Schedule, build_key
-from harness.processes import folders, memory_watch
+from harness.processes import folders, interruption, memory_watch
 from harness.processes.nursery import NoProcess, NotStarted, Nursery
 from harness.processes.renewal import RenewedNursery, Starter
 from harness.records import Record, Status
