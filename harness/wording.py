@@ -38,9 +38,13 @@ def name(raw: str, longest: int = LONGEST_NAME) -> str:
     """
     if raw.isprintable() and raw == _as_seen(raw) and len(raw.encode()) <= longest and not RESERVED.match(raw):
         return raw
+    return told_apart(_as_seen(plain(raw, longest, kept="")).replace(":", "_"), raw, longest)
+
+
+def told_apart(shown: str, raw: str, longest: int = LONGEST_NAME) -> str:
+    """The name `shown`, cut where that must be, with a digest of `raw`; no file's own name is like that."""
     digest = hashlib.sha256(raw.encode(errors="surrogatepass")).hexdigest()[:20]
-    mended = _as_seen(plain(raw, longest, kept="")).replace(":", "_").encode()[: longest - 21]
-    return f"{mended.decode(errors='ignore').rstrip()}~{digest}"
+    return f"{shown.encode()[: longest - 21].decode(errors='ignore').rstrip()}~{digest}"
 
 
 def _as_seen(raw: str) -> str:
