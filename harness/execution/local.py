@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import queue
 import tempfile
@@ -24,7 +25,7 @@ from harness.processes.renewal import RenewedNursery, Starter
 from harness.records import Record, Status
 from harness.sandbox import probe
 from harness.supervise import losses, recording
-from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
+from harness.supervise.builds import BuildResult, Workshop, built_again, lacked_the_device, needs_build
 from harness.supervise.supervisor import Supervisor
 from harness.wire import faults
 
@@ -60,6 +61,7 @@ class LocalExecutor:
         self._config = config
         self._logs = logs
         self._seed = seed
+        self._numbers = itertools.count()
 
     def run(self, jobs: list[Job], report_phase: ReportPhase) -> Iterator[Record]:
         if not jobs:
@@ -76,10 +78,11 @@ class LocalExecutor:
         try:
             nursery = RenewedNursery(lambda: self._nursery(jobs))
             workshop = Workshop(self._devices[0], self._config)
-            builds = self._start_builds(jobs, builders, workshop, nursery, scratch, report_phase)
+            build = functools.partial(self._built, workshop, nursery, scratch)
+            builds = self._start_builds(jobs, builders, build, report_phase)
             schedule = Schedule(jobs, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
             for device in self._devices:
-                arguments = (device, schedule, nursery, done, stop, report_phase)
+                arguments = (device, schedule, nursery, build, done, stop, report_phase)
                 slots.append(threading.Thread(target=self._serve, args=arguments, name=device.spec, daemon=True))
                 slots[-1].start()
             for _ in jobs:
@@ -122,32 +125,38 @@ class LocalExecutor:
         by_processes = cores() if room is None else room // 2 // (BUILD_PROCESSES + cores())
         return max(1, min(cores() // 2, available_memory_bytes() // BUILD_MEMORY_BYTES, by_processes))
 
+    def _built(
+        self, workshop: Workshop, nursery: Starter, scratch: Path, job: Job, log: Path, card: Device | None = None
+    ) -> BuildResult:
+        """One build; that its process cannot be started is a result, too."""
+
+        def attempt() -> BuildResult:
+            # Each has a folder of its own: what the last one left may still be there.
+            return workshop.build(job, nursery, scratch / str(next(self._numbers)), log, card)
+
+        try:
+            return built_again(attempt)
+        except NotStarted as error:
+            return BuildResult(fault=losses.not_started(error))
+        except BlockingIOError as error:
+            return BuildResult(fault=losses.not_started(NoProcess(str(error))))
+
     def _start_builds(
         self,
         jobs: list[Job],
         builders: ThreadPoolExecutor,
-        workshop: Workshop,
-        nursery: Starter,
-        scratch: Path,
+        build: Callable[[Job, Path], BuildResult],
         report_phase: ReportPhase,
     ) -> dict[BuildKey, Future[BuildResult]]:
         """One build per candidate file, or per variant where its constructor may compile; for all precisions."""
         builds: dict[BuildKey, Future[BuildResult]] = {}
-
-        # Each attempt has a folder of its own: what the last one left may still be there.
-        numbers = itertools.count()
 
         def carry_out(job: Job) -> BuildResult:
             # The pool numbers its threads from 0.
             slot = f"builder {threading.current_thread().name.rpartition('_')[2]}"
             report_phase(slot, job.title, "building")
             try:
-                log = self._logs / f"{recording.build_name(job)}.build.txt"
-                return built_again(lambda: workshop.build(job, nursery, scratch / str(next(numbers)), log))
-            except NotStarted as error:
-                return BuildResult(fault=losses.not_started(error))
-            except BlockingIOError as error:
-                return BuildResult(fault=losses.not_started(NoProcess(str(error))))
+                return build(job, self._logs / f"{recording.build_name(job)}.build.txt")
             finally:
                 report_phase(slot, job.title, "")
 
@@ -167,6 +176,7 @@ class LocalExecutor:
         device: Device,
         schedule: Schedule,
         nursery: Starter,
+        build_on: Callable[[Job, Path, Device], BuildResult],
         done: queue.Queue[Record | BaseException],
         stop: threading.Event,
         report_phase: ReportPhase,
@@ -190,7 +200,12 @@ class LocalExecutor:
                     time.sleep(POLL_S)
                     continue
                 phase(job, "starting")
-                record = supervisor.evaluate(job, schedule.build_of(job))
+                build = schedule.build_of(job)
+                record = supervisor.evaluate(job, build)
+                if device.kind == "cuda" and lacked_the_device(job, build, record):
+                    phase(job, "building")
+                    build = build_on(job, self._logs / f"{recording.file_name(job)}.build.txt", device)
+                    record = supervisor.evaluate(job, build)
                 phase(job, "")
                 fault = self._device_fault(supervisor) if _may_have_broken(record) else ""
                 if fault:

@@ -21,7 +21,7 @@ from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.processes import folders
 from harness.processes.nursery import ZygoteLost
 from harness.processes.renewal import Starter
-from harness.records import Outcome, Status
+from harness.records import Outcome, Record, Status
 from harness.supervise import losses
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
@@ -76,13 +76,16 @@ class Workshop:
         limit_bytes = int(config.compile.cache_gb * 1e9)
         self._cache = cache.Cache(root / "builds", limit_bytes) if limit_bytes and self._tools else None
 
-    def build(self, job: Job, nursery: Starter, folder: Path, log: Path) -> BuildResult:
-        """One candidate's extensions, compiled or from the cache, in `folder`, which is made new and is ours alone."""
+    def build(self, job: Job, nursery: Starter, folder: Path, log: Path, card: Device | None = None) -> BuildResult:
+        """One candidate's extensions, compiled or from the cache, in `folder`, which is made new and is ours alone.
+
+        The process may use `card`; by default it has no device.
+        """
         if not needs_build(job):
             return BuildResult()
         started = time.monotonic()
         folder.mkdir(parents=True)
-        key = self.cache_key(job)
+        key = self.cache_key(job, card)
         kept = self._cache.fetch(key, folder) if self._cache else None
         if kept is not None:
             libraries, warnings = kept
@@ -93,7 +96,7 @@ class Workshop:
         work = folder / "work"
         work.mkdir()
         try:
-            answer, fault = self._in_a_process(job, nursery, work, log, prepared)
+            answer, fault = self._in_a_process(job, nursery, work, log, prepared, card)
             if fault is not None or answer is None:
                 return BuildResult(fault=fault, compile_s=_since(started))
             result = _result(answer, work, folder)
@@ -111,7 +114,7 @@ class Workshop:
             result, compile_s=_since(started), warnings=[*result.warnings, *([remark] if remark else [])]
         )
 
-    def cache_key(self, job: Job) -> str:
+    def cache_key(self, job: Job, card: Device | None = None) -> str:
         """A digest (64 hex digits) of everything that the libraries depend on, the whole candidate file included.
 
         Build processes are not believed: that a library was made from these sources is known only of the candidate
@@ -126,6 +129,8 @@ class Workshop:
         ]
         if facts.compiles_later:
             parts += [bytes.fromhex(job.problem.digest), msgspec.json.encode(job.overrides, order="sorted")]
+        if card:
+            parts.append(f"on {card.name}".encode())
         if facts.native:
             parts.append(cpu_name().encode())
         if facts.asks_its_place:
@@ -147,18 +152,20 @@ class Workshop:
         return str(folder), ""
 
     def _in_a_process(
-        self, job: Job, nursery: Starter, folder: Path, log: Path, prepared: str
+        self, job: Job, nursery: Starter, folder: Path, log: Path, prepared: str, card: Device | None
     ) -> tuple[Built | BuildFailed | None, Outcome | None]:
         """The answer of an untrusted process, or the fault that it ended by. All that it started has ended, too."""
         timeout_s = self._config.build.timeout_s
         environment = {"TORCH_EXTENSIONS_DIR": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
         if self._arch:
             environment["TORCH_CUDA_ARCH_LIST"] = self._arch
+        if card:
+            environment |= card.environment
         # The problem for its init arguments, where the candidate is constructed, too.
         problem = [job.problem.path.resolve()] if job.candidate.facts.compiles_later else []
         own = [job.candidate.path.resolve(), *problem]
         readable = [*itertools.chain(*map(sources.own_files, own)), *([prepared] if prepared else [])]
-        child = nursery.start("builder", FromBuilder, log, environment, folder, readable=readable)
+        child = nursery.start("builder", FromBuilder, log, environment, folder, readable=readable, card=card)
         try:
             request = Build(
                 candidate=str(job.candidate.path.resolve()),
@@ -191,6 +198,14 @@ class Workshop:
             return None, msgspec.structs.replace(died, evidence={"log_tail": child.log_tail()})
         finally:
             child.kill()
+
+
+def lacked_the_device(job: Job, build: BuildResult, record: Record) -> bool:
+    """Whether a build may have ended early, or made other calls than the runner, because it has no device."""
+    if not needs_build(job) or record.status is not Status.LOAD_ERROR:
+        return False
+    late = record.reason == "late_compile" and record.evidence.get("phase") == "load"
+    return late or (build.fault is not None and "exception" in record.evidence)
 
 
 def _since(started: float) -> float:

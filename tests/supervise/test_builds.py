@@ -97,6 +97,8 @@ def test_a_key_changes_with_what_a_library_depends_on(tmp_path, job_of, monkeypa
     assert workshop(tmp_path, arch="8.6").cache_key(job) != key
     placed = HONEST + "\nHERE = __file__\n"
     assert workshop(tmp_path).cache_key(job_of("here", placed)) != workshop(tmp_path).cache_key(job_of("there", placed))
+    cards = [choose_devices("cpu")[0], msgspec.structs.replace(choose_devices("cpu")[0], name="another")]
+    assert len({workshop(tmp_path).cache_key(job, card) for card in (None, *cards)}) == 3
     monkeypatch.setattr(tools, "_own_digest", lambda: "other headers")
     assert workshop(tmp_path).cache_key(job) != key
 
