@@ -135,6 +135,9 @@ def _row(
     built = answer.built if answer else None
     if result and result.fault:
         fault = result.fault
+    elif isinstance(built, Built) and built.unconstructed:
+        message = f"its constructor raised {built.unconstructed}; what it compiles after that was not compiled"
+        fault = Outcome(status=Status.UNSUPPORTED, reason="not_constructed", message=message)
     return CheckRow(
         candidate=f"{candidate.problem}/{candidate.name}",
         file=candidate.path.name,

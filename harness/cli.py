@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 import resource
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import options
 from harness.errors import UsageError, nearest
+from harness.processes import interruption
 
 if TYPE_CHECKING:
     from harness.config import Config
@@ -21,12 +23,18 @@ QUICKSTART = "configs/quickstart.yaml"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 the harness failed, 2 wrong usage, 3 a gate failed."""
+    """Run one command and return its exit code: 0 done, 1 the harness failed, 2 wrong usage, 3 a gate failed, and 128
+    with the number of the signal that ended it."""
     words = list(sys.argv[1:] if argv is None else argv)
     # Descriptors in transit count against their user's limit. A candidate may send many that nobody receives, so this
     # process, which may have the same user, takes the largest limit that it can get.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with interruption.heard():
+        return _exit_code(words)
+
+
+def _exit_code(words: list[str]) -> int:
     try:
         arguments = options.parser().parse_args(words or ["run", QUICKSTART])
         if arguments.command is None:
@@ -35,9 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"error: {_said(error)}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("Interrupted. Finished results are saved; run the same command to resume.", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as interrupt:
+        # The terminal may be gone.
+        with contextlib.suppress(OSError):
+            print("Interrupted. Finished results are saved; run the same command to resume.", file=sys.stderr)
+        return interruption.exit_code(interrupt)
     except BrokenPipeError:
         # The reader (head, less) has seen enough; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+# Unicode's default-ignorable letters, and two that are drawn blank.
+UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 # In bytes, so that file names can be made of several names.
 LONGEST_NAME = 120
 # Names for PyTorch's own baselines only, and the suffix that `name` itself appends.
@@ -27,15 +33,28 @@ def plain(text: str, longest: int, kept: str = "\n\t") -> str:
 
 
 def name(raw: str, longest: int = LONGEST_NAME) -> str:
-    """The name of a file or folder in records, logs and reports: its own name, if that is safe everywhere.
+    """The name of a file or folder in records, logs and reports: its own name, if that is safe everywhere and no other
+    looks like it.
 
-    Any other name is repaired and gets a digest of itself, so that no two become the same.
+    Any other name is repaired and gets a digest of itself, so that no two become the same, or look the same.
     """
-    if raw.isprintable() and len(raw.encode()) <= longest and not RESERVED.match(raw):
+    if raw.isprintable() and raw == _as_seen(raw) and len(raw.encode()) <= longest and not RESERVED.match(raw):
         return raw
+    return told_apart(_as_seen(plain(raw, longest, kept="")).replace(":", "_"), raw, longest)
+
+
+def told_apart(shown: str, raw: str, longest: int = LONGEST_NAME) -> str:
+    """The name `shown`, cut where that must be, with a digest of `raw`; no file's own name is like that."""
     digest = hashlib.sha256(raw.encode(errors="surrogatepass")).hexdigest()[:20]
-    mended = plain(raw, longest, kept="").replace(":", "_").encode()[: longest - 21]
-    return f"{mended.decode(errors='ignore')}~{digest}"
+    return f"{shown.encode()[: longest - 21].decode(errors='ignore').rstrip()}~{digest}"
+
+
+def _as_seen(raw: str) -> str:
+    """The name as a reader tells it from others: composed, without blanks at its ends, two in a row, or what shows
+    nothing."""
+    words = " ".join(unicodedata.normalize("NFKC", UNSEEN.sub(REPLACEMENT, raw)).split())
+    # A mark would be drawn on what stands before the name.
+    return f"{REPLACEMENT}{words}" if words and unicodedata.category(words[0]).startswith("M") else words
 
 
 def each_text(value: Any, change: Callable[[str], str]) -> Any:

@@ -136,6 +136,25 @@ def test_reaching_for_the_card_at_import_is_not_held_against_it(checked):
 
 
 @needs_nvcc
+def test_what_a_constructor_did_not_come_to_compile_is_not_called_ok(checked):
+    row = checked("""
+import torch
+from torch.utils.cpp_extension import load_inline
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        blocks = torch.cuda.get_device_properties(0).multi_processor_count
+        self.ext = load_inline(name="late", cpp_sources="", extra_cflags=[f"-DBLOCKS={blocks}"])
+
+    def forward(self, x):
+        return x
+""")
+    assert (row.verdict, row.fault.reason) == ("unsure", "not_constructed")
+    assert "its constructor raised" in row.fault.message
+
+
 def test_a_function_that_is_declared_and_not_defined_fails_as_on_a_card(checked):
     row = checked(LIGHT.replace("// more", "void tail(int); void use() { tail(1); }\n"))
     assert (row.verdict, row.fault.status, row.fault.reason) == ("fails", "compile_error", "undefined_symbol")

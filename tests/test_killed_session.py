@@ -1,4 +1,4 @@
-"""A run whose session is killed leaves no process behind, whatever its candidates had started."""
+"""What a run leaves whose session is ended from outside, whatever its candidates had started."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.processes import interruption
 from harness.sandbox import probe
 from tests.conftest import corpus_config, dump_config
 
@@ -50,17 +51,25 @@ def alive(groups: set[int]) -> list[str]:
     return found
 
 
+def begun(folder: Path) -> tuple[subprocess.Popen[bytes], Path]:
+    """A session with a candidate that does not end, and where its temporary folders are."""
+    config = dump_config(corpus_config("keeps_on_forking", seed=7), folder / "config.yaml")
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    command = [sys.executable, str(ROOT / "run_eval.py"), "run", str(config), "--out", str(folder / "out")]
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    with (folder / "said").open("w") as said:
+        session = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=said, env=environment, start_new_session=True
+        )
+    return session, temporary
+
+
 @pytest.mark.skipif("seccomp" not in probe.probe().layers, reason="nothing holds a family together")
 @pytest.mark.parametrize("whole_group", [False, True])
 def test_nothing_outlives_a_session_that_is_killed(tmp_path, whole_group):
     """`whole_group`: as `timeout -s KILL` and a closing terminal do, everything in the session's group is killed."""
-    config = dump_config(corpus_config("keeps_on_forking", seed=7), tmp_path / "config.yaml")
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    command = [sys.executable, str(ROOT / "run_eval.py"), "run", str(config), "--out", str(tmp_path / "out")]
-    session = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, env=os.environ | {"TMPDIR": str(temporary)}, start_new_session=True
-    )
+    session, temporary = begun(tmp_path)
     try:
         # A candidate with the two that it starts; the baseline is alone.
         assert awaited(lambda: max(groups_in(temporary).values(), default=0) >= 3)
@@ -70,3 +79,52 @@ def test_nothing_outlives_a_session_that_is_killed(tmp_path, whole_group):
         session.wait()
     assert awaited(lambda: not alive(groups), 10.0), alive(groups)
     assert groups_in(temporary) == {}
+
+
+@pytest.mark.parametrize(
+    ("signals", "code"), [([signal.SIGTERM], 143), ([signal.SIGHUP], 129), ([signal.SIGINT] * 4, 130)]
+)
+def test_a_session_that_is_asked_to_end_puts_everything_away(tmp_path, signals, code):
+    session, temporary = begun(tmp_path)
+    try:
+        assert awaited(lambda: max(groups_in(temporary).values(), default=0) >= 3)
+        for number in signals:
+            session.send_signal(number)
+            time.sleep(0.1)
+        session.wait(60.0)
+    finally:
+        session.kill()
+        session.wait()
+    assert (session.returncode, list(temporary.iterdir())) == (code, [])
+    said = (tmp_path / "said").read_text()
+    assert said == "Interrupted. Finished results are saved; run the same command to resume.\n"
+
+
+def test_a_signal_that_somebody_has_had_ignored_stays_so():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interruption.heard():
+            signal.raise_signal(signal.SIGHUP)
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_in_a_clean_up_waits_for_its_end():
+    before = {number: signal.getsignal(number) for number in interruption.SIGNALS}
+    done = []
+
+    def put_away():
+        with interruption.held():
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            done.append("put away")
+
+    try:
+        with interruption.heard(), pytest.raises(KeyboardInterrupt) as raised:
+            put_away()
+        assert (done, interruption.exit_code(raised.value)) == (["put away"], 143)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

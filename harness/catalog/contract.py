@@ -31,8 +31,8 @@ def remarks(candidate: Candidate, problem: Problem | None) -> list[Remark]:
     if not facts.entry:
         found.append(Remark(text="defines no class ModelNew or Model", fatal=True))
     if problem is None or problem.fault:
-        if facts.needs_build and facts.compiles_in_functions:
-            text = "compiles inside a function, and its problem was not found, so its class cannot be constructed"
+        if facts.compiles_later:
+            text = "may compile in its constructor, and its problem was not found, so its class cannot be constructed"
             found.append(Remark(text=f"{text}: name the problem with --problems"))
         return found
     for method, mine in facts.methods.items():

@@ -17,6 +17,8 @@ from harness.errors import nearest
 
 # Neither covers half; macros whose names end in AND, AND_HALF and so on do.
 NO_HALF = re.compile(r"AT_DISPATCH_(?:FLOATING|ALL)_TYPES(?=\s*+\()")
+# What is in these runs when they are called, not where they stand.
+DEFERRED = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.GeneratorExp
 
 
 def problem(tree: ast.Module, file: str) -> ProblemFacts:
@@ -58,15 +60,43 @@ def methods(tree: ast.Module, name: str) -> dict[str, Signature]:
     return {method: signature for method, signature in found.items() if signature}
 
 
-def compiles_in_functions(nodes: Iterable[ast.AST]) -> bool:
-    """Whether torch's `load_inline` or `load` is called inside a function, which importing does not run."""
-    for function in nodes:
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        for node in ast.walk(function):
-            name = getattr(node, "attr", None) or getattr(node, "id", None)
-            if name in ("load_inline", "load"):
-                return True
+def compiles_later(tree: ast.Module) -> bool:
+    """Whether torch's `load_inline` or `load` may be called after the import, as in a constructor.
+
+    Only a file in which each mention of them is an import or a call, and none is in a function, certainly does not:
+    what is mentioned without being called may be called by another name.
+    """
+    names = {"cpp_extension", "load_inline", "load"}
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    for statement in statements:
+        module = getattr(statement, "module", None) or ""
+        brought = [alias for alias in statement.names if "cpp_extension" in f"{module}.{alias.name}"]
+        names |= {name for alias in brought for name in (alias.asname, alias.name) if name}
+    if "*" in names:
+        return True
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, in_function = waiting.pop()
+        in_function = in_function or isinstance(node, DEFERRED)
+        if _mentions(node, names) and (in_function or not isinstance(node, ast.Import | ast.ImportFrom)):
+            return True
+        for child in ast.iter_child_nodes(node):
+            called = isinstance(node, ast.Call) and child is node.func and not in_function
+            prose = isinstance(node, ast.Expr) and isinstance(child, ast.Constant)
+            if not prose and not (called and _dotted(child)):
+                waiting.append((child, in_function))
+    return False
+
+
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name in names
+        case ast.Constant(value=str(text)):
+            return "cpp_extension" in text or "load_inline" in text
+        case ast.Import() | ast.ImportFrom():
+            module = getattr(node, "module", None) or ""
+            return any("cpp_extension" in f"{module}.{alias.name}" for alias in node.names)
     return False
 
 
@@ -113,7 +143,7 @@ def _signature(owner: ast.ClassDef, method: str) -> Signature | None:
     )
 
 
-def _dotted(node: ast.expr) -> str:
+def _dotted(node: ast.AST) -> str:
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

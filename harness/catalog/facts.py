@@ -76,11 +76,11 @@ class CandidateFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     caption: Text = ""
     entry: Name = ""
     methods: dict[str, Signature] = {}
-    # It may call a compiler, passes -march=native or similar, may ask for its own path.
+    # It may call a compiler, may do so after the import, passes -march=native or similar, may ask for its own path.
     needs_build: bool = False
+    compiles_later: bool = False
     native: bool = False
     asks_its_place: bool = False
-    compiles_in_functions: bool = False
     headers: HeadersWanted = HeadersWanted()
     findings: Annotated[list[ScreenFinding], msgspec.Meta(max_length=MOST_FINDINGS)] = []
     kernels: Names = []

@@ -161,12 +161,14 @@ def _job(config: Config, cell: _Cell, candidate: Candidate, surroundings: dict[s
 
 
 def _selected(cell: _Cell, config: Config) -> bool:
+    called = cell.candidate.called if isinstance(cell.candidate, Place) else cell.candidate.name
+
     def matches(pattern: Pattern) -> bool:
         return (
             fnmatch.fnmatchcase(cell.problem.id, pattern.problem)
             and fnmatch.fnmatchcase(cell.variant, pattern.variant)
             and fnmatch.fnmatchcase(cell.precision, pattern.precision)
-            and fnmatch.fnmatchcase(cell.candidate.name, pattern.candidate)
+            and fnmatch.fnmatchcase(called, pattern.candidate)
         )
 
     included = not config.include or any(matches(pattern) for pattern in config.include)

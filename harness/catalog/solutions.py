@@ -12,16 +12,21 @@ from harness import wording
 from harness.catalog import sources
 from harness.catalog.facts import CandidateFacts, Reads
 from harness.catalog.problems import python_files
-from harness.errors import UsageError
 from harness.records import Outcome, Status
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A candidate's path, and its name and problem, which follow from the path. The file has not been read."""
+    """A candidate's path, and its name and problem, which follow from the path. The file has not been read.
+
+    `others` are paths of candidates that the path would give the same name, `called`; `name` is then told apart by the
+    path's digest.
+    """
 
     problem: str
     name: str
+    called: str
     path: Path
+    others: tuple[Path, ...] = ()
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,37 +49,53 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 def discover(patterns: Iterable[str], note: Callable[[str], None] = lambda text: None) -> list[Place]:
     """Candidates under the given files, folders and globs: `.../<set>/<name>/<candidate>.py`.
 
-    `note` is called for what has a candidate's name but is not a file. Raises UsageError if a pattern matches nothing
-    or two files have one name for one problem.
+    `note` is called for what has a candidate's name but is not a file. Raises UsageError if a pattern matches nothing.
     """
-    found: dict[tuple[str, str], Place] = {}
+    found: dict[tuple[str, str], dict[Path, Path]] = {}
     for pattern in patterns:
         for path in python_files(pattern, note)[1]:
             # A link solves the problem of the folder that contains the link.
             folder = path.parent.resolve()
             problem = f"{wording.name(folder.parent.name)}/{wording.name(folder.name)}"
-            place = Place(problem=problem, name=wording.name(path.stem), path=path)
-            key = (place.problem, place.name)
-            if key in found and found[key].path.resolve() != path.resolve():
-                what = f"two candidates are called {'/'.join(key)}: {found[key].path} and {path}"
-                raise UsageError(f"{what}; rename one, or select only one of them")
-            found[key] = place
-    return [found[key] for key in sorted(found)]
+            found.setdefault((problem, wording.name(path.stem)), {})[path.resolve()] = path
+    return [place for key in sorted(found) for place in _places(*key, found[key])]
+
+
+def _places(problem: str, name: str, found: dict[Path, Path]) -> list[Place]:
+    """The candidates of one name for one problem, by where they really are and as they were found."""
+    if len(found) == 1:
+        return [Place(problem=problem, name=name, called=name, path=path) for path in found.values()]
+    return [
+        Place(
+            problem=problem,
+            name=wording.told_apart(name, str(real)),
+            called=name,
+            path=found[real],
+            others=tuple(found[other] for other in sorted(found) if other != real),
+        )
+        for real in sorted(found)
+    ]
 
 
 def read(place: Place, reader: Reads) -> Candidate:
     """The candidate at this place; if it cannot be read, `fault` says why."""
     known = Candidate(problem=place.problem, name=place.name, path=place.path, digest="")
+    if place.others:
+        called, others = f"{place.problem}/{place.called}", " and ".join(map(str, place.others))
+        return _unread(known, "doubled_name", f"{place.path} is called {called}, as is {others}; rename one")
     try:
         data = sources.load(place.path)
     except sources.LoadFault as fault:
-        # The content is not known, so the digest is that of the reason: a new verdict needs another file.
-        digest = hashlib.sha256(fault.reason.encode()).hexdigest()
-        message = wording.plain(f"{place.path.name}: {fault}", 500)
-        outcome = Outcome(status=Status.LOAD_ERROR, reason=fault.reason, message=message)
-        return msgspec.structs.replace(known, digest=digest, fault=outcome)
+        return _unread(known, fault.reason, f"{place.path.name}: {fault}")
     known = msgspec.structs.replace(known, digest=sources.digest(place.path, data))
     answer = reader.candidate(data, place.path.name)
     if isinstance(answer, Outcome):
         return msgspec.structs.replace(known, fault=answer)
     return msgspec.structs.replace(known, facts=answer, caption=answer.caption)
+
+
+def _unread(known: Candidate, reason: str, why: str) -> Candidate:
+    # The content is not known, so the digest is that of the reason: a new verdict needs another file.
+    digest = hashlib.sha256(reason.encode()).hexdigest()
+    outcome = Outcome(status=Status.LOAD_ERROR, reason=reason, message=wording.plain(why, 500))
+    return msgspec.structs.replace(known, digest=digest, fault=outcome)

@@ -172,25 +172,31 @@ class Builder:
 
 
 class Prebuilt:
-    """Opens what the builder made; compiles nothing."""
+    """Opens what the builder made; compiles nothing. `unconstructed` is what the constructor raised in the build."""
 
-    def __init__(self, libraries: Mapping[str, str], failures: Mapping[str, str]) -> None:
+    def __init__(self, libraries: Mapping[str, str], failures: Mapping[str, str], unconstructed: str = "") -> None:
         self._libraries = libraries
         self._failures = failures
+        self._unconstructed = unconstructed
         self._given: dict[calls.Identity, str] = {}
 
     def __call__(self, stock: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         call = identify(arguments)
         key = self._given.get(call) or calls.match(call, [*self._libraries, *self._failures], set(self._given.values()))
         if key is None:
-            raise LateCompile(
-                f"extension '{arguments.get('name')}' was not built before the run: call load_inline at import or in "
-                "__init__, with sources that do not depend on the process"
-            )
+            raise LateCompile(f"extension '{arguments.get('name')}' was not built before the run: {self._mend()}")
         self._given[call] = key
         if key in self._failures:
             raise RuntimeError(self._failures[key])
         return _opened(Path(self._libraries[key]), arguments)
+
+    def _mend(self) -> str:
+        if self._unconstructed:
+            return (
+                "call load_inline at import, or first in __init__: in its build process, which has no device, "
+                f"the constructor raised {self._unconstructed}"
+            )
+        return "call load_inline at import or in __init__, with sources that do not depend on the process"
 
 
 class LateCompile(AssayError, RuntimeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import queue
 import tempfile
@@ -18,15 +19,15 @@ from harness.catalog.jobs import Job, sources
 from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, make_device_nodes, room_for_processes
 from harness.execution.executor import ReportPhase
-from harness.execution.schedule import Schedule, build_key
+from harness.execution.schedule import BuildKey, Schedule, build_key
 from harness.execution.turns import Turns
-from harness.processes import folders, memory_watch
+from harness.processes import folders, interruption, memory_watch
 from harness.processes.nursery import NoProcess, NotStarted, Nursery
 from harness.processes.renewal import RenewedNursery, Starter
 from harness.records import Record, Status, with_texts
 from harness.sandbox import probe
 from harness.supervise import disk, losses, recording
-from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
+from harness.supervise.builds import BuildResult, Workshop, built_again, lacked_the_device, needs_build
 from harness.supervise.supervisor import Supervisor
 from harness.wire import faults
 
@@ -62,6 +63,7 @@ class LocalExecutor:
         self._config = config
         self._logs = logs
         self._seed = seed
+        self._numbers = itertools.count()
 
     def run(self, jobs: list[Job], report_phase: ReportPhase) -> Iterator[Record]:
         if not jobs:
@@ -75,18 +77,20 @@ class LocalExecutor:
         # Another user, as a sandboxed build is, must be able to pass through.
         scratch.chmod(0o711)
         copies = Copies(scratch / "sources")
-        nursery = RenewedNursery(lambda: self._nursery(jobs, copies))
+        nursery: RenewedNursery | None = None
         builders = ThreadPoolExecutor(self._build_slots(), thread_name_prefix="build")
         done: queue.Queue[Record | BaseException] = queue.Queue()
         stop = threading.Event()
         slots: list[threading.Thread] = []
         try:
+            nursery = RenewedNursery(lambda: self._nursery(jobs, copies))
             workshop = Workshop(self._devices[0], self._config)
             copied = [copies.job(job) for job in jobs]
-            builds = self._start_builds(copied, builders, workshop, nursery, scratch, report_phase)
+            build = functools.partial(self._built, workshop, nursery, scratch, Turns())
+            builds = self._start_builds(copied, builders, build, report_phase)
             schedule = Schedule(copied, builds, len(self._devices), all_builds_first=self._devices[0].kind == "cpu")
             for device in self._devices:
-                arguments = (device, schedule, nursery, done, stop, report_phase)
+                arguments = (device, schedule, nursery, build, done, stop, report_phase)
                 slots.append(threading.Thread(target=self._serve, args=arguments, name=device.spec, daemon=True))
                 slots[-1].start()
             for _ in jobs:
@@ -95,14 +99,16 @@ class LocalExecutor:
                     raise item
                 yield with_texts(item, copies.shown)
         finally:
-            stop.set()
-            builders.shutdown(wait=False, cancel_futures=True)
-            nursery.close()
-            folders.remove_at_end(scratch)
-            # They remove folders, too.
-            deadline = time.monotonic() + SLOT_END_S
-            for slot in slots:
-                slot.join(max(deadline - time.monotonic(), 0.0))
+            with interruption.held():
+                stop.set()
+                builders.shutdown(wait=False, cancel_futures=True)
+                if nursery:
+                    nursery.close()
+                folders.remove_at_end(scratch)
+                # They remove folders, too.
+                deadline = time.monotonic() + SLOT_END_S
+                for slot in slots:
+                    slot.join(max(deadline - time.monotonic(), 0.0))
 
     def _nursery(self, jobs: list[Job], copies: Copies) -> Nursery:
         """The forking parent; its untrusted children can read neither results nor the folders of the sources."""
@@ -127,37 +133,45 @@ class LocalExecutor:
         by_processes = cores() if room is None else room // 2 // (BUILD_PROCESSES + cores())
         return max(1, min(cores() // 2, available_memory_bytes() // BUILD_MEMORY_BYTES, by_processes))
 
+    def _built(
+        self,
+        workshop: Workshop,
+        nursery: Starter,
+        scratch: Path,
+        turns: Turns,
+        job: Job,
+        log: Path,
+        card: Device | None = None,
+    ) -> BuildResult:
+        """One build; that its process cannot be started is a result, too."""
+
+        def attempt() -> BuildResult:
+            # Each has a folder of its own: what the last one left may still be there.
+            return workshop.build(job, nursery, scratch / str(next(self._numbers)), log, card)
+
+        try:
+            return self._with_room(lambda: built_again(attempt), turns, scratch)
+        except NotStarted as error:
+            return BuildResult(fault=losses.not_started(error))
+        except BlockingIOError as error:
+            return BuildResult(fault=losses.not_started(NoProcess(str(error))))
+
     def _start_builds(
         self,
         jobs: list[Job],
         builders: ThreadPoolExecutor,
-        workshop: Workshop,
-        nursery: Starter,
-        scratch: Path,
+        build: Callable[[Job, Path], BuildResult],
         report_phase: ReportPhase,
-    ) -> dict[tuple[Path, str], Future[BuildResult]]:
-        """One build per candidate file, for all its variants and precisions."""
-        builds: dict[tuple[Path, str], Future[BuildResult]] = {}
-
-        # Each attempt has a folder of its own: what the last one left may still be there.
-        numbers = itertools.count()
-        turns = Turns()
+    ) -> dict[BuildKey, Future[BuildResult]]:
+        """One build per candidate file, or per variant where its constructor may compile; for all precisions."""
+        builds: dict[BuildKey, Future[BuildResult]] = {}
 
         def carry_out(job: Job) -> BuildResult:
             # The pool numbers its threads from 0.
             slot = f"builder {threading.current_thread().name.rpartition('_')[2]}"
             report_phase(slot, job.title, "building")
-
-            def attempt() -> BuildResult:
-                log = self._logs / f"{recording.build_name(job)}.build.txt"
-                return built_again(lambda: workshop.build(job, nursery, scratch / str(next(numbers)), log))
-
             try:
-                return self._with_room(attempt, turns, scratch)
-            except NotStarted as error:
-                return BuildResult(fault=losses.not_started(error))
-            except BlockingIOError as error:
-                return BuildResult(fault=losses.not_started(NoProcess(str(error))))
+                return build(job, self._logs / f"{recording.build_name(job)}.build.txt")
             finally:
                 report_phase(slot, job.title, "")
 
@@ -200,6 +214,7 @@ class LocalExecutor:
         device: Device,
         schedule: Schedule,
         nursery: Starter,
+        build_on: Callable[[Job, Path, Device], BuildResult],
         done: queue.Queue[Record | BaseException],
         stop: threading.Event,
         report_phase: ReportPhase,
@@ -223,7 +238,12 @@ class LocalExecutor:
                     time.sleep(POLL_S)
                     continue
                 phase(job, "starting")
-                record = supervisor.evaluate(job, schedule.build_of(job))
+                build = schedule.build_of(job)
+                record = supervisor.evaluate(job, build)
+                if device.kind == "cuda" and lacked_the_device(job, build, record):
+                    phase(job, "building")
+                    build = build_on(job, self._logs / f"{recording.file_name(job)}.build.txt", device)
+                    record = supervisor.evaluate(job, build)
                 phase(job, "")
                 fault = self._device_fault(supervisor) if _may_have_broken(record) else ""
                 if fault:

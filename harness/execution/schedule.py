@@ -8,16 +8,19 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from harness.catalog.jobs import Job
-from harness.supervise.builds import BuildResult
+from harness.supervise.builds import BuildResult, built_for
 
 # With at least this many jobs left in another slot's group, opening the group once more is quicker: on an H200 opening
 # takes twice as long as most candidates.
 WORTH_SHARING = 4
 
 
-def build_key(job: Job) -> tuple[Path, str]:
+BuildKey = tuple[Path, str, str]
+
+
+def build_key(job: Job) -> BuildKey:
     """Jobs with the same key share a build."""
-    return job.candidate.path, job.candidate.baseline
+    return job.candidate.path, job.candidate.baseline, built_for(job)
 
 
 class Schedule:
@@ -31,7 +34,7 @@ class Schedule:
     def __init__(
         self,
         jobs: list[Job],
-        builds: dict[tuple[Path, str], Future[BuildResult]],
+        builds: dict[BuildKey, Future[BuildResult]],
         slots: int,
         *,
         all_builds_first: bool,

@@ -48,7 +48,7 @@ def candidate(source: bytes, file: str) -> CandidateFacts:
             caption=_first_line(ast.get_docstring(tree) or ""),
             entry=entry,
             methods=declared.methods(tree, entry) if entry else {},
-            compiles_in_functions=declared.compiles_in_functions(nodes),
+            compiles_later=known.needs_build and declared.compiles_later(tree),
             findings=screen(nodes),
             kernels=own_names.written_kernels(nodes),
             without_half=declared.without_half(nodes),

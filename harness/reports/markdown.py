@@ -12,6 +12,8 @@ from harness.reports.facts import CODE, WORDS, facts
 from harness.reports.groups import Entry, Group, grouped, summarise
 
 FIGURES = "`results.csv` has every number with all digits, `records.jsonl` the raw samples and the evidence."
+# The letter without which GitHub makes no link of an address, no mention and no emoji (`:tada:`, `:100:`).
+LINKING = re.compile(r":(?=//)|(?<=www)\.|@(?=\w)|:(?=(?:100|1234|\d*[a-z+_-][\w+-]*):)", re.IGNORECASE)
 
 
 def leaderboard(records: Sequence[Record], manifest: Mapping[str, Any]) -> str:
@@ -90,10 +92,14 @@ def line(*cells: str) -> str:
 
 
 def escape(words: str) -> str:
-    """Text escaped so that GitHub shows it unchanged and reads no Markdown, HTML or mathematics into it."""
-    words = re.sub(r"([\\`*\[\]<>~$&])", r"\\\1", text.clean(words))
+    """Text escaped so that GitHub shows it unchanged and reads no Markdown, HTML, mathematics, link, mention or emoji
+    into it."""
+    # What is marked here, no escape protects.
+    words = LINKING.sub(lambda found: f"\0{found[0]}", text.clean(words))
+    words = re.sub(r"([\\`*\[\]<>~$&])", r"\\\1", words)
     # Within a word an underscore means nothing, and names stay readable in the raw file.
-    return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", words)
+    words = re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", words)
+    return re.sub("\0(.)", r"<span>\1</span>", words)
 
 
 def code(words: str) -> str:

@@ -5,16 +5,16 @@ Untrusted, like the runner: it executes the candidate. It never has a device, in
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
-import torch
 
-from harness.catalog import declared, modules
+from harness.catalog import modules
 from harness.compile import diagnostics, extensions
 from harness.compile.ways import order
 from harness.records import Outcome, Status
@@ -39,7 +39,7 @@ def main(channel_fd: int) -> None:
 
 
 def build(request: Build) -> Built | BuildFailed:
-    """Import the candidate, and construct its class where only that compiles everything."""
+    """Import the candidate, and construct its class if there is a problem to do it for."""
     path = Path(request.candidate)
     os.environ.setdefault("MAX_JOBS", "2")
     builder = extensions.Builder(
@@ -51,10 +51,11 @@ def build(request: Build) -> Built | BuildFailed:
         place=str(path.parent),
     )
     extensions.intercept(builder)
+    unconstructed = ""
     try:
         module = modules.execute(path)
-        if request.problem and declared.compiles_in_functions(ast.walk(modules.parse(path))):
-            _construct(module, request)
+        if request.problem:
+            unconstructed = _construct(module, request, builder)
     except extensions.NeedsCuda as error:
         return BuildFailed(
             outcome=Outcome(status=Status.UNSUPPORTED, reason="needs_cuda", message=str(error)[:LONGEST_SENTENCE])
@@ -68,23 +69,26 @@ def build(request: Build) -> Built | BuildFailed:
         failures={key: text[:LONGEST_SAID] for key, text in builder.failures.items()},
         self_contained=builder.self_contained,
         warnings=[text[:LONGEST_SHOWN] for text in builder.warnings[:MOST_WARNINGS]],
+        unconstructed=unconstructed[:LONGEST_SHOWN],
     )
 
 
-def _construct(module: object, request: Build) -> None:
-    """Construct the entry class on the meta device, which costs no memory, for the compiling it does on the way.
+def _construct(module: ModuleType, request: Build, builder: extensions.Builder) -> str:
+    """Construct the entry class as the runner will, for the compiling it does on the way; what it raised, if it did.
 
-    What else fails there is the runner's to find out with real tensors; only compile failures count here.
+    What else fails is the runner's to find out, which has a device; only compile failures count here.
     """
-    entry = modules.entry_class(module, ("ModelNew", "Model"))  # type: ignore[arg-type]
+    entry = modules.entry_class(module, ("ModelNew", "Model"))
     try:
-        arguments = modules.execute(Path(request.problem), request.overrides).get_init_inputs()
-        with torch.device("meta"):
-            entry(*arguments)
+        entry(*modules.execute(Path(request.problem), request.overrides).get_init_inputs())
     except Exception as error:
-        if extensions.ERROR_PREFIX in str(error):
+        text = faults.printed(partial(str, error))
+        if extensions.ERROR_PREFIX in text or text in builder.failures.values():
             raise
-        print(f"constructing on the meta device raised {type(error).__name__}: {error}", file=sys.stderr)
+        said = f"{faults.exception_name(error)}: {text.strip().partition(chr(10))[0]}"
+        print(f"constructing raised {said}", file=sys.stderr)
+        return said
+    return ""
 
 
 def _outcome(error: BaseException, path: Path, request: Build, builder: extensions.Builder) -> Outcome:

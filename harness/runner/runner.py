@@ -105,7 +105,7 @@ class Runner:
         self.device: RunnerDevice = runner_device(request.device)
         self.device.open(request.blocks, fds)
         source = request.source
-        extensions.intercept(extensions.Prebuilt(source.libraries, source.failures))
+        extensions.intercept(extensions.Prebuilt(source.libraries, source.failures, source.unconstructed))
         module = modules.execute(Path(source.path), source.overrides)
         entry = modules.entry_class(module, source.entries)
         arguments = values.decode(request.init_args, self._shared)

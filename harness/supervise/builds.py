@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.processes import folders
 from harness.processes.nursery import ZygoteLost
 from harness.processes.renewal import Starter
-from harness.records import Outcome, Status
+from harness.records import Outcome, Record, Status
 from harness.supervise import losses
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
@@ -39,18 +40,26 @@ MOST_BYTES = 1 << 30
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a candidate's extensions: shared objects by digest of the call, or the fault that ended it."""
+    """What became of a candidate's extensions: shared objects by digest of the call, or the fault that ended it.
+
+    `unconstructed` is what the candidate's constructor raised, so that more of them may be missing."""
 
     libraries: dict[str, str] = {}
     failures: dict[str, str] = {}
     fault: Outcome | None = None
     compile_s: float | None = None
     warnings: list[str] = []
+    unconstructed: str = ""
 
 
 def needs_build(job: Job) -> bool:
     """Whether the source can reach a compiler of ours at all; importing torch for nothing would cost seconds."""
     return job.candidate.facts.needs_build and not job.candidate.baseline
+
+
+def built_for(job: Job) -> str:
+    """The variant, where a build is for that alone: its init arguments may be compiled in. Empty for one for all."""
+    return job.variant if job.candidate.facts.compiles_later else ""
 
 
 class Workshop:
@@ -67,13 +76,16 @@ class Workshop:
         limit_bytes = int(config.compile.cache_gb * 1e9)
         self._cache = cache.Cache(root / "builds", limit_bytes) if limit_bytes and self._tools else None
 
-    def build(self, job: Job, nursery: Starter, folder: Path, log: Path) -> BuildResult:
-        """One candidate's extensions, compiled or from the cache, in `folder`, which is made new and is ours alone."""
+    def build(self, job: Job, nursery: Starter, folder: Path, log: Path, card: Device | None = None) -> BuildResult:
+        """One candidate's extensions, compiled or from the cache, in `folder`, which is made new and is ours alone.
+
+        The process may use `card`; by default it has no device.
+        """
         if not needs_build(job):
             return BuildResult()
         started = time.monotonic()
         folder.mkdir(parents=True)
-        key = self.cache_key(job)
+        key = self.cache_key(job, card)
         kept = self._cache.fetch(key, folder) if self._cache else None
         if kept is not None:
             libraries, warnings = kept
@@ -84,7 +96,7 @@ class Workshop:
         work = folder / "work"
         work.mkdir()
         try:
-            answer, fault = self._in_a_process(job, nursery, work, log, prepared)
+            answer, fault = self._in_a_process(job, nursery, work, log, prepared, card)
             if fault is not None or answer is None:
                 return BuildResult(fault=fault, compile_s=_since(started))
             result = _result(answer, work, folder)
@@ -94,14 +106,15 @@ class Workshop:
             return BuildResult(fault=_broken(error), compile_s=_since(started))
         finally:
             folders.remove(work)
-        keep = isinstance(answer, Built) and answer.self_contained and result.libraries and not result.failures
+        whole = not (result.failures or result.unconstructed)
+        keep = isinstance(answer, Built) and answer.self_contained and result.libraries and whole
         if self._cache and keep:
             self._cache.store(key, result.libraries, result.warnings)
         return msgspec.structs.replace(
             result, compile_s=_since(started), warnings=[*result.warnings, *([remark] if remark else [])]
         )
 
-    def cache_key(self, job: Job) -> str:
+    def cache_key(self, job: Job, card: Device | None = None) -> str:
         """A digest (64 hex digits) of everything that the libraries depend on, the whole candidate file included.
 
         Build processes are not believed: that a library was made from these sources is known only of the candidate
@@ -110,12 +123,14 @@ class Workshop:
         facts = job.candidate.facts
         parts = [
             bytes.fromhex(job.candidate.digest),
-            bytes.fromhex(job.problem.digest),
-            msgspec.json.encode(job.overrides, order="sorted"),
             (self._tools.digest if self._tools else "").encode(),
             self._config.compile.headers.encode(),
             *(os.environ.get(name, "").encode() for name in COMPILER_VARIABLES),
         ]
+        if facts.compiles_later:
+            parts += [bytes.fromhex(job.problem.digest), msgspec.json.encode(job.overrides, order="sorted")]
+        if card:
+            parts.append(f"on {card.name}".encode())
         if facts.native:
             parts.append(cpu_name().encode())
         if facts.asks_its_place:
@@ -137,25 +152,25 @@ class Workshop:
         return str(folder), ""
 
     def _in_a_process(
-        self, job: Job, nursery: Starter, folder: Path, log: Path, prepared: str
+        self, job: Job, nursery: Starter, folder: Path, log: Path, prepared: str, card: Device | None
     ) -> tuple[Built | BuildFailed | None, Outcome | None]:
         """The answer of an untrusted process, or the fault that it ended by. All that it started has ended, too."""
         timeout_s = self._config.build.timeout_s
         environment = {"TORCH_EXTENSIONS_DIR": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
         if self._arch:
             environment["TORCH_CUDA_ARCH_LIST"] = self._arch
-        # The problem, because a candidate that compiles in its constructor is given the problem's init arguments.
-        readable = [
-            *sources.own_files(job.candidate.path.resolve()),
-            *sources.own_files(job.problem.path.resolve()),
-            *([prepared] if prepared else []),
-        ]
-        child = nursery.start("builder", FromBuilder, log, environment, folder, readable=readable)
+        if card:
+            environment |= card.environment
+        # The problem for its init arguments, where the candidate is constructed, too.
+        problem = [job.problem.path.resolve()] if job.candidate.facts.compiles_later else []
+        own = [job.candidate.path.resolve(), *problem]
+        readable = [*itertools.chain(*map(sources.own_files, own)), *([prepared] if prepared else [])]
+        child = nursery.start("builder", FromBuilder, log, environment, folder, readable=readable, card=card)
         try:
             request = Build(
                 candidate=str(job.candidate.path.resolve()),
                 folder=str(folder),
-                problem=str(job.problem.path.resolve()),
+                problem=str(*problem),
                 overrides=job.overrides,
                 why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
                 headers=self._config.compile.headers,
@@ -183,6 +198,14 @@ class Workshop:
             return None, msgspec.structs.replace(died, evidence={"log_tail": child.log_tail()})
         finally:
             child.kill()
+
+
+def lacked_the_device(job: Job, build: BuildResult, record: Record) -> bool:
+    """Whether a build may have ended early, or made other calls than the runner, because it has no device."""
+    if not needs_build(job) or record.status is not Status.LOAD_ERROR:
+        return False
+    late = record.reason == "late_compile" and record.evidence.get("phase") == "load"
+    return late or (build.fault is not None and "exception" in record.evidence)
 
 
 def _since(started: float) -> float:
@@ -223,4 +246,9 @@ def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResul
     warnings = [
         f"build_failure: the candidate goes on without an extension that does not compile: {line}" for line in failed
     ]
-    return BuildResult(libraries=libraries, failures=answer.failures, warnings=[*answer.warnings, *warnings])
+    return BuildResult(
+        libraries=libraries,
+        failures=answer.failures,
+        warnings=[*answer.warnings, *warnings],
+        unconstructed=answer.unconstructed,
+    )

@@ -68,8 +68,10 @@ def _ask(
 ) -> tuple[BuildTried | None, Outcome | None]:
     environment = dict.fromkeys(("TORCH_EXTENSIONS_DIR", "HOME", "TMPDIR"), str(folder))
     environment["TORCH_CUDA_ARCH_LIST"] = architecture
-    own = [candidate.path, *([problem.path] if problem else [])]
-    readable = [file for path in own for file in sources.own_files(path.resolve())]
+    # The problem for its init arguments, where the candidate is constructed, too.
+    of_use = problem and not problem.fault and candidate.facts.compiles_later
+    init_of = [problem.path.resolve()] if problem and of_use else []
+    readable = [file for path in (candidate.path.resolve(), *init_of) for file in sources.own_files(path)]
     readable += [prepared] if prepared else []
     child = nursery.start("checker", BuildTried, log, environment, folder, readable=readable)
     try:
@@ -77,7 +79,7 @@ def _ask(
             build=Build(
                 candidate=str(candidate.path.resolve()),
                 folder=str(folder),
-                problem=str(problem.path.resolve()) if problem and not problem.fault else "",
+                problem=str(*init_of),
                 why_no_cuda="" if toolkit else f"no nvcc was found: {INSTALL}",
                 headers="lean",
                 prepared=prepared,

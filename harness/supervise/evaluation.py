@@ -133,4 +133,5 @@ def _source(job: Job, build: BuildResult) -> CandidateSource:
         entries=ENTRIES,
         libraries=build.libraries,
         failures=build.failures,
+        unconstructed=build.unconstructed,
     )

@@ -13,7 +13,7 @@ from harness.environment import Device
 from harness.integrity.findings import remarks
 from harness.records import Outcome, Record, Status
 from harness.supervise import provenance
-from harness.supervise.builds import BuildResult
+from harness.supervise.builds import BuildResult, built_for
 from harness.wire.messages import Ending, Verdict
 
 # In bytes; file systems take 255 with the ending.
@@ -101,5 +101,6 @@ def file_name(job: Job) -> str:
 
 
 def build_name(job: Job) -> str:
-    """The name of the log of its build, which is one for all variants and precisions, without its ending."""
-    return wording.name(f"{job.problem.id.replace('/', '.')}.{job.candidate.name}", LONGEST_FILE)
+    """The name of the log of its build, which is one for all precisions and mostly all variants, without its ending."""
+    parts = [job.problem.id.replace("/", "."), built_for(job), job.candidate.name]
+    return wording.name(".".join(filter(None, parts)), LONGEST_FILE)

@@ -50,7 +50,8 @@ class SharedBlock(msgspec.Struct, frozen=True, kw_only=True):
 class CandidateSource(msgspec.Struct, frozen=True, kw_only=True):
     """A file to take the entry class from, and what was built for it beforehand.
 
-    `libraries` maps the digest of a `load_inline` call to its shared object, `failures` to the compiler's words.
+    `libraries` maps the digest of a `load_inline` call to its shared object, `failures` to the compiler's words;
+    `unconstructed` is what the constructor raised there.
     """
 
     path: str
@@ -58,6 +59,7 @@ class CandidateSource(msgspec.Struct, frozen=True, kw_only=True):
     overrides: dict[str, Any] = {}
     libraries: dict[str, str] = {}
     failures: dict[str, str] = {}
+    unconstructed: str = ""
     # The way of PyTorch's own to run it in (catalog.baselines), and lower precisions granted to that.
     baseline: str = ""
     allow: tuple[str, ...] = ()
@@ -315,14 +317,15 @@ class DeviceTested(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Build(Message, frozen=True, kw_only=True, tag=True):
-    """Compile what `candidate` asks for, below `folder`. The problem is there for its init arguments.
+    """Compile what `candidate` asks for, below `folder`: at its import, and in its constructor if there is a `problem`,
+    with its init arguments under these `overrides`.
 
     `headers`, `prepared` (empty for none) and `arch` as compile.extensions.Builder has them.
     """
 
     candidate: str
     folder: str
-    problem: str
+    problem: str = ""
     overrides: dict[str, Any] = {}
     why_no_cuda: str = ""
     headers: str = "stock"
@@ -338,12 +341,14 @@ class Built(Message, frozen=True, kw_only=True, tag=True):
 
     `libraries`: digest of the call -> file in the build folder. `failures`: digest -> what the compiler said of an
     extension that the candidate went on without. `self_contained`: the candidate's own file is all that was compiled.
+    `unconstructed`: what its constructor raised, so that more may have to be compiled; empty where it was not called.
     """
 
     libraries: Annotated[dict[CallKey, File], msgspec.Meta(max_length=MOST_EXTENSIONS)]
     failures: Annotated[dict[CallKey, Said], msgspec.Meta(max_length=MOST_EXTENSIONS)] = {}
     self_contained: bool = False
     warnings: Annotated[list[Shown], msgspec.Meta(max_length=MOST_WARNINGS)] = []
+    unconstructed: Shown = ""
 
 
 class BuildFailed(Message, frozen=True, kw_only=True, tag=True):

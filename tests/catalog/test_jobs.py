@@ -1,5 +1,6 @@
 """Discovery and the matrix, over files in folders of any place."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -120,6 +121,30 @@ def test_two_files_of_one_id_are_refused(tree):
         problems.discover([str(tree / "problems"), str(tree / "other")], Here())
 
 
+def test_candidates_of_one_name_are_each_refused_and_the_others_are_not(tree):
+    second = put(tree / "solutions/math/relu/copies/math/relu/fast.py", "")
+    found = {job.candidate.path: job for job in jobs.plan(config(tree), SURROUNDINGS, Here()).jobs}
+    first, slow = tree / "solutions/math/relu/fast.py", tree / "solutions/math/relu/slow.py"
+    assert found.keys() == {first, second, slow}
+    assert found[slow].candidate.fault is None
+    refused = [found[path].candidate for path in (first, second)]
+    assert [one.fault.reason for one in refused] == ["doubled_name"] * 2
+    assert refused[0].fault.message == f"{first} is called math/relu/fast, as is {second}; rename one"
+    assert all(re.fullmatch("fast~[0-9a-f]{20}", one.name) for one in refused)
+    assert len({job.key for job in found.values()}) == len({job.candidate.name for job in found.values()}) == 3
+
+
+def test_candidates_of_one_name_are_chosen_by_it(tree):
+    put(tree / "other/math/relu/fast.py", "")
+    places = [str(tree / "solutions"), str(tree / "other")]
+    assert len(titles(tree, solutions=places, include=[Pattern(candidate="fast")])) == 2
+    assert titles(tree, solutions=places, exclude=[Pattern(candidate="fast")]) == ["math/relu default float16 slow"]
+
+
+def test_one_file_that_is_found_twice_is_one(tree):
+    assert len(titles(tree, solutions=[str(tree / "solutions"), str(tree / "solutions/math")])) == 2
+
+
 def test_a_broken_problem_is_found_with_its_fault(tree):
     put(tree / "problems/math/broken.py", "class Model:\n    pass\n")
     put(tree / "problems/math/torn.py", "class Model(:\n")
@@ -156,6 +181,7 @@ OTHER = {
 NOT_IN_THE_KEY = {
     "problems",
     "solutions",
+    "solves",
     "variants",
     "precisions",
     "include",

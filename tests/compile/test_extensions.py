@@ -178,5 +178,11 @@ def test_a_runner_gets_what_was_built_under_other_names(tmp_path, monkeypatch):
     assert opened == ["drawn_1", "drawn_2", "drawn_1"]
     with pytest.raises(RuntimeError, match="Error building extension"):
         prebuilt(Stock(), CALL | {"name": "drawn_9", "cpp_sources": "wrong"})
-    with pytest.raises(extensions.LateCompile):
+    with pytest.raises(extensions.LateCompile, match="call load_inline at import or in __init__, with sources"):
         prebuilt(Stock(), CALL | {"name": "drawn_1", "cpp_sources": "other"})
+
+
+def test_a_call_that_the_build_did_not_reach_is_told_what_the_constructor_raised_there():
+    prebuilt = extensions.Prebuilt({}, {}, "RuntimeError: no device")
+    with pytest.raises(extensions.LateCompile, match=r"first in __init__.*no device, the constructor raised Runti"):
+        prebuilt(Stock(), CALL)

@@ -1,17 +1,22 @@
 """Runs on this machine: builds and evaluations side by side, and what they leave."""
 
+import functools
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from harness import session
 from harness.config import BuildConfig
+from harness.environment import Device
 from harness.execution import local
 from harness.execution.local import LocalExecutor
+from harness.execution.turns import Turns
 from harness.records import Outcome, Status
+from harness.supervise import recording
 from harness.supervise.builds import BuildResult, Workshop
 from harness.supervise.supervisor import Supervisor
 from tests.conftest import corpus_config
@@ -29,7 +34,7 @@ def test_a_run_shows_what_it_waits_for_and_yields_failures_first(tmp_path, monke
     monkeypatch.setattr(local, "needs_build", lambda job: True)
     failed = []
 
-    def build(self, job, nursery, folder, log):
+    def build(self, job, nursery, folder, log, card):
         if job.candidate.name == "does_not_compile":
             return FAULT
         for _ in range(200):
@@ -69,7 +74,7 @@ def test_a_build_that_is_tried_again_has_a_folder_of_its_own(tmp_path, monkeypat
     killed = Outcome(status=Status.CRASHED, reason="signal:SIGKILL", message="killed")
     seen = []
 
-    def build(self, job, nursery, folder, log):
+    def build(self, job, nursery, folder, log, card):
         folder.mkdir()
         seen.append(folder)
         return BuildResult(fault=killed)
@@ -97,7 +102,7 @@ def test_build_slots_are_numbered_from_zero_on(jobs, monkeypatch, tmp_path):
     seen = []
     together = threading.Barrier(3)
 
-    def build(self, job, nursery, folder, log):
+    def build(self, job, nursery, folder, log, card):
         together.wait(30.0)
         return FAULT
 
@@ -106,8 +111,8 @@ def test_build_slots_are_numbered_from_zero_on(jobs, monkeypatch, tmp_path):
     config = msgspec.structs.replace(corpus_config("honest"), build=BuildConfig(slots=3))
     executor = LocalExecutor([], config, tmp_path, 0)
     with ThreadPoolExecutor(3) as pool:
-        arguments = (Workshop.__new__(Workshop), None, tmp_path, lambda slot, *_: seen.append(slot))
-        builds = executor._start_builds(jobs, pool, *arguments)
+        build = functools.partial(executor._built, Workshop.__new__(Workshop), None, tmp_path, Turns())
+        builds = executor._start_builds(jobs, pool, build, lambda slot, *_: seen.append(slot))
         assert [build.result() for build in builds.values()] == [FAULT] * 3
     assert set(seen) == {"builder 0", "builder 1", "builder 2"}
 
@@ -172,3 +177,45 @@ def test_records_and_logs_name_the_user_s_file(tmp_path):
     assert str(mine.with_name("other.py")) in record.message
     (log,) = (tmp_path / "logs").glob("*raises*.log")
     assert f'File "{mine}", line 8, in forward' in log.read_text()
+
+
+LATE = Outcome(status=Status.LOAD_ERROR, reason="late_compile", message="no", evidence={"phase": "load"})
+RAISED = Outcome(status=Status.LOAD_ERROR, reason="exception:X", message="no", evidence={"exception": "X"})
+IN_FORWARD = Outcome(status=Status.LOAD_ERROR, reason="late_compile", message="no", evidence={"phase": "call"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "at_build", "in_runner", "cards"),
+    [
+        ("cuda", None, LATE, ["", "made up"]),
+        ("cuda", RAISED, None, ["", "made up"]),
+        ("cuda", FAULT.fault, None, [""]),
+        ("cuda", None, IN_FORWARD, [""]),
+        ("cuda", None, RAISED, [""]),
+        ("cpu", None, LATE, [""]),
+    ],
+)
+def test_what_a_build_without_a_device_may_have_missed_is_built_with_one(
+    kind, at_build, in_runner, cards, tmp_path, monkeypatch
+):
+    device = Device(kind=kind, spec=f"{kind}:0", name="made up")
+    config = corpus_config("honest_cpp")
+    seen = []
+
+    def build(self, job, nursery, folder, log, card):
+        seen.append(card.name if card else "")
+        return BuildResult(libraries={"all": "of them"}) if card else BuildResult(fault=at_build)
+
+    def evaluate(self, job, build):
+        outcome = Outcome(status=Status.INCORRECT, reason="mismatch") if build.libraries else build.fault or in_runner
+        conclusion = recording.Conclusion(outcome=outcome)
+        return recording.record(job, build, conclusion, device, config, phases_s={}, wall_s=0.0)
+
+    monkeypatch.setattr(Workshop, "__init__", lambda *_: None)
+    monkeypatch.setattr(Workshop, "build", build)
+    monkeypatch.setattr(Supervisor, "evaluate", evaluate)
+    executor = LocalExecutor([device], config, tmp_path / "logs", 0, lambda *_: "")
+    monkeypatch.setattr(executor, "_nursery", lambda jobs, copies: SimpleNamespace(close=lambda: None))
+    (record,) = executor.run(session.plan(config).jobs, lambda *_: None)
+    assert seen == cards
+    assert record.status is (Status.INCORRECT if len(cards) == 2 else (at_build or in_runner).status)

@@ -223,7 +223,8 @@ def test_what_candidates_wrote_does_nothing(visit, hostile, tmp_path):
     assert shown.locator("details").count() == len(hostile)
     for link in shown.locator("#ranking tbody th a").all():
         link.click()
-        assert shown.locator("summary:focus").count() == 1
+        # The page opens it a moment later.
+        shown.locator("summary:focus").wait_for(state="attached")
     shown.get_by_label("Search").fill(HOSTILE[0].lower())
     assert len(names(shown)) >= 2
 

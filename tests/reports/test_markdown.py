@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -5,7 +6,7 @@ from markdown_it import MarkdownIt
 from harness.reports import markdown, text
 
 # Letters that Markdown gives a meaning, in every combination.
-tricky = st.text(alphabet="ab é1 \\`*_[]()<>!&;|~$#:/.-+=\n\x1b", min_size=1, max_size=24)
+tricky = st.text(alphabet="ab é1 \\`*_[]()<>!&;|~$#:/.-+=@w\n\x1b", min_size=1, max_size=24)
 shared_fixtures = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
@@ -19,8 +20,8 @@ def cells(page: str) -> list[list[str]]:
         if token.type in ("td_open", "th_open"):
             parts = tokens[index + 1].children or []
             assert {part.type for part in parts} <= {"text", "code_inline", "html_inline", "text_special"}, page
-            assert {part.content for part in parts if part.type == "html_inline"} <= {"<br>"}, page
-            rows[-1].append("".join(part.content for part in parts))
+            assert {part.content for part in parts if part.type == "html_inline"} <= {"<br>", "<span>", "</span>"}, page
+            rows[-1].append("".join(part.content for part in parts if "span" not in part.content))
     return rows
 
 
@@ -55,6 +56,20 @@ def test_candidates_words_are_shown_as_they_are(make, words):
     *_, row = cells(markdown.leaderboard([record], {}))
     assert row[-1] == text.clean(words)
     assert row[2] == f"incorrect {text.clean(words)}".rstrip()
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("see https://example.com/a", "see https<span>:</span>//example.com/a"),
+        ("WWW.example.com", "WWW<span>.</span>example.com"),
+        ("by @someone, a@b.example", "by <span>@</span>someone, a<span>@</span>b.example"),
+        ("done :tada: :+1::100:", "done <span>:</span>tada: <span>:</span>+1:<span>:</span>100:"),
+        ("fast.py:12: x @ y, std::max", "fast.py:12: x @ y, std::max"),
+    ],
+)
+def test_github_makes_no_link_mention_or_emoji_of_words(words, shown):
+    assert markdown.escape(words) == shown
 
 
 @shared_fixtures

@@ -12,8 +12,10 @@ from harness.compile import tools
 from harness.compile.precompiled import Precompiled
 from harness.config import BuildConfig, CompileConfig
 from harness.environment import choose_devices
+from harness.execution.schedule import build_key
 from harness.records import Status
 from harness.supervise.builds import Workshop
+from harness.supervise.recording import build_name
 from tests.conftest import corpus_config
 from tests.processes.test_processes import TidyNursery
 
@@ -95,8 +97,50 @@ def test_a_key_changes_with_what_a_library_depends_on(tmp_path, job_of, monkeypa
     assert workshop(tmp_path, arch="8.6").cache_key(job) != key
     placed = HONEST + "\nHERE = __file__\n"
     assert workshop(tmp_path).cache_key(job_of("here", placed)) != workshop(tmp_path).cache_key(job_of("there", placed))
+    cards = [choose_devices("cpu")[0], msgspec.structs.replace(choose_devices("cpu")[0], name="another")]
+    assert len({workshop(tmp_path).cache_key(job, card) for card in (None, *cards)}) == 3
     monkeypatch.setattr(tools, "_own_digest", lambda: "other headers")
     assert workshop(tmp_path).cache_key(job) != key
+
+
+LATER = f"""{HEAD}
+import torch
+class ModelNew(torch.nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        BEFORE
+        {ONE.replace("functions=", "extra_cflags=[f'-DFEATURES={features}'], functions=")}
+"""
+
+
+def test_a_constructor_compiles_with_real_tensors_for_the_size_of_the_job(tmp_path, nursery, job_of):
+    source = LATER.replace("BEFORE", "assert torch.ones(features).numpy().sum() == features")
+    job = job_of("later", source)
+    shop = workshop(tmp_path)
+    built = shop.build(job, nursery, tmp_path / "a", tmp_path / "a.log")
+    assert (built.fault, built.unconstructed, len(built.libraries)) == (None, "", 1)
+    wide = msgspec.structs.replace(job, variant="wide", overrides={"columns": 200})
+    other = shop.build(wide, nursery, tmp_path / "b", tmp_path / "b.log")
+    assert (other.fault, len(other.libraries)) == (None, 1)
+    assert other.libraries.keys() != built.libraries.keys()
+
+
+def test_what_a_constructor_raised_is_told_and_not_kept(tmp_path, nursery, job_of):
+    source = LATER.replace("BEFORE", "torch.ones(features).cuda()") + f"{ONE}\n"
+    built = workshop(tmp_path).build(job_of("later", source), nursery, tmp_path / "a", tmp_path / "a.log")
+    assert (built.fault, len(built.libraries)) == (None, 1)
+    assert "CUDA" in built.unconstructed
+    assert kept(tmp_path) == []
+
+
+def test_only_where_a_constructor_may_compile_the_size_matters(tmp_path, job_of):
+    def keys(source):
+        job = job_of("one", source)
+        wide = msgspec.structs.replace(job, variant="wide", overrides={"columns": 200})
+        return {(workshop(tmp_path).cache_key(one), build_key(one), build_name(one)) for one in (job, wide)}
+
+    assert len(keys(HONEST)) == 1
+    assert [len(set(kind)) for kind in zip(*keys(LATER.replace("BEFORE", "pass")), strict=True)] == [2, 2, 2]
 
 
 FORGER = """

@@ -1,0 +1,39 @@
+"""Names from outside: no two look alike, and each is seen whole."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import wording
+
+LIKE_HONEST = ["honest ", " honest", "\u00a0honest", "honest\u3164", "\u115fhonest", "honest\ufe0f", "ho\u034fnest"]
+LIKE_HONEST += ["honest\u2800", "honest\U000e0101", "\uff48onest"]
+LIKE_NOTHING = ["\u3164", "\u115f", "\u2800", "\ufe0f", " ", "\u0301"]
+
+
+@pytest.mark.parametrize("raw", ["honest", "v1.2-fast_3", "two words", "schön", "内核", "Δx", "~", "a+b (1)"])
+def test_a_name_that_shows_as_it_is_stays(raw):
+    assert wording.name(raw) == raw
+
+
+@pytest.mark.parametrize("raw", [*LIKE_HONEST, *LIKE_NOTHING, "two  words", unicodedata.normalize("NFD", "schön")])
+def test_a_name_that_looks_like_another_or_nothing_is_told_by_its_digest(raw):
+    assert re.fullmatch(r"[^\s](.*)~[0-9a-f]{20}|~[0-9a-f]{20}", wording.name(raw))
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=20), min_size=2, max_size=2, unique=True))
+def test_names_that_differ_look_different(raws):
+    one, other = (unicodedata.normalize("NFKC", " ".join(wording.name(raw).split())) for raw in raws)
+    assert one != other
+
+
+@given(st.text(max_size=40))
+def test_a_repaired_name_needs_no_repair(raw):
+    shown = wording.name(raw)
+    assert shown.isprintable()
+    assert shown == shown.strip()
+    assert len(shown.encode()) <= wording.LONGEST_NAME
+    assert unicodedata.normalize("NFKC", shown) == shown
