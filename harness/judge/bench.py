@@ -22,7 +22,7 @@ from harness.records import Outcome, Status
 from harness.roofline.floors import Floors
 from harness.roofline.light import Ceilings
 from harness.timing import bursts, statistics
-from harness.timing.burst_clock import BurstClock
+from harness.timing.burst_clock import KERNELS_AN_OPERATOR, BurstClock
 from harness.timing.company import Alone, Usual
 from harness.timing.fixed_cost import FixedCost
 from harness.timing.sampling import LOST_GATE, SLOW_START, Reading, Samples, Side, both_singly, sample
@@ -87,6 +87,7 @@ class Bench:
         on_card = problem.reference.device.type == "cuda"
         self.rng = random.Random()
         self.clock = BurstClock(before.fixed, before.ungated_us, on_card=on_card, random=problem.workload.random)
+        self.clock.kernels["baseline"] = KERNELS_AN_OPERATOR * problem.workload.work.operators
         self.floors = Floors(problem.workload.work, problem.surroundings.ceilings, problem.reference.device)
         self.latency_us: dict[Side, float] = {}
         self._hard = HardTurns(hard or HardInputs(iter(()), 0, 0.0), problem.timing.min_pairs, self.rng)

@@ -27,6 +27,8 @@ NULL_BURSTS = 30
 ALONE_BURSTS = 9
 # Of calls so long that these take longer than this, there are fewer.
 ALONE_S = 2.0
+# A kernel takes no less of a stream's time.
+LEAST_KERNEL_US = 2.0
 
 
 def measure_before(problem: OpenProblem, examiner: Examiner, baseline: Link) -> Before:
@@ -90,20 +92,31 @@ def evaluate(
     waits = suspicions.own_wait(bench, samples)
     factor = min((suspicion.evidence["factor"] for suspicion in (slowed, waits) if suspicion), default=1.0)
     found = [suspicion for suspicion in (batched, slowed, waits) if suspicion]
-    appraised = appraisal.appraise(bench, samples, factor, found)
+    timed_us = statistics.median(samples.candidate_us)
     profile: Profile | None = None
     doubts: list[str] = []
-    if profiled and appraised.outcome.status is Status.PASSED:
+    if profiled:
         begun = time.monotonic()
-        profile, doubts = _profile(bench, statistics.median(samples.candidate_us), limits.first_call_s)
+        profile, doubts = _profile(bench, timed_us, limits.first_call_s)
         spent_s["profile"] = time.monotonic() - begun
+    bench.clock.kernels["candidate"] = _kernels(profile, timed_us, bench.clock.kernels["baseline"])
+    appraised = appraisal.appraise(bench, samples, factor, found)
+    passed = appraised.outcome.status is Status.PASSED
     return Ending(
         outcome=appraised.outcome,
         slowed=slowed is not None,
         figures=appraised.figures,
-        profile=profile,
-        warnings=[*bench.warnings, *appraised.warnings, *doubts],
+        profile=profile if passed else None,
+        warnings=[*bench.warnings, *appraised.warnings, *(doubts if passed else [])],
     )
+
+
+def _kernels(profile: Profile | None, timed_us: float, baseline: int) -> int:
+    """How many kernels a call of the candidate runs: as its profile says, which only widens or narrows an interval; or
+    else as many as the baseline's, as far as its time does for them."""
+    if profile is not None and profile.launched:
+        return sum(one.calls for one in profile.launched)
+    return max(1, min(baseline, int(timed_us / LEAST_KERNEL_US)))
 
 
 def _calibrated(baseline: Link) -> FixedCost:

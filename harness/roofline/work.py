@@ -41,10 +41,11 @@ MAX_OPERATIONS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The work, and what was not seen or not counted, in words."""
+    """The work, what was not seen or not counted, in words, and how many operators did it; views are none."""
 
     work: Work
     notes: tuple[str, ...] = ()
+    operators: int = 1
 
 
 def uncached(work: Work, cache_bytes: float, calls: int) -> Work:
@@ -107,7 +108,8 @@ class Observer:
             returned = [
                 (key, view_of(tensor)) for tensor in tensors(outputs) if (key := self._key(tensor, "model")) is not None
             ]
-            return Estimate(work_behind(returned, self._operations, self._storages), tuple(self._notes))
+            work = work_behind(returned, self._operations, self._storages)
+            return Estimate(work, tuple(self._notes), max(1, len(self._operations)))
         except Exception as error:
             return Estimate(Work({}, 0.0), (*self._notes, f"nothing is known: {_brief(error)}"))
 

@@ -14,16 +14,18 @@ from harness.timing.sampling import Samples, Side
 # By how much a null burst may differ from one with work in it: behind the gate (seen: up to 3 us on an H200), and on a
 # host, where runners have more or fewer threads to wake.
 NULL_ERROR_US, HOST_NULL_ERROR_US = 3.0, 5.0
-# Two processes running the same kernel differ by this for as long as they live, whatever the length of bursts: found
-# with benchmarks/precision.py on an H200, as what the intervals needed in order to contain 1 when a candidate runs
-# against itself. Their bursts differ by some more, independent of that (seen: 0.7 us around nothing, 1.3 us around a
-# call).
+# Two processes running the same kernels differ by this for each of them, for as long as they live, whatever the length
+# of bursts: found on an H200, as what the intervals needed in order to contain 1 when a candidate runs against itself,
+# with benchmarks/precision.py and on 24 problems of KernelBench's level 2, whose calls run 3 to 22 kernels. Bursts of
+# two processes differ by some more, independent of that (seen: 0.7 us around nothing, 1.3 us around a call).
 PROCESS_US, PROCESS_SHARE, PROCESS_BURST_US = 0.18, 0.002, 1.5
 # The same on a host, where memory lies luckily or not: two copies in one plain process differ by 1 to 2 % from process
 # to process (precision.py).
 HOST_PROCESS_SHARE = 0.02
 # A process on a host goes on from its standstill with cold caches and more or fewer threads to wake (seen: 0.2 ms).
 HOST_WAKE_US = 300.0
+# Of PyTorch's operators on a GPU, in the mean of those problems.
+KERNELS_AN_OPERATOR = 2
 
 
 def calibrated(null_bursts_us: Sequence[float], *, on_card: bool) -> FixedCost:
@@ -35,8 +37,8 @@ class BurstClock:
     """The clock that both sides of a comparison are timed by, and the bursts that it is read around.
 
     `calibrated` is a burst's fixed cost by this clock, `empty_us` what a burst without calls takes on a card without
-    the gate, `random` whether the reference draws random numbers. Whoever measures keeps `gated`, `bursts` and
-    `burst_us` (what a burst of each side takes) up to date.
+    the gate, `random` whether the reference draws random numbers. Whoever measures keeps `gated`, `bursts`, `burst_us`
+    (what a burst of each side takes) and `kernels` (how many a call of each side runs) up to date.
     """
 
     def __init__(self, calibrated: FixedCost, empty_us: float = 0.0, *, on_card: bool, random: bool) -> None:
@@ -45,6 +47,7 @@ class BurstClock:
         self.gated = on_card and not random
         self.bursts: dict[Side, BurstPlan] = {}
         self.burst_us: dict[Side, float] = {}
+        self.kernels: dict[Side, int] = {}
         self._calibrated = calibrated
         self._empty_us = empty_us
         self._random = random
@@ -96,7 +99,7 @@ class BurstClock:
             # Who sees to messages more quickly than the baseline's runner gains that.
             systematic += self._empty_us / self.burst_us["candidate"]
         unlike = [
-            math.hypot(PROCESS_US * self.bursts[side].calls, PROCESS_BURST_US) / burst_us
+            math.hypot(PROCESS_US * self.kernels.get(side, 1) * self.bursts[side].calls, PROCESS_BURST_US) / burst_us
             for side, burst_us in self.burst_us.items()
         ]
         return systematic + PROCESS_SHARE + max(unlike)

@@ -23,3 +23,13 @@ def test_nothing_is_taken_off_single_calls_on_the_cpu(candidate, baseline, on_gp
     clock = BurstClock(CALIBRATED, on_card=on_gpu, random=False)
     clock.bursts = {"candidate": BurstPlan(candidate, candidate), "baseline": BurstPlan(baseline, baseline)}
     assert clock.fixed_cost.us == taken_off_us
+
+
+@pytest.mark.parametrize(("kernels", "least", "most"), [(1, 0.0045, 0.006), (22, 0.065, 0.075)])
+def test_processes_differ_by_each_kernel_that_a_call_runs(kernels, least, most):
+    # Two copies of a reference of 22 kernels and 57 us were 6.7 % apart on an H200.
+    clock = BurstClock(CALIBRATED, on_card=True, random=False)
+    clock.bursts = {"candidate": BurstPlan(32, 24), "baseline": BurstPlan(32, 24)}
+    clock.burst_us = {"candidate": 32 * 57.0, "baseline": 32 * 57.0}
+    clock.kernels = {"candidate": kernels, "baseline": 1}
+    assert least < clock.systematic < most

@@ -7,4 +7,4 @@ from torch import nn
 
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return x.narrow(0, 0, 1), torch.cat([x[1:]])
+        return x.narrow(0, 0, 1), x[1:].clone()
