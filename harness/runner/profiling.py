@@ -22,6 +22,8 @@ from harness.errors import door
 from harness.integrity.provenance import LONGEST_TOLD, MOST_LAUNCHED, Launched, Profile
 
 FORWARD = "assay: forward"
+# The copy by which a burst's end is told (cuda_gate.mark_done), behind all that a call enqueues.
+MARK = "Memcpy DtoD (Device -> Device)"
 CUDA_CALL = re.compile(r"cu(?:da)?[A-Z]")
 # Name (nothing for an operator on the CPU), operator around it (nothing for none), microseconds.
 Seen = tuple[str, str, float]
@@ -84,10 +86,12 @@ def _on_device(events: Iterable[Any]) -> tuple[list[Seen], float]:
     host = [event for event in events if not _on_a_card(event) and not CUDA_CALL.match(event.name())]
     operators = {event.correlation_id(): event for event in host if not event.linked_correlation_id()}
     spans = [(event.start_ns(), event.end_ns()) for event in host if event.name() == FORWARD]
+    on_card = [e for e in events if _on_a_card(e) and not e.is_user_annotation() and e.name() != FORWARD]
+    on_card.sort(key=lambda event: event.start_ns())
+    if on_card and on_card[-1].name() == MARK and not on_card[-1].linked_correlation_id():
+        del on_card[-1]
     seen = []
-    for event in events:
-        if not _on_a_card(event) or event.is_user_annotation() or event.name() == FORWARD:
-            continue
+    for event in on_card:
         # Linked to what launched it if that was an operator of PyTorch's; the candidate's own code launches unseen.
         launcher = operators.get(event.linked_correlation_id()) if event.linked_correlation_id() else None
         # An operator outside is the runner's own, handing over an output.

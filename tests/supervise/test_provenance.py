@@ -1,8 +1,11 @@
 """Whose kernels candidates run, from the profiler in their sandboxed process to the record."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from rich.console import Console
+from torch._C._autograd import DeviceType
 
 from harness import session
 from harness.catalog.facts import CandidateFacts
@@ -13,6 +16,7 @@ from harness.integrity.provenance import Launched, Profile
 from harness.reading.reading import ReaderLost
 from harness.records import Outcome, Status
 from harness.reports import text
+from harness.runner import profiling
 from harness.runner.profiling import Profiler
 from harness.supervise import provenance
 from harness.supervise.builds import BuildResult
@@ -237,6 +241,30 @@ def test_operators_around_the_call_are_not_the_candidates():
     names = {one.op for one in profile.launched}
     assert "aten::relu" in names
     assert "aten::exp" not in names
+
+
+def made_up_event(name, start, *, card=True, id=0, linked=0):
+    """What the profiler says of one thing that ran, from a microsecond on, for one microsecond."""
+    return SimpleNamespace(
+        name=lambda: name,
+        start_ns=lambda: start * 1000,
+        end_ns=lambda: start * 1000 + (90_000 if name == profiling.FORWARD else 1000),
+        duration_ns=lambda: 1000,
+        device_type=lambda: DeviceType.CUDA if card else DeviceType.CPU,
+        is_user_annotation=lambda: False,
+        correlation_id=lambda: id,
+        linked_correlation_id=lambda: linked,
+    )
+
+
+def test_on_a_card_the_copy_that_tells_the_end_is_nobodys_kernel():
+    host = [made_up_event(profiling.FORWARD, 0, card=False), made_up_event("aten::mm", 10, card=False, id=7)]
+    own = [made_up_event("gemm", 100, linked=7), made_up_event(profiling.MARK, 110), made_up_event("mine", 120)]
+    everything = [*host, *own, made_up_event(profiling.MARK, 130)]
+    seen, wall_us = profiling._on_device(everything)
+    # A copy of the candidate's own stays.
+    assert seen == [("gemm", "aten::mm", 1.0), (profiling.MARK, "", 1.0), ("mine", "", 1.0)]
+    assert wall_us == 90
 
 
 # On a card. Without a compiler, so that it takes seconds.
