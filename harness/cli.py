@@ -240,4 +240,32 @@ def _compare(arguments: argparse.Namespace, words: list[str]) -> int:
     return 3 if failing else 0
 
 
-COMMANDS = {"run": _run, "check": _check, "audit": _audit, "report": _report, "compare": _compare, "doctor": _doctor}
+def _import(arguments: argparse.Namespace, words: list[str]) -> int:
+    from harness.packs import importing
+    from harness.packs.sample import Wishes
+    from harness.reading.reading import Reader
+    from harness.reports import imported
+
+    fields = [f"{name.replace('-', '_')}_field" for name in options.FIELDS]
+    wishes = Wishes(
+        level=arguments.level,
+        problem=arguments.problem,
+        every_block=arguments.blocks == "all",
+        **{name: getattr(arguments, name) for name in fields},
+    )
+    with Reader() as reader:
+        manifest = importing.run(arguments.source, arguments.out, wishes, arguments.kernelbench, reader)
+    for line in imported.lines(manifest, f"{options.program()} run {importing.config(arguments.out)}"):
+        print(line)
+    return 3 if arguments.require and manifest.left else 0
+
+
+COMMANDS = {
+    "run": _run,
+    "check": _check,
+    "audit": _audit,
+    "report": _report,
+    "compare": _compare,
+    "import": _import,
+    "doctor": _doctor,
+}
