@@ -67,7 +67,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     from harness import config as configs
     from harness import places, session
     from harness.records import Status
-    from harness.reports import terminal
+    from harness.reports import agreement, terminal
     from harness.store import run_directory
 
     if arguments.require and arguments.require not in list(Status):
@@ -92,6 +92,10 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     console.print()
     manifest, _ = run_directory.read(out)
     terminal.leaderboard(records, console, manifest, every=arguments.all)
+    if any(map(agreement.claimed, records)):
+        more = f"{options.program()} report {_said(out)} --claims"
+        said = f"\n{agreement.summary(records)}. Each disagreement: {more}"
+        console.print(said, highlight=False, soft_wrap=True, markup=False)
     console.print(
         f"\nResults in {_said(out)}: records.jsonl, results.csv, leaderboard.md, logs/",
         highlight=False,
@@ -194,7 +198,11 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
     from harness.store import run_directory
 
     manifest, records = run_directory.read(arguments.run_dir)
-    if arguments.format == "terminal":
+    if arguments.claims:
+        from harness.reports import agreement
+
+        print("\n".join(agreement.lines(records)))
+    elif arguments.format == "terminal":
         from rich.console import Console
 
         from harness.reports import terminal

@@ -59,6 +59,7 @@ REPORT_EXAMPLES = """\
 examples:
   python run_eval.py report results/quickstart
   python run_eval.py report results/quickstart --format csv > quickstart.csv
+  python run_eval.py report results/h100 --claims
 
 exit code: 0, or 2 if the folder holds no run
 """
@@ -255,6 +256,8 @@ def _report(commands: Commands) -> None:
     add("run_dir", type=Path, metavar="RUN_DIR", help="folder of the run, like results/quickstart")
     form = "csv: every figure with all digits; markdown: the page leaderboard.md (default: terminal)"
     add("--format", default="terminal", choices=("terminal", "csv", "markdown"), help=form)
+    claims = "what the sources of imported candidates claim, beside the verdicts, and each disagreement"
+    add("--claims", action="store_true", help=claims)
     add("--all", action="store_true", help=ALL)
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from harness import environment, places
 from harness.catalog import jobs
+from harness.catalog.claims import Claim, Claims
 from harness.config import Config, limits
 from harness.environment import Device
 from harness.execution.executor import Executor
@@ -48,6 +49,8 @@ def run(
     # may raise.
     finished = set() if fresh else journal.finished_in(out / run_directory.JOURNAL, limits(config))
     left = jobs.sources(job for job in todo.jobs if job.key not in finished)
+    claims = Claims()
+    claimed = {job.key: claims.about(job.candidate) for job in todo.jobs}
     found = probe.chosen(config.sandbox, left, devices[0].kind == "cuda")
     with Journal(out / run_directory.JOURNAL) as book:
         run_directory.make_folder(out / "logs")
@@ -65,13 +68,13 @@ def run(
         seed = secrets.randbits(63) if config.seed is None else config.seed
         executor = make_executor(devices, config, out / "logs", seed)
         with terminal.Progress(console) as progress:
-            for note in todo.notes:
+            for note in [*todo.notes, *claims.notes]:
                 progress.note(note)
             progress.start(len(todo.jobs), len(todo.jobs) - len(waiting))
             try:
                 with closing(executor.run(waiting, progress.phase)) as records:  # type: ignore[type-var]
                     for record in records:
-                        progress.finished(book.append(_portable(record)))
+                        progress.finished(book.append(_with_claim(_portable(record), claimed.get(record.key))))
             finally:
                 manifest["finished_at"] = _now()
                 if waiting:
@@ -128,6 +131,12 @@ def _portable(record: Record) -> Record:
     """The record without paths that show where this package or the user's home is, so that it can be published."""
     clean = {name: _without_places(getattr(record, name)) for name in ("message", "evidence", "warnings", "notes")}
     return msgspec.structs.replace(record, **clean)
+
+
+def _with_claim(record: Record, claim: Claim | None) -> Record:
+    if claim is None:
+        return record
+    return msgspec.structs.replace(record, claimed_status=claim.status, claimed_speedup=claim.speedup)
 
 
 def _without_places(value: Any) -> Any:

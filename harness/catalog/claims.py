@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from harness import wording
+from harness.catalog import sources
+from harness.catalog.solutions import Candidate
 from harness.errors import UsageError
 
 MANIFEST = "import.json"
 SCHEMA = 1
-MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 28
 
 # What a source says of its candidate: its answers were right, wrong, or it was not compiled. Empty: it says nothing.
 CORRECT, INCORRECT, NOT_COMPILED = "correct", "incorrect", "not_compiled"
@@ -78,12 +82,39 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(path: Path) -> Manifest:
-    """The manifest at `path`. Raises UsageError if it cannot be read; OSError if there is none."""
+    """The manifest at `path`. Raises UsageError if it cannot be read."""
     try:
-        with open(path, "rb") as file:
-            found = msgspec.json.decode(file.read(MOST_BYTES), type=Manifest)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise UsageError(f"{path} is not what `import` writes: {error}; import the pack again") from error
+        found = msgspec.json.decode(sources.regular(path, MOST_BYTES), type=Manifest)
+    except (sources.LoadFault, OSError, msgspec.MsgspecError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else wording.plain(str(error), 200)
+        raise UsageError(f"{path} is not what `import` writes: {why}; import the pack again") from error
     if found.schema > SCHEMA:
         raise UsageError(f"{path}: a newer version of Assay wrote it")
     return found
+
+
+class Claims:
+    """What sources claim about candidates, from the import.json of the folders that these are in."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, dict[str, Imported]] = {}
+        self.notes: list[str] = []
+
+    def about(self, candidate: Candidate) -> Claim:
+        """An empty claim if its file is not as it was imported, or not imported at all."""
+        path = candidate.path.absolute()
+        # DIR/solutions/SET/NAME/CANDIDATE.py
+        folder = path.parents[min(3, len(path.parents) - 1)]
+        known = self._known[folder] if folder in self._known else self._read(folder)
+        found = known.get(str(path.relative_to(folder)))
+        return found.claim if found and found.sha256 == candidate.digest and not candidate.baseline else Claim()
+
+    def _read(self, folder: Path) -> dict[str, Imported]:
+        """A file of this name may be another program's; a run does not depend on it."""
+        self._known[folder] = {}
+        if os.path.lexists(folder / MANIFEST):
+            try:
+                self._known[folder] = {one.file: one for one in read(folder / MANIFEST).candidates}
+            except UsageError as error:
+                self.notes.append(f"no claims: {error}")
+        return self._known[folder]

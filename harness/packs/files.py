@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
@@ -72,11 +71,9 @@ def contents(file: File, most: int = sources.MOST_BYTES) -> bytes:
     """All of the file. Raises Unusable for anything but a regular file of at most `most` bytes; follows no link."""
     try:
         # A link may lead to a file of the user's that is no part of the pack.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        with open(os.open(file.path, flags), "rb") as opened:
-            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                raise Unusable("it is not a regular file")
-            data = opened.read(most + 1)
+        data = sources.regular(file.path, most, os.O_NOFOLLOW)
+    except sources.LoadFault as fault:
+        raise Unusable(str(fault)) from fault
     except OSError as error:
         raise Unusable("a link" if file.path.is_symlink() else f"it cannot be read: {error.strerror}") from error
     if len(data) > most:
