@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -15,7 +16,7 @@ LEVEL = re.compile(r"level(\d{1,4})", re.ASCII)
 
 def levels_in(checkout: Path) -> Path:
     """The folder of a KernelBench checkout that holds level1 and the others. Raises UsageError if there is none."""
-    root = next((root for root in (checkout / "KernelBench", checkout) if (root / "level1").is_dir()), None)
+    root = next((root for root in (checkout / "KernelBench", checkout) if os.path.isdir(root / "level1")), None)
     if root is None:
         raise UsageError(f"no level1/ in {wording.plain(str(checkout), 300)}: name a checkout of KernelBench")
     return root

@@ -38,6 +38,8 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     below: str
     parts: list[str]
+    # The user has named it: it may be a link.
+    named: bool = False
 
     def origin(self, row: str = "", block: str = "") -> Origin:
         return Origin(file=self.below, row=row, block=block)
@@ -51,7 +53,7 @@ def walk(source: Path) -> Iterator[File | Left]:
     no such source, or if it has too many files."""
     if not os.path.lexists(source):
         raise UsageError(f"{wording.plain(str(source), 300)}: there is no such file or folder")
-    if not source.is_dir():
+    if not os.path.isdir(source):
         yield single(source)
         return
     entries = [entry.path for _, found in search.folders([str(source)], ()) for entry in found if not _is_folder(entry)]
@@ -63,19 +65,20 @@ def walk(source: Path) -> Iterator[File | Left]:
 
 
 def single(path: Path) -> File:
-    """A file that is no part of a walk."""
-    return _file(path, path.parent)
+    """A file that the user names, not one that a folder happens to hold."""
+    return msgspec.structs.replace(_file(path, path.parent), named=True)
 
 
 def contents(file: File, most: int = sources.MOST_BYTES) -> bytes:
-    """All of the file. Raises Unusable for anything but a regular file of at most `most` bytes; follows no link."""
+    """All of the file. Raises Unusable for anything but a regular file of at most `most` bytes."""
     try:
         # A link may lead to a file of the user's that is no part of the pack.
-        data = sources.regular(file.path, most, os.O_NOFOLLOW)
+        data = sources.regular(file.path, most, 0 if file.named else os.O_NOFOLLOW)
     except sources.LoadFault as fault:
         raise Unusable(str(fault)) from fault
     except OSError as error:
-        raise Unusable("a link" if file.path.is_symlink() else f"it cannot be read: {error.strerror}") from error
+        what = "a link; name the file itself" if file.path.is_symlink() and not file.named else error.strerror
+        raise Unusable(f"it cannot be read: {what}") from error
     if len(data) > most:
         raise Unusable(f"it is larger than {most >> 20} MiB")
     return data

@@ -29,11 +29,8 @@ def kernel(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | 
     """The file as it is: KernelBench has run it unchanged, too."""
     found = KERNEL.fullmatch(file.path.name)
     level, problem, sample = map(int, found.groups()) if found else (0, 0, 0)
-    try:
-        claims = _verdicts(file.path.parent)
-    except Unusable:
-        # `verdicts` says so, once.
-        claims = {}
+    # If the verdicts cannot be used, `verdicts` says so, once.
+    claims, _ = _verdicts(file.path.parent)
     yield Sample(
         origin=file.origin(),
         identity=Identity(level, str(problem)),
@@ -45,22 +42,32 @@ def kernel(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | 
 
 def verdicts(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
     """No samples; what of the verdicts cannot be used, and those of samples that are not there."""
-    claims = _verdicts(file.path.parent)
+    claims, fault = _verdicts(file.path.parent)
+    if fault:
+        raise Unusable(fault)
     there = {(int(found[2]), int(found[3])) for found in _kernels(file.path.parent)}
     for problem, sample in sorted(claims.keys() - there):
         yield file.left("there is a verdict, but no kernel", row=f"problem {problem}, sample {sample}")
 
 
 @functools.lru_cache(FOLDERS_KEPT)
-def _verdicts(folder: Path) -> Verdicts:
-    """What `eval_results.json` in this folder says; nothing without one. Raises Unusable."""
+def _verdicts(folder: Path) -> tuple[Verdicts, str]:
+    """What `eval_results.json` in this folder says, and why it cannot be used, if so; nothing without one."""
+    try:
+        return _read(folder), ""
+    except Unusable as error:
+        return {}, str(error)
+
+
+def _read(folder: Path) -> Verdicts:
     path = folder / VERDICTS
     if not os.path.lexists(path):
         return {}
     levels = sorted({int(found[1]) for found in _kernels(folder)})
     if len(levels) > 1:
         raise Unusable(f"it does not say for which of the levels {', '.join(map(str, levels))} its verdicts are")
-    data = files.contents(files.single(path), files.MOST_TABLE_BYTES)
+    file = File(path=path, below=path.name, parts=[path.stem])
+    data = files.contents(file, files.MOST_TABLE_BYTES)
     try:
         found = json.loads(files.decoded(data))
     except (ValueError, RecursionError) as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -29,14 +31,23 @@ def run(source: Path, out: Path, wishes: Wishes, checkout: Path | None, reader: 
 
     Problems are those of the KernelBench `checkout`, or without one the pack's own. Raises UsageError if `out` is not
     empty, if there is no such source, or if nothing can be imported; then nothing is written. A folder without
-    import.json is an import that was interrupted.
+    import.json is an import that was killed.
     """
     if checkout and wishes.reference_field:
         raise UsageError("--kernelbench and --reference-field: choose whose problems the candidates are to solve")
     if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{wording.plain(str(out), 300)} is not an empty folder; name another")
     folder = _Folder(out, source, Checkout(checkout) if checkout else None)
-    folder.fill(formats.samples(source, wishes, reader))
+    try:
+        return _filled(folder, formats.samples(source, wishes, reader), source, out)
+    except BaseException:
+        for place in (PROBLEMS, SOLUTIONS):
+            shutil.rmtree(out / place, ignore_errors=True)
+        raise
+
+
+def _filled(folder: _Folder, found: Iterable[Sample | Left], source: Path, out: Path) -> Manifest:
+    folder.fill(found)
     if not folder.candidates:
         first = next((f": {one.origin}: {one.reason}" for one in folder.left), "")
         raise UsageError(f"{wording.plain(str(source), 300)} has nothing to import{first}")
@@ -144,5 +155,7 @@ def _write(place: Path, data: bytes) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         with draft(place) as path:
             path.write_bytes(data)
-    except (PermissionError, NotADirectoryError) as error:
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
         raise UsageError(f"{wording.plain(str(place), 300)} cannot be written: {error.strerror}") from error

@@ -10,7 +10,7 @@ from harness import wording
 from harness.catalog import sources
 from harness.catalog.claims import CORRECT, Claim, Left
 from harness.catalog.facts import ReadsTexts
-from harness.packs import fences, files, identity, texts, values
+from harness.packs import files, identity, texts, values
 from harness.packs.files import File, Unusable
 from harness.packs.sample import Sample, Wishes
 from harness.packs.texts import Attempt
@@ -35,7 +35,7 @@ def _samples(file: File, row: str, data: Any, wishes: Wishes, reader: ReadsTexts
     if not isinstance(data, dict):
         raise Unusable("it is not a mapping of names to values")
     text = _text(data, wishes.code_field)
-    reference = files.encoded(_unfenced(_text(data, wishes.reference_field))) if wishes.reference_field else None
+    reference = _reference(_text(data, wishes.reference_field), reader) if wishes.reference_field else None
     known = identity.of_values(_field(data, wishes.level_field), _field(data, wishes.problem_field), wishes)
     claim, name = _claim(data, wishes), _field(data, wishes.name_field)
     whole = texts.code(text, reader)
@@ -108,9 +108,11 @@ def _text(data: dict[str, Any], name: str) -> str:
     return value.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _unfenced(text: str) -> str:
-    """A reference without the fence around it, if it has one."""
-    return next((block.text + "\n" for block in fences.blocks(text) if not block.fault), text)
+def _reference(text: str, reader: ReadsTexts) -> bytes:
+    """A problem's own code, without the fence around it if it has one."""
+    if found := texts.code(text, reader) or texts.only_block(text):
+        return found.code
+    raise Unusable("its problem is more than one block")
 
 
 def _claim(data: dict[str, Any], wishes: Wishes) -> Claim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from harness.catalog.claims import Left, Manifest
 from harness.reports import text
@@ -17,7 +18,7 @@ OWN = (
 
 def lines(manifest: Manifest, command: str) -> list[str]:
     """What was imported, how to run it, what the sources claim, and what was left, each with its reason."""
-    took = f"{len(manifest.candidates)} candidates for {len(manifest.problems)} problems"
+    took = f"{_counted(manifest.candidates, 'candidate')} for {_counted(manifest.problems, 'problem')}"
     said = [f"Imported {took}. To run them: {command}", _claims(manifest)]
     if any(not problem.kernelbench for problem in manifest.problems):
         said.append(OWN)
@@ -28,14 +29,19 @@ def lines(manifest: Manifest, command: str) -> list[str]:
     if len(alone) > MOST_LEFT:
         said.append(f"left {len(alone) - MOST_LEFT} more: import.json has each with its reason")
     if beside:
-        blocks = f"{len(beside)} {'block' if len(beside) == 1 else 'blocks'}"
-        said.append(f"left {blocks} of texts that gave a candidate: import.json has each with its reason")
+        said.append(
+            f"left {_counted(beside, 'block')} of texts that gave a candidate: import.json has each with its reason"
+        )
     return [text.clean(line) for line in said]
 
 
 def _is_beside(one: Left, taken: set[tuple[str, str]]) -> bool:
     """Whether it is a block of a text of which another block was taken."""
     return bool(one.origin.block) and (one.origin.file, one.origin.row) in taken
+
+
+def _counted(ones: Sequence[object], word: str) -> str:
+    return f"{len(ones)} {word}{'' if len(ones) == 1 else 's'}"
 
 
 def _claims(manifest: Manifest) -> str:

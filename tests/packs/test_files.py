@@ -49,16 +49,23 @@ def test_what_is_no_file_of_the_pack_is_left(tmp_path, read):
     (pack / "task_7.json").write_text("{}")
     samples, left = read(pack)
     assert samples == []
-    assert {one.origin.file: one.reason.partition(":")[0].partition(";")[0] for one in left} == {
+    assert {one.origin.file: one.reason.partition(";")[0] for one in left} == {
         ".task_5.py": "a hidden file",
         "further": "no kind of file that is imported",
-        "task_1.py": "a link",
-        "task_2.py": "a link",
+        "task_1.py": "it cannot be read: a link",
+        "task_2.py": "it cannot be read: a link",
         "task_3.py": "it is not a regular file",
         "task_4.png": "no kind of file that is imported",
         "task_6.py": "it is larger than 4 MiB",
-        "task_7.json": "it is a table",
+        "task_7.json": "it is a table: name the field that holds code with --code-field",
     }
+
+
+def test_a_link_that_the_user_names_is_followed(tmp_path, read):
+    (tmp_path / "blob").write_text(NEW)
+    (tmp_path / "task_1.py").symlink_to(tmp_path / "blob")
+    ((sample,), _) = read(tmp_path / "task_1.py")
+    assert sample.code.decode() == NEW
 
 
 def test_a_source_that_is_not_there_is_a_wrong_argument(tmp_path):

@@ -35,7 +35,7 @@ def test_generations_become_a_folder_that_a_config_runs(tmp_path, checkout, caps
         + [f"{folder}/{name}.py" for name in ("a-sample_0", "a-sample_1", "b-sample_0")]
     )
     said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith("Imported 3 candidates for 1 problems. To run them: ")
+    assert said[0].startswith("Imported 3 candidates for 1 problem. To run them: ")
     assert said[1] == "Their sources claim: 2 nothing, 1 correct; 0 with a speedup."
     assert said[2] == "left a/level_1_problem_7_sample_0_kernel.py: KernelBench has no problem '7' in level 1"
     manifest = claims.read(out / claims.MANIFEST)
@@ -134,6 +134,30 @@ def test_no_name_of_a_row_leaves_the_folder(tmp_path_factory, texts, problem, na
     assert files_in(place / "out") == sorted(expected)
     (found,) = solutions.discover([str(place / "out" / "solutions")])
     assert found.problem == manifest.candidates[0].problem
+
+
+def test_an_interrupted_import_leaves_nothing(tmp_path, texts, monkeypatch):
+    (tmp_path / "pack").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "pack" / f"{name}.py").write_text(MODEL + NEW)
+
+    def interrupted(out):
+        assert files_in(out) == ["problems/pack/a.py", "solutions/pack/a/a.py", "solutions/pack/a/b.py"]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(importing, "_config", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            imported(tmp_path, texts)
+    assert len(imported(tmp_path, texts).candidates) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_a_wrong_argument(tmp_path, texts):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "pack.py").write_text(MODEL + NEW)
+    for place in ("file/out", "x" * 300):
+        with pytest.raises(UsageError, match="cannot be written"):
+            importing.run(tmp_path / "pack.py", tmp_path / place, Wishes(), None, texts)
 
 
 def test_what_import_json_says_is_checked(tmp_path):

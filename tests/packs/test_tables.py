@@ -87,6 +87,12 @@ def test_claims_are_as_the_source_makes_them(table, read, row, claim):
     assert sample.claim == claim
 
 
+@pytest.mark.parametrize("reference", [MODEL, f"```python\n{MODEL}```\n", f'"""So:\n```\nx\n```\n"""\n{MODEL}'])
+def test_a_problem_loses_the_fence_around_it_and_no_other(table, read, reference):
+    (sample,), _ = read(table([ROW | {"ref": reference}]), **FIELDS)
+    assert sample.reference.decode() == (MODEL if reference.startswith("```") else reference)
+
+
 def test_a_field_may_be_below_another(table, read):
     (sample,), _ = read(table([{"answer": {"code": NEW}, "a.b": 7}]), code_field="answer.code", problem_field="a.b")
     assert sample.identity.problem == "7"
