@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 FENCE = re.compile(r"([ \t]*+)(`{3,}+|~{3,}+)[ \t]*+(.*)\Z", re.DOTALL)
+# Some models write a sign of their own before it.
+LATE = re.compile(r"[^`]*+()(`{3,}+)((?:python|py)[ \t]*+)\Z", re.ASCII | re.IGNORECASE)
 TAG = re.compile(r"[\w.+#-]+\Z", re.ASCII)
 
 
@@ -22,14 +24,14 @@ class Block(NamedTuple):
 def blocks(text: str) -> Iterator[Block]:
     """The blocks in their order.
 
-    A fence of at least as many of the same signs, and nothing else on its line, ends one. So does one with a language,
-    and begins the next: the first was never closed.
+    A fence for Python may begin one at the end of a line. A fence of at least as many of the same signs, and nothing
+    else on its line, ends one. So does one with a language, and begins the next: the first was never closed.
     """
     opened: re.Match[str] | None = None
     begin, lines = 0, list[str]()
     number = 0
     for number, line in enumerate(text.split("\n"), 1):
-        fence = FENCE.match(line)
+        fence = FENCE.match(line) or (LATE.match(line) if opened is None else None)
         if opened is None:
             if fence and not (fence[2][0] == "`" and "`" in fence[3]):
                 opened, begin, lines = fence, number + 1, []

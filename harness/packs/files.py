@@ -38,8 +38,8 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     below: str
     parts: list[str]
-    # The user has named it: it may be a link.
-    named: bool = False
+    # Where it really lies, if it is a link that may be followed.
+    real: Path | None = None
 
     def origin(self, row: str = "", block: str = "") -> Origin:
         return Origin(file=self.below, row=row, block=block)
@@ -49,8 +49,8 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def walk(source: Path) -> Iterator[File | Left]:
-    """All files of a source, in order; hidden ones, links, pipes and the like are left. Raises UsageError if there is
-    no such source, or if it has too many files."""
+    """All files of a source, in order; hidden ones, and links that lead out of it, are left. Raises UsageError if
+    there is no such source, or if it has too many files."""
     if not os.path.lexists(source):
         raise UsageError(f"{wording.plain(str(source), 300)}: there is no such file or folder")
     if not os.path.isdir(source):
@@ -60,24 +60,24 @@ def walk(source: Path) -> Iterator[File | Left]:
     if len(entries) > MOST_FILES:
         raise UsageError(f"{wording.plain(str(source), 300)} has more than {MOST_FILES} files; name a smaller folder")
     for path in sorted(entries):
-        file = _file(Path(path), source)
+        file = _followed(_file(Path(path), source), source)
         yield file.left("a hidden file") if any(part.startswith(".") for part in PurePath(file.below).parts) else file
 
 
 def single(path: Path) -> File:
     """A file that the user names, not one that a folder happens to hold."""
-    return msgspec.structs.replace(_file(path, path.parent), named=True)
+    return msgspec.structs.replace(_file(path, path.parent), real=Path(os.path.realpath(path)))
 
 
 def contents(file: File, most: int = sources.MOST_BYTES) -> bytes:
     """All of the file. Raises Unusable for anything but a regular file of at most `most` bytes."""
     try:
-        # A link may lead to a file of the user's that is no part of the pack.
-        data = sources.regular(file.path, most, 0 if file.named else os.O_NOFOLLOW)
+        data = sources.regular(file.real or file.path, most, os.O_NOFOLLOW)
     except sources.LoadFault as fault:
         raise Unusable(str(fault)) from fault
     except OSError as error:
-        what = "a link; name the file itself" if file.path.is_symlink() and not file.named else error.strerror
+        is_link = file.real is None and file.path.is_symlink()
+        what = "a link that leads out of the source" if is_link else error.strerror
         raise Unusable(f"it cannot be read: {what}") from error
     if len(data) > most:
         raise Unusable(f"it is larger than {most >> 20} MiB")
@@ -99,6 +99,13 @@ def encoded(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise Unusable("it has half a surrogate pair") from error
+
+
+def _followed(file: File, source: Path) -> File:
+    """A link may lead to a file of the user's that is no part of the pack; runs link to each other's kernels, too."""
+    real = Path(os.path.realpath(file.path))
+    inside = file.path.is_symlink() and real.is_relative_to(os.path.realpath(source))
+    return msgspec.structs.replace(file, real=real) if inside else file
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -55,6 +55,8 @@ def attempts(text: str, reader: ReadsTexts, every: bool) -> list[Attempt | Passe
     if facts.candidate:
         return [_attempt("", text, facts)]
     found = list(_limited(blocks(text)))
+    if not text.strip():
+        return [PassedOver("", "it is empty")]
     if not found:
         return [PassedOver("", "it has no fenced block, and is no Python that defines ModelNew")]
     return _chosen(_judged(found, reader), every)

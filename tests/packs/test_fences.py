@@ -49,6 +49,11 @@ def test_a_fence_that_is_never_closed_is_said():
     assert last.fault == "its fence is never closed"
 
 
+def test_a_fence_for_python_may_follow_a_sign_on_its_line():
+    (block,) = blocks("thought\n<channel|>```python\nx = 1\n```\nsee ```this\n")
+    assert (block.text, block.fault) == ("x = 1", "")
+
+
 def test_code_within_a_line_is_no_fence():
     assert list(blocks("```x = 1``` is code\n")) == []
 

@@ -52,13 +52,24 @@ def test_what_is_no_file_of_the_pack_is_left(tmp_path, read):
     assert {one.origin.file: one.reason.partition(";")[0] for one in left} == {
         ".task_5.py": "a hidden file",
         "further": "no kind of file that is imported",
-        "task_1.py": "it cannot be read: a link",
-        "task_2.py": "it cannot be read: a link",
+        "task_1.py": "it cannot be read: a link that leads out of the source",
+        "task_2.py": "it cannot be read: No such file or directory",
         "task_3.py": "it is not a regular file",
         "task_4.png": "no kind of file that is imported",
         "task_6.py": "it is larger than 4 MiB",
         "task_7.json": "it is a table: name the field that holds code with --code-field",
     }
+
+
+def test_a_link_within_the_source_is_followed(tmp_path, read):
+    for run in ("first", "second"):
+        (tmp_path / "pack" / run).mkdir(parents=True)
+    (tmp_path / "pack/first/level_1_problem_1_sample_0.py").write_text(NEW)
+    (tmp_path / "pack/second/level_1_problem_1_sample_0.py").symlink_to("../first/level_1_problem_1_sample_0.py")
+    (tmp_path / "pack/second/circle.py").symlink_to("circle.py")
+    samples, left = read(tmp_path / "pack")
+    assert [one.code.decode() for one in samples] == [NEW, NEW]
+    assert [one.origin.file for one in left] == ["second/circle.py"]
 
 
 def test_a_link_that_the_user_names_is_followed(tmp_path, read):

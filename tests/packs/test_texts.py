@@ -68,6 +68,10 @@ def test_a_block_that_cannot_stand_alone_is_left(block, reason, texts):
     assert reasons(found)[0].startswith(reason)
 
 
+def test_an_empty_answer_is_called_that(texts):
+    assert reasons(ours.attempts(" \n", texts, every=True)) == ["it is empty"]
+
+
 def test_an_unfinished_last_version_does_not_hide_the_one_before(texts):
     found = ours.attempts(f"Draft:\n{fenced(NEW)}Final:\n```python\n{NEW[:60]}", texts, every=False)
     assert taken(found) == [NEW]
