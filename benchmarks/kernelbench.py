@@ -20,6 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from harness.errors import UsageError
+from harness.packs import checkout as packs
 from harness.records import Record, Status
 from harness.store import run_directory
 
@@ -65,10 +67,10 @@ def main() -> None:
 
 def levels_in(checkout: Path) -> Path:
     """The folder of a KernelBench checkout that holds level1 and the others; ends the program where there is none."""
-    root = next((root for root in (checkout / "KernelBench", checkout) if (root / "level1").is_dir()), None)
-    if root is None:
-        sys.exit(f"no level1/ in {checkout}: name a checkout of KernelBench")
-    return root
+    try:
+        return packs.levels_in(checkout)
+    except UsageError as error:
+        sys.exit(str(error))
 
 
 def evaluate(problems: list[Path], out: Path, device: str, settings: list[str]) -> None:

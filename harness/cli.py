@@ -77,7 +77,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     from harness import config as configs
     from harness import places, session
     from harness.records import Status
-    from harness.reports import terminal
+    from harness.reports import agreement, terminal
     from harness.store import run_directory
 
     if arguments.require and arguments.require not in list(Status):
@@ -112,6 +112,10 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     console.print()
     manifest, _ = run_directory.read(out)
     terminal.leaderboard(records, console, manifest, every=arguments.all)
+    if any(map(agreement.claimed, records)):
+        more = f"{options.program()} report {_said(out)} --claims"
+        said = f"\n{agreement.summary(records)}. Each disagreement: {more}"
+        console.print(said, highlight=False, soft_wrap=True, markup=False)
     console.print(
         f"\nResults in {_said(out)}: records.jsonl, results.csv, leaderboard.md, report.html, logs/",
         highlight=False,
@@ -246,7 +250,11 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
     from harness.store import run_directory
 
     manifest, records = run_directory.read(arguments.run_dir)
-    if arguments.format == "terminal":
+    if arguments.claims:
+        from harness.reports import agreement
+
+        print("\n".join(agreement.lines(records)))
+    elif arguments.format == "terminal":
         from rich.console import Console
 
         from harness.reports import terminal
@@ -311,6 +319,26 @@ def _compare(arguments: argparse.Namespace, words: list[str]) -> int:
     return 3 if failing else 0
 
 
+def _import(arguments: argparse.Namespace, words: list[str]) -> int:
+    from harness.packs import importing
+    from harness.packs.sample import Wishes
+    from harness.reading.reading import Reader
+    from harness.reports import imported
+
+    fields = [f"{name.replace('-', '_')}_field" for name in options.FIELDS]
+    wishes = Wishes(
+        level=arguments.level,
+        problem=arguments.problem,
+        every_block=arguments.blocks == "all",
+        **{name: getattr(arguments, name) for name in fields},
+    )
+    with Reader() as reader:
+        manifest = importing.run(arguments.source, arguments.out, wishes, arguments.kernelbench, reader)
+    for line in imported.lines(manifest, f"{options.program()} run {importing.config(arguments.out)}"):
+        print(line)
+    return 3 if arguments.require and manifest.left else 0
+
+
 COMMANDS = {
     "run": _run,
     "new": _new,
@@ -318,5 +346,6 @@ COMMANDS = {
     "audit": _audit,
     "report": _report,
     "compare": _compare,
+    "import": _import,
     "doctor": _doctor,
 }

@@ -24,6 +24,7 @@ examples:
   python run_eval.py check my_kernels/                        compile candidates and screen their source; no GPU
   python run_eval.py report results/quickstart --format csv
   python run_eval.py compare results/before results/after --fail-on slower,broken
+  python run_eval.py import runs/mine --kernelbench ../KernelBench --out packs/mine    other people's candidates
   python run_eval.py doctor                                   what this machine lacks, and how to fix it
 
 exit codes:
@@ -77,6 +78,7 @@ examples:
   python run_eval.py report results/quickstart --format csv > quickstart.csv
   python run_eval.py report results/quickstart --format html > quickstart.html
   python run_eval.py report results/quickstart --format junit > quickstart.xml
+  python run_eval.py report results/h100 --claims
 
 exit code: 0, or 2 if the folder holds no run
 """
@@ -134,6 +136,23 @@ exit code: 0 if every candidate is ok or unsure (this machine cannot decide); 3 
 one is unsure
 """
 
+IMPORT_ABOUT = """\
+Turn candidates of others into a folder like any other: problems, solutions, a config that runs them, and import.json,
+which says where each file came from, what its source claims about it, and what was left and why. SOURCE is a file or a
+folder with KernelBench's generations, tables (JSON, JSON lines), Python files or transcripts of models. Nothing in it
+is run.
+"""
+
+IMPORT_EXAMPLES = """\
+examples:
+  python run_eval.py import runs/mine --kernelbench ../KernelBench --out packs/mine
+  python run_eval.py import h100.json --out packs/h100 --code-field custom_code --reference-field ref_code \\
+      --level-field level_id --problem-field task_id --speedup-field score_default
+  python run_eval.py import answers/ --kernelbench ../KernelBench --level 1 --blocks all --out packs/answers
+
+exit code: 0, also if something was left; with --require all 3 then; 2 if nothing could be imported
+"""
+
 ALL = "show every candidate in the terminal, also those that need what this machine lacks"
 RAW = argparse.RawDescriptionHelpFormatter
 
@@ -180,6 +199,7 @@ def parser() -> Parser:
     _audit(commands)
     _report(commands)
     _compare(commands)
+    _import(commands)
     about = "show what this machine can do, what is missing, and how to fix it"
     add = _command(commands, "doctor", about, DOCTOR_ABOUT, DOCTOR_EXAMPLES).add_argument
     add("--json", action="store_true", help="print what was found as JSON")
@@ -271,6 +291,8 @@ def _report(commands: Commands) -> None:
         "with every candidate's figures, source and log; junit: XML for CI systems (default: terminal)"
     )
     add("--format", default="terminal", choices=("terminal", "csv", "markdown", "html", "junit"), help=form)
+    claims = "what the sources of imported candidates claim, beside the verdicts, and each disagreement"
+    add("--claims", action="store_true", help=claims)
     add("--all", action="store_true", help=ALL)
 
 
@@ -286,3 +308,32 @@ def _compare(commands: Commands) -> None:
     add("--fail-on", action="append", default=[], metavar="CHANGE", help=fail_on)
     form = "html: one page with each candidate as a slope from A to B (default: terminal)"
     add("--format", default="terminal", choices=("terminal", "html"), help=form)
+
+
+def _import(commands: Commands) -> None:
+    about = "turn other people's packs of candidates into a folder that can be run"
+    add = _command(commands, "import", about, IMPORT_ABOUT, IMPORT_EXAMPLES).add_argument
+    add("source", type=Path, metavar="SOURCE", help="file or folder with candidates of others")
+    add("--out", type=Path, required=True, metavar="DIR", help="new or empty folder for what is imported")
+    kernelbench = "a checkout of KernelBench, whose problems the candidates solve (default: the problems in the pack)"
+    add("--kernelbench", type=Path, metavar="DIR", help=kernelbench)
+    add("--level", type=int, metavar="N", help="KernelBench's level, for whatever does not say it itself")
+    add("--problem", default="", metavar="NAME", help="number or name of the problem, for whatever does not say it")
+    blocks = "of a text with several blocks that define ModelNew, the last is a candidate, or each (default: last)"
+    add("--blocks", default="last", choices=("last", "all"), help=blocks)
+    for field, what in FIELDS.items():
+        add(f"--{field}-field", default="", metavar="NAME", help=f"of a table: where a row has {what}")
+    add("--require", choices=("all",), help="exit with 3 if anything was left")
+
+
+FIELDS = {
+    "code": "the candidate's code",
+    "reference": "its problem's code",
+    "problem": "the number or name of its problem",
+    "level": "its problem's level",
+    "name": "the candidate's name",
+    "status": "whether it is right",
+    "speedup": "its speedup",
+    "time": "its time, in any unit",
+    "baseline-time": "the time that its speedup is over, in the same unit",
+}

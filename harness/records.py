@@ -158,6 +158,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     phases_s: dict[str, float] = {}
     timing: Timing | None = None
     provenance: Provenance | None = None
+    # Of an imported candidate: what its source says about it (catalog.claims).
+    claimed_status: str = ""
+    claimed_speedup: float | None = None
     log: str = ""
     finished_at: str = ""
 

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from harness import environment, places, wording
 from harness.catalog import jobs
+from harness.catalog.claims import Claim, Claims
 from harness.config import Config, limits
 from harness.environment import Device
 from harness.execution.executor import Executor
@@ -44,6 +45,8 @@ def run(
     """
     devices = environment.choose_devices(config.device)
     todo = plan(config, devices)
+    claims = Claims()
+    claimed = {job.key: claims.about(job.candidate) for job in todo.jobs}
     # Before files are made or deleted, because this may raise.
     found = probe.chosen(config.sandbox, devices[0].kind == "cuda")
     with Journal(out / run_directory.JOURNAL) as book:
@@ -62,13 +65,13 @@ def run(
         seed = secrets.randbits(63) if config.seed is None else config.seed
         executor = make_executor(devices, config, out / "logs", seed)
         with terminal.Progress(console) as progress:
-            for note in todo.notes:
+            for note in [*todo.notes, *claims.notes]:
                 progress.note(note)
             progress.start(len(todo.jobs), len(todo.jobs) - len(waiting))
             try:
                 with closing(executor.run(waiting, progress.phase)) as records:  # type: ignore[type-var]
                     for record in records:
-                        progress.finished(book.append(_portable(record)))
+                        progress.finished(book.append(_with_claim(_portable(record), claimed.get(record.key))))
             finally:
                 manifest["finished_at"] = _now()
                 if waiting:
@@ -124,6 +127,12 @@ def _part(manifest: dict[str, Any], found: Found, line: int) -> dict[str, Any]:
 def _portable(record: Record) -> Record:
     """The record without paths that show where this package or the user's home is, so that it can be published."""
     return with_texts(record, places.portable)
+
+
+def _with_claim(record: Record, claim: Claim | None) -> Record:
+    if claim is None:
+        return record
+    return msgspec.structs.replace(record, claimed_status=claim.status, claimed_speedup=claim.speedup)
 
 
 def _without_places(value: Any) -> Any:

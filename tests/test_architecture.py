@@ -19,7 +19,7 @@ STEPS = [
     {"cli"},
     {"options"},
     {"session", "audit", "check", "doctor"},
-    {"execution", "reports"},
+    {"execution", "reports", "packs"},
     {"supervise"},
     {"processes"},
     {"judge"},
@@ -138,7 +138,7 @@ def test_package_init_files_are_empty():
 # They take apart what others wrote, which has made parsers crash, hang and run out of stack. In the session none of
 # them may even be loaded: reading.reader and the processes that run candidates do the reading.
 READS_SOURCES = {"ast", "tokenize", "harness.integrity.cxx", "harness.reading.reader"}
-SESSION = ["cli", "session", "check", "audit", "doctor", "execution.local"]
+SESSION = ["cli", "session", "check", "audit", "doctor", "execution.local", "packs.importing"]
 # A number on the user's own command line, and a problem that `new` makes a candidate of, where no session is.
 NO_SOURCE = {"harness.cli", "harness.catalog.starting_points", "harness.catalog.modules"}
 

@@ -7,12 +7,13 @@ import os
 import pytest
 from rich.console import Console
 
-from harness import session
+from harness import cli, session
+from harness.config import load
 from harness.errors import UsageError
 from harness.records import Record, Status
 from harness.sandbox.probe import Found
 from harness.store import run_directory
-from tests.conftest import HONEST, corpus_config
+from tests.conftest import CORPUS, HONEST, corpus_config
 
 CONSOLE = Console(quiet=True)
 
@@ -175,3 +176,23 @@ def test_two_sessions_do_not_share_a_run_directory(tmp_path):
             return super().run(jobs, report_phase)
 
     run(tmp_path, Nested(), "honest")
+
+
+def test_claims_of_an_imported_pack_are_beside_the_verdicts(tmp_path, capsys):
+    problem = (CORPUS / "problems/toy/scale.py").read_text()
+    rows = [{"code": f"import torch\nclass ModelNew: {n}", "ref": problem, "x": n or None, "task": 1} for n in (2.5, 0)]
+    (tmp_path / "pack.json").write_text(json.dumps(rows))
+    fields = ["--code-field", "code", "--reference-field", "ref", "--speedup-field", "x", "--problem-field", "task"]
+    out = tmp_path / "imported"
+    assert cli.main(["import", str(tmp_path / "pack.json"), "--out", str(out), "--level", "1", *fields]) == 0
+    config = load(out / "imported.yaml", ["device=cpu"])
+    records = session.run(config, tmp_path / "run", CONSOLE, command=["test"], make_executor=FakeExecutor())
+    assert [(one.problem, one.claimed_status, one.claimed_speedup) for one in records] == [
+        ("level1/task_1", "correct", 2.5),
+        ("level1/task_1", "", None),
+    ]
+    capsys.readouterr()
+    assert cli.main(["report", str(tmp_path / "run"), "--claims"]) == 0
+    said = capsys.readouterr().out
+    assert "Claims: 1 right for them, refused here" in said
+    assert "level1/task_1/sample: theirs correct 2.50x; ours incorrect, mismatch" in said

@@ -11,7 +11,7 @@ import msgspec
 
 from harness.catalog import modules
 from harness.catalog.contract import ENTRIES, METHODS
-from harness.catalog.facts import LONGEST_NAME, MOST_FINDINGS, MOST_NAMES, ProblemFacts, Signature
+from harness.catalog.facts import LONGEST_NAME, MOST_FINDINGS, MOST_NAMES, ProblemFacts, Signature, TextFacts
 from harness.catalog.problems import PRECISIONS
 from harness.errors import nearest
 
@@ -19,6 +19,9 @@ from harness.errors import nearest
 NO_HALF = re.compile(r"AT_DISPATCH_(?:FLOATING|ALL)_TYPES(?=\s*+\()")
 # What is in these runs when they are called, not where they stand.
 DEFERRED = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.GeneratorExp
+
+
+REFERENCE = ("Model", "get_inputs", "get_init_inputs")
 
 
 def problem(tree: ast.Module, file: str) -> ProblemFacts:
@@ -37,8 +40,26 @@ def problem(tree: ast.Module, file: str) -> ProblemFacts:
         meant_as_one=meant,
         precision=precision,
         variants=variants,
-        constants=frozenset(modules.assigned_names(tree)),
+        constants=frozenset(modules.assigned_names(tree.body)),
         methods=methods(tree, "Model"),
+    )
+
+
+def text(tree: ast.Module) -> TextFacts:
+    """Whether a piece of a text is a problem, a candidate or both."""
+    reference = [one for one in tree.body if getattr(one, "name", "") in REFERENCE]
+    problem = {getattr(one, "name", "") for one in reference} == set(REFERENCE)
+    place = next((one for one in tree.body if _new_classes(one) or "ModelNew" in modules.assigned_names([one])), None)
+    if place is None:
+        return TextFacts(problem=problem)
+    classes = _new_classes(place)
+    lacks = "" if any(isinstance(one, ast.Import | ast.ImportFrom) for one in ast.walk(tree)) else "it imports nothing"
+    if classes and not any(_usable(one) for one in classes):
+        lacks = "its ModelNew has no forward that does anything"
+    begin = min([place.lineno, *(one.lineno for one in getattr(place, "decorator_list", []))])
+    end = max((one.end_lineno or 0 for one in reference), default=0)
+    return TextFacts(
+        candidate=not lacks, lacks=lacks, problem=problem, reference_lines=end if problem and end < begin else 0
     )
 
 
@@ -112,8 +133,25 @@ def without_half(nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
     return found
 
 
+def _new_classes(statement: ast.stmt) -> list[ast.ClassDef]:
+    """Classes called `ModelNew` in a statement of a module; one may be below an `if` or `try`."""
+    return [one for one in ast.walk(statement) if isinstance(one, ast.ClassDef) and one.name == "ModelNew"]
+
+
+def _usable(owner: ast.ClassDef) -> bool:
+    """Whether a class has a forward that is more than a sketch, or may inherit one."""
+    forward = next((one for one in owner.body if getattr(one, "name", "") == "forward"), None)
+    if isinstance(forward, ast.FunctionDef):
+        return not all(
+            isinstance(one, ast.Pass) or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+            for one in forward.body
+        )
+    bases = [_dotted(base) for base in owner.bases]
+    return forward is not None or bool(set(bases) - {"nn.Module", "torch.nn.Module", "Module"})
+
+
 def _fault(names: set[str], file: str, precision: Any, variants: Any) -> str:
-    missing = [name for name in ("Model", "get_inputs", "get_init_inputs") if name not in names]
+    missing = [name for name in REFERENCE if name not in names]
     if missing:
         return f"{file} defines no {' and no '.join(missing)}"
     if precision not in PRECISIONS:

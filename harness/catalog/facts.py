@@ -98,6 +98,27 @@ class ProblemFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     methods: dict[str, Signature] = {}
 
 
+class TextFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What a piece of a foreign text is: a problem, a candidate, both or neither.
+
+    `fault`: why Python's parser refuses it. `candidate`: it has a `ModelNew` that can stand alone; `lacks`: it has one
+    that cannot, and why. `problem`: it has all that a problem needs. `reference_lines`: of a text that is both, how
+    many lines come before the candidate and hold the whole problem; 0 if no line parts them.
+    """
+
+    fault: Text = ""
+    candidate: bool = False
+    lacks: Text = ""
+    problem: bool = False
+    reference_lines: int = 0
+
+
+class ReadsTexts(Protocol):
+    """Reads pieces of foreign texts. Does not raise for any of them: `fault` says what is wrong."""
+
+    def text(self, source: bytes) -> TextFacts: ...
+
+
 class Reads(Protocol):
     """Reads files for the session. For a file that cannot be read, the result is an outcome that names the reason."""
 

@@ -20,6 +20,8 @@ from harness.errors import UsageError, nearest
 from harness.records import PROTOCOL_VERSION
 
 MOST_REMARKS = 20
+# Of problems that lack something.
+MOST_NAMED = 3
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +48,6 @@ class _Cell(NamedTuple):
 
     problem: Problem
     variant: str
-    overrides: dict[str, Any]
     precision: str
     candidate: Place | Candidate
 
@@ -84,18 +85,19 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
             raise UsageError(f"no candidate solves a selected problem; candidates are for {', '.join(owners)}")
         notes.append(f"skipped {len(strangers)} candidates of problems that are not selected: {', '.join(owners)}")
     cells: list[_Cell] = []
+    without: dict[str, list[str]] = {}
     for problem in problems:
         own: list[Place | Candidate] = [candidate for candidate in candidates if candidate.problem == problem.id]
         if not own:
-            notes.append(f"{problem.id} has no candidate")
+            without.setdefault("candidate", []).append(problem.id)
         own += [baselines.as_candidate(problem, name) for name in config.baselines]
-        for variant in config.variants:
-            overrides = catalog.overrides(problem, variant)
-            if overrides is None:
-                notes.append(f"{problem.id} has no variant '{variant}'")
+        for variant in config.variants if own else []:
+            if not catalog.has_variant(problem, variant):
+                without.setdefault(f"variant '{variant}'", []).append(problem.id)
                 continue
             for precision in _precisions(config, problem):
-                cells += [_Cell(problem, variant, overrides, precision, one) for one in own]
+                cells += [_Cell(problem, variant, precision, one) for one in own]
+    notes += [_lacking(what, ids) for what, ids in without.items()]
     if not cells:
         names = {name for problem in problems for name in problem.variants} | {"default"}
         wrong = next((variant for variant in config.variants if variant not in names), "")
@@ -131,10 +133,18 @@ def _precisions(config: Config, problem: Problem) -> list[str]:
     return list(chosen)
 
 
+def _lacking(what: str, ids: list[str]) -> str:
+    if len(ids) == 1:
+        return f"{ids[0]} has no {what}"
+    more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
+    return f"{len(ids)} problems have no {what}: {', '.join(ids[:MOST_NAMED])}{more}"
+
+
 def _job(config: Config, cell: _Cell, candidate: Candidate, surroundings: dict[str, str]) -> Job:
+    overrides = catalog.overrides(cell.problem, cell.variant) or {}
     conditions = {
         "protocol": PROTOCOL_VERSION,
-        "overrides": cell.overrides,
+        "overrides": overrides,
         "precision": cell.precision,
         "baseline": config.baseline,
         "timing": config.timing,
@@ -153,7 +163,7 @@ def _job(config: Config, cell: _Cell, candidate: Candidate, surroundings: dict[s
     return Job(
         problem=cell.problem,
         variant=cell.variant,
-        overrides=cell.overrides,
+        overrides=overrides,
         precision=cell.precision,
         candidate=candidate,
         key=digest.hexdigest()[:32],

@@ -40,9 +40,9 @@ def parsed(source: bytes, file: str, shown_as: str = "") -> ast.Module:
         raise LoadFault("nested_too_deeply", f"{file}: too deeply nested, or too large, for Python's parser") from error
 
 
-def assigned_names(tree: ast.Module) -> set[str]:
-    """Names that module-level statements assign."""
-    return {name for statement in tree.body for name in _targets(statement)}
+def assigned_names(statements: list[ast.stmt]) -> set[str]:
+    """Names that these statements of a module assign."""
+    return {name for statement in statements for name in _targets(statement)}
 
 
 def literal(tree: ast.Module, name: str, default: Any = None) -> Any:

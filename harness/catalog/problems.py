@@ -122,16 +122,19 @@ def with_variants(problem: Problem, defined: dict[str, dict[str, dict[str, Any]]
     return msgspec.structs.replace(problem, variants=variants)
 
 
+def has_variant(problem: Problem, variant: str) -> bool:
+    """Whether the problem, or a config, defines these sizes; `default` are those as written."""
+    return variant == "default" or variant in problem.variants
+
+
 def overrides(problem: Problem, variant: str) -> dict[str, Any] | None:
     """The constants that `variant` replaces, or None if the problem has no such variant.
 
     Raises UsageError for a constant that the module does not assign.
     """
-    if variant == "default" and "default" not in problem.variants:
-        return {}
-    if variant not in problem.variants:
+    if not has_variant(problem, variant):
         return None
-    constants = problem.variants[variant]
+    constants = problem.variants.get(variant, {})
     for name in constants:
         if name not in problem.constants:
             raise UsageError(

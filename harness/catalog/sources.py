@@ -46,14 +46,7 @@ def load(path: Path) -> bytes:
     """All of the file. Raises LoadFault (`unreadable`, `source_too_large`, `data_too_large`)."""
     try:
         str(path.resolve()).encode()
-        # The file may have been replaced by a pipe without a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise LoadFault("unreadable", "it is not a regular file")
-            _refuse_a_secret(status, is_link=path.is_symlink())
-            data = file.read(MOST_BYTES + 1)
+        data = regular(path, MOST_BYTES)
     except UnicodeEncodeError:
         raise LoadFault("unreadable", "the name of the file, or of a folder above it, is not valid UTF-8") from None
     except OSError as error:
@@ -62,6 +55,21 @@ def load(path: Path) -> bytes:
         raise LoadFault("source_too_large", f"it is larger than {MOST_BYTES >> 20} MiB; put data in a file beside it")
     _check_data(own_files(path.resolve())[1:])
     return data
+
+
+def regular(path: Path, most: int, flags: int = 0) -> bytes:
+    """The first `most` bytes of a regular file, and one more if it has more; `flags` are more of those for opening it.
+
+    Raises OSError, and LoadFault (`unreadable`) for anything else than a file.
+    """
+    # Without blocking: it may be a pipe without a writer.
+    descriptor = os.open(path, flags | os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise LoadFault("unreadable", "it is not a regular file")
+        _refuse_a_secret(status, is_link=path.is_symlink())
+        return file.read(most + 1)
 
 
 def _refuse_a_secret(status: os.stat_result, *, is_link: bool) -> None:

@@ -89,7 +89,7 @@ def _as_candidate(found: Path, name: str) -> str:
         for statement in modules.parsed(source.encode(), found.name).body
         if getattr(statement, "name", "") not in NOT_A_CANDIDATES and not _is_text(statement)
     ]
-    constants = {id(one): modules.assigned_names(ast.Module([one], [])) for one in body}
+    constants = {id(one): modules.assigned_names([one]) for one in body}
     used = {
         node.id
         for statement in body

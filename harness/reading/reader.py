@@ -15,11 +15,11 @@ import msgspec
 
 from harness import wording
 from harness.catalog import declared, modules
-from harness.catalog.facts import LONGEST_TEXT, CandidateFacts, HeadersWanted, ProblemFacts
+from harness.catalog.facts import LONGEST_TEXT, CandidateFacts, HeadersWanted, ProblemFacts, TextFacts
 from harness.compile import prepare
 from harness.integrity import own_names
 from harness.integrity.screen import TOO_DEEP, screen
-from harness.reading.reading import FindKernels, Found, Listening, ReadCandidate, ReadProblem, ToReader
+from harness.reading.reading import FindKernels, Found, Listening, ReadCandidate, ReadProblem, ReadText, ToReader
 from harness.sandbox import enforcement, visible
 from harness.sandbox.enforcement import LAYERS, Confinement
 from harness.wire.channel import Channel, PeerGone
@@ -70,6 +70,17 @@ def problem(source: bytes, file: str) -> ProblemFacts:
     return msgspec.structs.replace(facts, fault=wording.plain(facts.fault, 500))
 
 
+def text(source: bytes) -> TextFacts:
+    """What a piece of a foreign text is; a `fault` if it is no Python."""
+    try:
+        return declared.text(modules.parsed(source, "text"))
+    except modules.LoadFault as error:
+        fault = str(error).replace("text:", "line " if error.line else "", 1).strip()
+    except (RecursionError, MemoryError):
+        fault = "too deeply nested, or too large"
+    return TextFacts(fault=wording.plain(fault, LONGEST_TEXT, kept=""))
+
+
 def serve(channel: Channel) -> None:
     """Answer until the session hangs up."""
     channel.send(Listening())
@@ -83,12 +94,14 @@ def serve(channel: Channel) -> None:
             os.close(descriptor)
 
 
-def _answer(request: ToReader, descriptors: list[int]) -> CandidateFacts | ProblemFacts | Found:
+def _answer(request: ToReader, descriptors: list[int]) -> CandidateFacts | ProblemFacts | TextFacts | Found:
     match request:
         case ReadCandidate():
             return candidate(request.source, request.file)
         case ReadProblem():
             return problem(request.source, request.file)
+        case ReadText():
+            return text(request.source)
         case FindKernels():
             return Found(places=own_names.among(request.names, descriptors, request.written))
 

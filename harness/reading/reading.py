@@ -16,7 +16,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from harness import places, wording
-from harness.catalog.facts import MOST_NAMES, CandidateFacts, ProblemFacts
+from harness.catalog.facts import LONGEST_TEXT, MOST_NAMES, CandidateFacts, ProblemFacts, TextFacts
 from harness.errors import AssayError
 from harness.records import Outcome, Status
 from harness.wire.channel import Channel, DeadlineExceeded, NotSendable, PeerGone, ProtocolError, pair
@@ -39,6 +39,12 @@ class ReadProblem(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     file: str
 
 
+class ReadText(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A piece of a text that may be a problem, a candidate or neither."""
+
+    source: bytes
+
+
 class FindKernels(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Which of `names` are written in the candidate's file, or in a library whose descriptor travels beside this?"""
 
@@ -56,10 +62,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     places: Annotated[list[int], msgspec.Meta(max_length=MOST_NAMES)]
 
 
-ToReader = ReadCandidate | ReadProblem | FindKernels
-FromReader = Listening | CandidateFacts | ProblemFacts | Found
+ToReader = ReadCandidate | ReadProblem | ReadText | FindKernels
+FromReader = Listening | CandidateFacts | ProblemFacts | TextFacts | Found
 
-Answer = TypeVar("Answer", CandidateFacts, ProblemFacts, Found)
+Answer = TypeVar("Answer", CandidateFacts, ProblemFacts, TextFacts, Found)
 
 
 class ReaderFailed(AssayError, RuntimeError):
@@ -94,6 +100,12 @@ class Reader:
 
     def problem(self, source: bytes, file: str) -> ProblemFacts | Outcome:
         return self._read(ReadProblem(source=source, file=wording.plain(file, 300)), ProblemFacts, file)
+
+    def text(self, source: bytes) -> TextFacts:
+        try:
+            return self._ask(ReadText(source=source), TextFacts, DEADLINE_S)
+        except ReaderLost as error:
+            return TextFacts(fault=wording.plain(str(error), LONGEST_TEXT))
 
     def own_kernels(self, names: Sequence[str], written: Sequence[str], libraries: Iterable[str]) -> set[str]:
         """Those of `names` that are kernels in the candidate's file or in these libraries. Raises ReaderLost."""

@@ -13,7 +13,17 @@ from harness.reports.groups import grouped
 if TYPE_CHECKING:
     import pandas as pd
 
-TEXT_COLUMNS = ("problem", "variant", "precision", "candidate", "status", "reason", "baseline", "device")
+TEXT_COLUMNS = (
+    "problem",
+    "variant",
+    "precision",
+    "candidate",
+    "status",
+    "reason",
+    "baseline",
+    "device",
+    "claimed_status",
+)
 FORMULA_STARTS = ("=", "+", "-", "@")
 COLUMNS = (
     "problem",
@@ -35,6 +45,8 @@ COLUMNS = (
     "device",
     # After the first columns, whose order must not change.
     "own_share",
+    "claimed_status",
+    "claimed_speedup",
 )
 
 

@@ -96,6 +96,35 @@ def test_a_config_can_define_variants_for_foreign_files(tree):
     assert found.jobs[0].overrides == {"size": 1}
 
 
+def test_only_problems_with_jobs_are_asked_for_a_variants_constants(tree):
+    variants = {"variants": ["tiny"], "define_variants": {"*": {"tiny": {"size": 1}}}}
+    folder = {"problems": [str(tree / "problems")], "solutions": [str(tree / "solutions")]}
+    put(tree / "problems/math/other.py", FOREIGN.replace("size", "width"))
+    assert len(titles(tree, **folder, **variants)) == 2
+    put(tree / "solutions/math/other/first.py", "")
+    with pytest.raises(UsageError, match="sets 'size', which the module does not assign"):
+        titles(tree, **folder, **variants)
+    assert len(titles(tree, **folder, **variants, include=[Pattern(problem="math/relu")])) == 2
+
+
+def test_many_problems_without_a_candidate_are_one_note(tree):
+    for number in range(99):
+        put(tree / f"problems/math/p{number:02}.py", FOREIGN)
+    found = jobs.plan(config(tree, variants=["default", "small"]), SURROUNDINGS, Here())
+    assert found.notes == ["99 problems have no candidate: math/p00, math/p01, math/p02 and 96 more"]
+
+
+def test_problems_without_a_variant_are_one_note_for_each_variant(tree):
+    for name in ("a", "b"):
+        put(tree / f"problems/math/{name}.py", FOREIGN)
+        put(tree / f"solutions/math/{name}/first.py", "")
+    assert jobs.plan(config(tree, variants=["small"]), SURROUNDINGS, Here()).notes == [
+        "2 problems have no variant 'small': math/a, math/b"
+    ]
+    (tree / "problems/math/b.py").write_text(PROBLEM)
+    assert jobs.plan(config(tree, variants=["small"]), SURROUNDINGS, Here()).notes == ["math/a has no variant 'small'"]
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

@@ -51,6 +51,7 @@ def quoted(code: str) -> bytes:
 def test_no_text_is_more_than_an_answer(reader, source):
     assert isinstance(reader.candidate(source, "candidate.py"), CandidateFacts)
     assert reader.problem(source, "problem.py").fault
+    assert not reader.text(source).candidate
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,9 @@ def test_what_ends_or_holds_the_process_costs_one_file_and_no_other(reader, monk
     reader._process.kill()
     fault = reader.candidate(honest, "killed.py")
     assert (fault.status, fault.reason) == (Status.LOAD_ERROR, "parser_died")
+    assert reader.text(honest).fault == ""
+    reader._process.kill()
+    assert "died" in reader.text(honest).fault
     assert reader.candidate(honest, "between.py").caption == "Honest."
     os.kill(reader._process.pid, 19)
     with monkeypatch.context() as patched:

@@ -10,7 +10,7 @@ CONTRACT = (
     "problem, variant, precision, candidate, status, reason, speedup, speedup_lo, speedup_hi, baseline, candidate_ms, "
     "baseline_ms, error_ratio, sol_fraction, compile_s, wall_s, device"
 )
-MORE = ["own_share"]
+MORE = ["own_share", "claimed_status", "claimed_speedup"]
 
 
 def test_csv_is_held_still(records, golden):
@@ -23,7 +23,8 @@ def test_columns_are_the_contracts(records):
 
 
 def test_none_is_empty_even_where_every_record_lacks_it(make):
-    text = rows.to_csv([make("c", status, error_ratio=float("nan")) for status in Status if status != "passed"])
+    fields = {"error_ratio": float("nan"), "claimed_status": "correct"}
+    text = rows.to_csv([make("c", status, **fields) for status in Status if status != "passed"])
     for row in csv.DictReader(io.StringIO(text)):
         empty = {column for column, value in row.items() if value == ""}
         assert empty == set(rows.COLUMNS) - set(rows.TEXT_COLUMNS)

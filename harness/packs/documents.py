@@ -1,0 +1,55 @@
+"""Files that each hold one text: a candidate's source, or what a model answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.catalog.claims import Left
+from harness.catalog.facts import ReadsTexts
+from harness.packs import files, identity, texts
+from harness.packs.files import File, Unusable
+from harness.packs.sample import Sample, Wishes
+from harness.packs.texts import Attempt, PassedOver
+
+
+def source(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+    """A Python file: as it is, whether or not it works, unless it holds fenced blocks instead of Python."""
+    data = files.contents(file)
+    try:
+        text = files.decoded(data)
+        whole = texts.code(text, reader)
+    except Unusable:
+        # Python may know its encoding.
+        whole, text = Attempt("", data), ""
+    if whole:
+        yield _sample(file, whole._replace(code=data), wishes, numbered=False)
+        return
+    found = texts.attempts(text, reader, wishes.every_block)
+    if not any(isinstance(one, Attempt) for one in found):
+        found = [texts.only_block(text) or Attempt("", data)]
+    yield from _all(file, found, wishes)
+
+
+def transcript(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+    """What a model answered: the last whole block that defines `ModelNew`, or each with `every_block`."""
+    yield from _all(file, texts.attempts(files.decoded(files.contents(file)), reader, wishes.every_block), wishes)
+
+
+def _all(file: File, found: list[Attempt | PassedOver], wishes: Wishes) -> Iterator[Sample | Left]:
+    for one in found:
+        if isinstance(one, Attempt):
+            yield _sample(file, one, wishes, numbered=wishes.every_block)
+        else:
+            yield file.left(one.reason, block=one.block)
+
+
+def _sample(file: File, one: Attempt, wishes: Wishes, numbered: bool) -> Sample:
+    name = identity.sample_name(file.parts)
+    return Sample(
+        origin=file.origin(block=one.block),
+        identity=identity.of_names(file.parts, wishes),
+        name=f"{name}-block_{one.number}" if numbered and one.number else name,
+        code=one.code,
+        reference=one.reference or None,
+        no_reference=one.why,
+    )

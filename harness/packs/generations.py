@@ -1,0 +1,103 @@
+"""KernelBench's generations: `level_L_problem_P_sample_S_kernel.py`, with verdicts in `eval_results.json` beside."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.catalog.claims import CORRECT, INCORRECT, NOT_COMPILED, Claim, Left
+from harness.catalog.facts import ReadsTexts
+from harness.packs import files, values
+from harness.packs.files import File, Unusable
+from harness.packs.identity import sample_name
+from harness.packs.sample import Identity, Sample, Wishes
+
+KERNEL = re.compile(r"level_(\d{1,4})_problem_(\d{1,6})_sample_(\d{1,6})(?:_kernel)?\.py", re.ASCII)
+VERDICTS = "eval_results.json"
+FOLDERS_KEPT = 64
+
+# By problem and sample.
+Verdicts = dict[tuple[int, int], Claim]
+
+
+def kernel(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+    """The file as it is: KernelBench has run it unchanged, too."""
+    found = KERNEL.fullmatch(file.path.name)
+    level, problem, sample = map(int, found.groups()) if found else (0, 0, 0)
+    # If the verdicts cannot be used, `verdicts` says so, once.
+    claims, _ = _verdicts(file.path.parent)
+    yield Sample(
+        origin=file.origin(),
+        identity=Identity(level, str(problem)),
+        name=sample_name(file.parts),
+        code=files.contents(file),
+        claim=claims.get((problem, sample), Claim()),
+    )
+
+
+def verdicts(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+    """No samples; what of the verdicts cannot be used, and those of samples that are not there."""
+    claims, fault = _verdicts(file.path.parent)
+    if fault:
+        raise Unusable(fault)
+    there = {(int(found[2]), int(found[3])) for found in _kernels(file.path.parent)}
+    for problem, sample in sorted(claims.keys() - there):
+        yield file.left("there is a verdict, but no kernel", row=f"problem {problem}, sample {sample}")
+
+
+@functools.lru_cache(FOLDERS_KEPT)
+def _verdicts(folder: Path) -> tuple[Verdicts, str]:
+    """What `eval_results.json` in this folder says, and why it cannot be used, if so; nothing without one."""
+    try:
+        return _read(folder), ""
+    except Unusable as error:
+        return {}, str(error)
+
+
+def _read(folder: Path) -> Verdicts:
+    path = folder / VERDICTS
+    if not os.path.lexists(path):
+        return {}
+    levels = sorted({int(found[1]) for found in _kernels(folder)})
+    if len(levels) > 1:
+        raise Unusable(f"it does not say for which of the levels {', '.join(map(str, levels))} its verdicts are")
+    file = File(path=path, below=path.name, parts=[path.stem])
+    data = files.contents(file, files.MOST_TABLE_BYTES)
+    try:
+        found = json.loads(files.decoded(data))
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"it is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise Unusable("it does not map problems to verdicts")
+    return {
+        (int(problem), sample): _claim(one)
+        for problem, entry in found.items()
+        if problem.isdecimal() and problem.isascii() and len(problem) <= 6
+        for sample, one in _samples(entry)
+    }
+
+
+def _samples(entry: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The verdicts of one problem, by sample: a list, one alone, or a mapping by sample."""
+    ones = entry if isinstance(entry, list) else [entry]
+    if isinstance(entry, dict) and not {"compiled", "correctness"} & entry.keys():
+        ones = [{"sample_id": name} | one for name, one in entry.items() if isinstance(one, dict)]
+    for one in ones:
+        if isinstance(one, dict) and (number := values.whole(one.get("sample_id", 0))) is not None:
+            yield number, one
+
+
+def _claim(verdict: dict[str, Any]) -> Claim:
+    runtime, theirs = values.positive(verdict.get("runtime")), values.positive(verdict.get("ref_runtime"))
+    if verdict.get("correctness") is not True:
+        return Claim(status=NOT_COMPILED if verdict.get("compiled") is False else INCORRECT)
+    return Claim(status=CORRECT, time=runtime, speedup=values.ratio(theirs, runtime))
+
+
+def _kernels(folder: Path) -> list[re.Match[str]]:
+    return [found for name in os.listdir(folder) if (found := KERNEL.fullmatch(name))]

@@ -1,0 +1,56 @@
+"""Which problem a file solves, and which of its samples it is, from the names of the file and its folders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness.packs import values
+from harness.packs.sample import Identity, Wishes
+
+LEVEL = re.compile(r"level[_-]?(\d{1,4})(?!\d)", re.ASCII | re.IGNORECASE)
+PROBLEM = re.compile(r"(?:problem|task)[_-]?(\d{1,6})(?!\d)", re.ASCII | re.IGNORECASE)
+NUMBERED = re.compile(r"(\d{1,6})(?:[_-].*)?\Z", re.ASCII | re.DOTALL)
+SAMPLE = re.compile(r"sample[_-]?(\d{1,6})(?!\d)", re.ASCII | re.IGNORECASE)
+
+
+def of_names(parts: Sequence[str], wishes: Wishes) -> Identity:
+    """From `level_1_problem_19_sample_0_kernel`, `level_1/task_19`, `level1/19_ReLU` or `level1/19_ReLU/anything`.
+
+    `parts` are those of a files.File. The file's own name counts before its folder's; levels may be further above. What
+    no name says is as the user wishes.
+    """
+    level = next((int(found[1]) for part in parts if (found := LEVEL.search(part))), wishes.level)
+    problem = next((_number(found[1]) for part in parts[:2] if (found := PROBLEM.search(part))), "")
+    # The source's own folder may be called after a year.
+    problem = problem or next((part for part in parts[: min(2, len(parts) - 1)] if NUMBERED.match(part)), "")
+    return Identity(level, problem or wishes.problem)
+
+
+def of_values(level: object, problem: object, wishes: Wishes) -> Identity:
+    """From the values of a row: 1, "1" or "level_1", and 19, "19", "task_19", "19_ReLU" or "19_ReLU.py"."""
+    stage = values.whole(level)
+    if stage is None and isinstance(level, str) and (found := LEVEL.search(level[:200])):
+        stage = int(found[1])
+    name = _name(problem)
+    number = PROBLEM.fullmatch(name)
+    return Identity(wishes.level if stage is None else stage, _number(number[1]) if number else name or wishes.problem)
+
+
+def sample_name(parts: Sequence[str]) -> str:
+    """The name of a file's sample: `sample_0`, or the file's own, after those of its folders that say more."""
+    known = (LEVEL.search, PROBLEM.search, NUMBERED.match)
+    folders = [part for part in parts[1:-1] if not any(says(part) for says in known)]
+    found = SAMPLE.search(parts[0])
+    return "-".join([*reversed(folders), f"sample_{_number(found[1])}" if found else parts[0]])
+
+
+def _number(digits: str) -> str:
+    return digits.lstrip("0") or "0"
+
+
+def _name(problem: object) -> str:
+    number = values.whole(int(problem) if isinstance(problem, float) and problem.is_integer() else problem)
+    if number is not None:
+        return str(number)
+    return problem.strip()[:200].removesuffix(".py") if isinstance(problem, str) else ""

@@ -1,0 +1,161 @@
+"""Writes what a pack holds as a folder of problems and candidates, with import.json and a config beside them."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from harness import wording
+from harness.catalog import claims, sources
+from harness.catalog.claims import Imported, ImportedProblem, Left, Manifest, Origin
+from harness.catalog.facts import ReadsTexts
+from harness.drafts import draft
+from harness.errors import UsageError
+from harness.packs import files, formats
+from harness.packs.checkout import Checkout
+from harness.packs.files import Unusable
+from harness.packs.names import Names, safe
+from harness.packs.sample import Sample, Wishes
+
+PROBLEMS, SOLUTIONS = "problems", "solutions"
+
+
+def run(source: Path, out: Path, wishes: Wishes, checkout: Path | None, reader: ReadsTexts) -> Manifest:
+    """Import a file or folder into the new folder `out`, and return what import.json says.
+
+    Problems are those of the KernelBench `checkout`, or without one the pack's own. Raises UsageError if `out` is not
+    empty, if there is no such source, or if nothing can be imported; then nothing is written. A folder without
+    import.json is an import that was killed.
+    """
+    if checkout and wishes.reference_field:
+        raise UsageError("--kernelbench and --reference-field: choose whose problems the candidates are to solve")
+    if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{wording.plain(str(out), 300)} is not an empty folder; name another")
+    folder = _Folder(out, source, Checkout(checkout) if checkout else None)
+    try:
+        return _filled(folder, formats.samples(source, wishes, reader), source, out)
+    except BaseException:
+        for place in (PROBLEMS, SOLUTIONS):
+            shutil.rmtree(out / place, ignore_errors=True)
+        raise
+
+
+def _filled(folder: _Folder, found: Iterable[Sample | Left], source: Path, out: Path) -> Manifest:
+    folder.fill(found)
+    if not folder.candidates:
+        first = next((f": {one.origin}: {one.reason}" for one in folder.left), "")
+        raise UsageError(f"{wording.plain(str(source), 300)} has nothing to import{first}")
+    manifest = Manifest(
+        source=wording.plain(source.absolute().name, 300, kept=""),
+        candidates=folder.candidates,
+        problems=folder.problems,
+        left=folder.left,
+    )
+    _write(config(out), _config(out))
+    _write(out / claims.MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+    return manifest
+
+
+def config(out: Path) -> Path:
+    """The config that runs the imported folder `out`."""
+    return out / f"{safe(out.absolute().name)}.yaml"
+
+
+class _Folder:
+    """The folder that an import fills."""
+
+    def __init__(self, out: Path, source: Path, checkout: Checkout | None) -> None:
+        self.candidates: list[Imported] = []
+        self.problems: list[ImportedProblem] = []
+        self.left: list[Left] = []
+        self._out = out
+        self._source_name = safe(source.absolute().stem)
+        self._checkout = checkout
+        self._names = Names()
+        # Set and name of each problem that is written, by what its source calls it and its content.
+        self._known: dict[tuple[str, str, bytes], tuple[str, str]] = {}
+
+    def fill(self, found: Iterable[Sample | Left]) -> None:
+        for one in found:
+            if isinstance(one, Left):
+                self.left.append(one)
+                continue
+            try:
+                self._add(one)
+            except Unusable as error:
+                self.left.append(Left(origin=one.origin, reason=str(error)))
+
+    def _add(self, sample: Sample) -> None:
+        if len(sample.code) > sources.MOST_BYTES:
+            raise Unusable(f"it is larger than {sources.MOST_BYTES >> 20} MiB")
+        owner, name = self._problem(sample)
+        folder = f"{SOLUTIONS}/{owner}/{name}"
+        place = f"{folder}/{self._names.free(folder, safe(sample.name))}.py"
+        _write(self._out / place, sample.code)
+        self.candidates.append(
+            Imported(
+                file=place,
+                sha256=hashlib.sha256(sample.code).hexdigest(),
+                problem=f"{owner}/{name}",
+                origin=sample.origin,
+                claim=sample.claim,
+            )
+        )
+
+    def _problem(self, sample: Sample) -> tuple[str, str]:
+        """Set and name of the sample's problem, which is written if it is not there. Raises Unusable."""
+        if self._checkout:
+            path = self._checkout.find(sample.identity)
+            owner, name, data = path.parent.name, path.stem, files.contents(files.single(path))
+            origin = Origin(file=f"{path.parent.name}/{path.name}")
+        elif sample.reference is None:
+            missing = sample.no_reference or "the pack does not hold its problem"
+            raise Unusable(f"{missing}; name a checkout of KernelBench with --kernelbench")
+        else:
+            level = sample.identity.level
+            owner = self._source_name if level is None else f"level{level}"
+            problem = sample.identity.problem
+            name = f"task_{problem}" if problem.isdecimal() else problem or Path(sample.origin.file).stem
+            data, origin = sample.reference, sample.origin
+        key = (owner, sample.identity.problem, data)
+        if key not in self._known:
+            folder = f"{PROBLEMS}/{owner}"
+            name = self._names.free(folder, safe(name))
+            self._known[key] = owner, name
+            place = f"{folder}/{name}.py"
+            _write(self._out / place, data)
+            self.problems.append(
+                ImportedProblem(
+                    file=place,
+                    sha256=hashlib.sha256(data).hexdigest(),
+                    origin=origin,
+                    kernelbench=self._checkout is not None,
+                )
+            )
+        return self._known[key]
+
+
+def _config(out: Path) -> bytes:
+    """Every place whole, so that the run can be started from any folder. A text of JSON is one of YAML."""
+    places = [
+        f"{name}: [{msgspec.json.encode(str(out.resolve() / name)).decode()}]\n" for name in (PROBLEMS, SOLUTIONS)
+    ]
+    return ("# Everything that was imported here, at the sizes that its problems have.\n" + "".join(places)).encode()
+
+
+def _write(place: Path, data: bytes) -> None:
+    """Raises UsageError if the folder cannot be written; a full disk stays an OSError, which the command names."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with draft(place) as path:
+            path.write_bytes(data)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UsageError(f"{wording.plain(str(place), 300)} cannot be written: {error.strerror}") from error

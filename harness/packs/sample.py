@@ -1,0 +1,60 @@
+"""What every format of a pack gives: samples, and what it left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from harness.catalog.claims import Claim, Left, Origin
+from harness.catalog.facts import ReadsTexts
+from harness.packs.files import File
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user says about a source. Fields are names of keys in a table's rows, `a.b` for one below another.
+
+    `level` and `problem` are for what says neither itself. `every_block`: each block of a text is a sample.
+    """
+
+    code_field: str = ""
+    reference_field: str = ""
+    problem_field: str = ""
+    level_field: str = ""
+    name_field: str = ""
+    status_field: str = ""
+    speedup_field: str = ""
+    time_field: str = ""
+    baseline_time_field: str = ""
+    level: int | None = None
+    problem: str = ""
+    every_block: bool = False
+
+
+class Identity(NamedTuple):
+    """Which problem a sample solves, as its source says it: KernelBench's level, and a number or name."""
+
+    level: int | None = None
+    problem: str = ""
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """One candidate of a pack. `name` is not safe as a file's name.
+
+    `reference` is the problem's own source, if the pack has it; if not, `no_reference` says why.
+    """
+
+    origin: Origin
+    identity: Identity
+    name: str
+    code: bytes
+    reference: bytes | None = None
+    no_reference: str = ""
+    claim: Claim = Claim()
+
+
+class Format(Protocol):
+    """Reads one file of a pack."""
+
+    def __call__(self, file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]: ...

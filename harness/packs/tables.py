@@ -1,0 +1,126 @@
+"""JSON and JSON lines whose rows hold code, under names that the user says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from harness import wording
+from harness.catalog import sources
+from harness.catalog.claims import CORRECT, Claim, Left
+from harness.catalog.facts import ReadsTexts
+from harness.packs import files, identity, texts, values
+from harness.packs.files import File, Unusable
+from harness.packs.sample import Sample, Wishes
+from harness.packs.texts import Attempt
+
+MOST_ROWS = 1_000_000
+
+
+def rows(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+    """A sample for each row, or for each block of its code with `every_block`."""
+    if not wishes.code_field:
+        raise Unusable("it is a table: name the field that holds code with --code-field")
+    for row, data in _rows(files.decoded(files.contents(file, files.MOST_TABLE_BYTES)), wishes.code_field):
+        try:
+            if isinstance(data, Unusable):
+                raise data
+            yield from _samples(file, row, data, wishes, reader)
+        except Unusable as error:
+            yield file.left(str(error), row)
+
+
+def _samples(file: File, row: str, data: Any, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+    if not isinstance(data, dict):
+        raise Unusable("it is not a mapping of names to values")
+    text = _text(data, wishes.code_field)
+    reference = _reference(_text(data, wishes.reference_field), reader) if wishes.reference_field else None
+    known = identity.of_values(_field(data, wishes.level_field), _field(data, wishes.problem_field), wishes)
+    claim, name = _claim(data, wishes), _field(data, wishes.name_field)
+    whole = texts.code(text, reader)
+    found = [whole] if whole else texts.attempts(text, reader, wishes.every_block)
+    if not any(isinstance(one, Attempt) for one in found) and (only := texts.only_block(text)):
+        found = [only]
+    for one in found:
+        if not isinstance(one, Attempt):
+            yield file.left(one.reason, row, one.block)
+            continue
+        yield Sample(
+            origin=file.origin(row, one.block),
+            identity=known,
+            name=str(name)[:1000] if isinstance(name, str | int) and not values.nothing(name) else "sample",
+            code=one.code,
+            reference=reference or one.reference or None,
+            no_reference=one.why,
+            claim=claim,
+        )
+
+
+def _rows(text: str, code_field: str) -> Iterator[tuple[str, Any]]:
+    """The rows of a table, each with its place: a list, a mapping of rows, a single row, or one on each line."""
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+        if len(lines) < 2:
+            raise Unusable(f"it is no JSON: {error}") from error
+        if len(lines) > MOST_ROWS:
+            raise Unusable(f"it has more than {MOST_ROWS} lines") from error
+        yield from ((f"line {number}", _line(line)) for number, line in lines)
+        return
+    if not isinstance(whole, dict) or _field(whole, code_field) is not None:
+        ones = whole if isinstance(whole, list) else [whole]
+    elif all(isinstance(one, dict) for one in whole.values()):
+        yield from ((f"key {wording.plain(key, 100, kept='')}", one) for key, one in whole.items())
+        return
+    else:
+        # Its rows may lie beside what is said about them all.
+        ones = max((one for one in whole.values() if isinstance(one, list)), key=len, default=[whole])
+    yield from ((f"row {number}", one) for number, one in enumerate(ones, 1))
+
+
+def _line(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Unusable(f"it is no JSON: {error}")
+
+
+def _field(data: dict[str, Any], name: str) -> Any:
+    """The value under a name, or below one for `a.b`; None without one."""
+    if not name or name in data:
+        return data.get(name)
+    found: Any = data
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+def _text(data: dict[str, Any], name: str) -> str:
+    value = _field(data, name)
+    if values.nothing(value):
+        raise Unusable(f"its {name} is {'empty' if value == '' else value or 'null'}")
+    if not isinstance(value, str):
+        raise Unusable(f"its {name} is a {type(value).__name__}, not a text")
+    if len(value) > sources.MOST_BYTES:
+        raise Unusable(f"its {name} is longer than {sources.MOST_BYTES >> 20} MiB")
+    return value.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _reference(text: str, reader: ReadsTexts) -> bytes:
+    """A problem's own code, without the fence around it if it has one."""
+    if found := texts.code(text, reader) or texts.only_block(text):
+        return found.code
+    raise Unusable("its problem is more than one block")
+
+
+def _claim(data: dict[str, Any], wishes: Wishes) -> Claim:
+    time = values.positive(_field(data, wishes.time_field))
+    over = values.ratio(values.positive(_field(data, wishes.baseline_time_field)), time)
+    speedup = values.positive(_field(data, wishes.speedup_field)) or over
+    said = _field(data, wishes.status_field)
+    words = "" if said is None or isinstance(said, dict | list) else wording.plain(str(said), 100, kept="")
+    # Who gives a speedup says that it is one of a right candidate.
+    status = values.status(said) or (CORRECT if speedup and not words else "")
+    return Claim(status=status, speedup=speedup, time=time, said=words)

@@ -1,0 +1,59 @@
+"""Numbers and words of foreign JSON, whatever type they have."""
+
+from __future__ import annotations
+
+import math
+
+from harness.catalog.claims import CORRECT, INCORRECT, NOT_COMPILED
+
+# No code, time or name at all, written by one language or another.
+NOTHING = {"", "none", "null", "nan", "n/a"}
+WORDS = {
+    CORRECT: {"true", "correct", "right", "pass", "passed", "ok", "success", "yes", "1"},
+    INCORRECT: {"false", "incorrect", "wrong", "fail", "failed", "mismatch", "no", "0"},
+    NOT_COMPILED: {"not_compiled", "compile_error", "compilation_error", "compile_failed", "compilation_failed"},
+}
+
+
+def positive(value: object) -> float | None:
+    """A finite number above zero, also as a text like `1.39` or `1.39x`; None for anything else."""
+    if isinstance(value, str) and len(value) <= 50:
+        value = _number(value.strip().removesuffix("x"))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if 0 < number < math.inf else None
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    """`above / below`, where both are known and the result is a number above zero."""
+    return positive(above / below) if above and below else None
+
+
+def whole(value: object) -> int | None:
+    """A number of at most six digits, also as a text; None for anything else."""
+    if isinstance(value, str) and value.isdecimal() and value.isascii() and len(value) <= 6:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**6 else None
+
+
+def nothing(value: object) -> bool:
+    """Whether a value is only a way to say that there is none."""
+    return value is None or (isinstance(value, str) and value[:20].strip().lower() in NOTHING)
+
+
+def status(value: object) -> str:
+    """Which of the claims a word, a number or a truth value is; empty if none."""
+    word = str(value)[:50].strip().lower().replace(" ", "_") if isinstance(value, str | bool) else ""
+    word = str(whole(value)) if isinstance(value, int) and not isinstance(value, bool) else word
+    return next((claim for claim, words in WORDS.items() if word in words), "")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,97 @@
+"""What the sources of imported candidates claim, beside what a run found."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from harness.records import Record, Status
+from harness.reports import text
+
+CORRECT = "correct"
+# These say nothing about the candidate.
+NO_VERDICT = {Status.UNSUPPORTED, Status.INVALID_REFERENCE, Status.HARNESS_ERROR}
+NOTHING = "says nothing"
+
+
+class Relation(StrEnum):
+    """How a claim and a verdict relate. Only whether the candidate is right counts: others may say `incorrect` of one
+    that does not compile."""
+
+    AGREE = "agree"
+    REFUSED = "right for them, refused here"
+    PASSED = "wrong for them, passed here"
+    SLOWER = "faster for them, slower here"
+    OPEN = "no verdict"
+
+
+def claimed(record: Record) -> bool:
+    """Whether a source says if the candidate is right."""
+    return bool(record.claimed_status)
+
+
+def relation(record: Record) -> Relation:
+    """For a record with a claim. `slower` needs an interval wholly below 1 where they claim more."""
+    if record.status in NO_VERDICT:
+        return Relation.OPEN
+    right = record.claimed_status == CORRECT
+    if record.status is not Status.PASSED:
+        return Relation.REFUSED if right else Relation.AGREE
+    if not right:
+        return Relation.PASSED
+    slower = (record.claimed_speedup or 0.0) > 1 and record.speedup_hi is not None and record.speedup_hi < 1
+    return Relation.SLOWER if slower else Relation.AGREE
+
+
+def summary(records: Iterable[Record]) -> str:
+    """`Claims: 45 agree, 4 right for them, refused here, ...`, in one line."""
+    counts = Counter(relation(record) for record in records if claimed(record))
+    return "Claims: " + "; ".join(f"{counts[one]} {one}" for one in Relation if counts[one])
+
+
+def lines(records: Sequence[Record]) -> list[str]:
+    """The table theirs x ours, the summary, both speedups, and every disagreement with the verdict's grounds."""
+    ones = [record for record in records if claimed(record)]
+    if not ones:
+        return ["No candidate of this run was imported with a claim: see docs/import.md."]
+    said = [*_table(records), "", summary(ones), *_speedups(ones)]
+    for kind in (Relation.REFUSED, Relation.PASSED, Relation.SLOWER):
+        members = [record for record in ones if relation(record) is kind]
+        if members:
+            said += ["", f"{kind} ({len(members)}):", *map(_line, members)]
+    return said
+
+
+def _table(records: Sequence[Record]) -> list[str]:
+    """A row for each claim, a column for each status that there is. Baselines are nobody's claim."""
+    counts = Counter((one.claimed_status or NOTHING, one.status) for one in records if not _is_baseline(one))
+    statuses = [status for status in Status if any(ours is status for _, ours in counts)]
+    claims = sorted({text.clean(theirs) for theirs, _ in counts}, key=lambda theirs: (theirs == NOTHING, theirs))
+    first = max(len(one) for one in (*claims, "theirs"))
+    rows = ["  ".join(["theirs".ljust(first), *statuses])]
+    for theirs in claims:
+        cells = [str(counts[theirs, status] or "").rjust(len(status)) for status in statuses]
+        rows.append("  ".join([theirs.ljust(first), *cells]).rstrip())
+    return rows
+
+
+def _speedups(records: Sequence[Record]) -> list[str]:
+    both = [(one.claimed_speedup, one.speedup) for one in records if one.claimed_speedup and one.speedup]
+    if not both:
+        return []
+    theirs, ours = (statistics.geometric_mean([float(value) for value in side]) for side in zip(*both, strict=True))
+    what = f"Speedups of the {len(both)} that have both, geometric mean"
+    return [f"{what}: theirs {text.factor(theirs)}, ours {text.factor(ours)}."]
+
+
+def _line(record: Record) -> str:
+    theirs = record.claimed_status + (f" {text.factor(record.claimed_speedup)}" if record.claimed_speedup else "")
+    ours = f"passed {text.speedup(record)}" if record.status is Status.PASSED else f"{record.status}, {record.reason}"
+    why = f": {record.message}" if record.message else ""
+    return text.clean(f"{record.problem}/{record.candidate}: theirs {theirs}; ours {ours}{why}")
+
+
+def _is_baseline(record: Record) -> bool:
+    return record.candidate.startswith("baseline:")

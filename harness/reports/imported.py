@@ -1,0 +1,51 @@
+"""What an import took and left, for the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from harness.catalog.claims import Left, Manifest
+from harness.reports import text
+
+# The others are in import.json.
+MOST_LEFT = 200
+OWN = (
+    "The problems are the pack's own, which the judge runs as it runs yours: a model that wrote one may have made it "
+    "easy. --kernelbench takes KernelBench's instead."
+)
+
+
+def lines(manifest: Manifest, command: str) -> list[str]:
+    """What was imported, how to run it, what the sources claim, and what was left, each with its reason."""
+    took = f"{_counted(manifest.candidates, 'candidate')} for {_counted(manifest.problems, 'problem')}"
+    said = [f"Imported {took}. To run them: {command}", _claims(manifest)]
+    if any(not problem.kernelbench for problem in manifest.problems):
+        said.append(OWN)
+    taken = {(one.origin.file, one.origin.row) for one in manifest.candidates}
+    beside = [one for one in manifest.left if _is_beside(one, taken)]
+    alone = [one for one in manifest.left if not _is_beside(one, taken)]
+    said += [f"left {one.origin}: {one.reason}" for one in alone[:MOST_LEFT]]
+    if len(alone) > MOST_LEFT:
+        said.append(f"left {len(alone) - MOST_LEFT} more: import.json has each with its reason")
+    if beside:
+        said.append(
+            f"left {_counted(beside, 'block')} of texts that gave a candidate: import.json has each with its reason"
+        )
+    return [text.clean(line) for line in said]
+
+
+def _is_beside(one: Left, taken: set[tuple[str, str]]) -> bool:
+    """Whether it is a block of a text of which another block was taken."""
+    return bool(one.origin.block) and (one.origin.file, one.origin.row) in taken
+
+
+def _counted(ones: Sequence[object], word: str) -> str:
+    return f"{len(ones)} {word}{'' if len(ones) == 1 else 's'}"
+
+
+def _claims(manifest: Manifest) -> str:
+    counts = Counter(one.claim.status.replace("_", " ") or "nothing" for one in manifest.candidates)
+    fast = sum(one.claim.speedup is not None for one in manifest.candidates)
+    words = ", ".join(f"{count} {word}" for word, count in counts.most_common())
+    return f"Their sources claim: {words}; {fast} with a speedup."

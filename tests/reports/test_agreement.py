@@ -1,0 +1,53 @@
+"""Claims of sources beside verdicts: the table, what agrees, and every disagreement with its grounds."""
+
+import pytest
+
+from harness.records import Status
+from harness.reports import agreement
+from harness.reports.agreement import Relation
+
+
+@pytest.mark.parametrize(
+    ("claim", "status", "fields", "expected"),
+    [
+        ("correct", "passed", {}, Relation.AGREE),
+        ("correct", "passed", {"claimed_speedup": 1.5, "interval": (0.9, 0.8, 1.01)}, Relation.AGREE),
+        ("correct", "passed", {"claimed_speedup": 1.5, "interval": (0.9, 0.8, 0.99)}, Relation.SLOWER),
+        ("correct", "passed", {"claimed_speedup": 0.9, "interval": (0.9, 0.8, 0.99)}, Relation.AGREE),
+        ("correct", "incorrect", {}, Relation.REFUSED),
+        ("correct", "unsupported", {}, Relation.OPEN),
+        ("incorrect", "passed", {}, Relation.PASSED),
+        ("not_compiled", "passed", {}, Relation.PASSED),
+        ("incorrect", "crashed", {}, Relation.AGREE),
+        ("not_compiled", "incorrect", {}, Relation.AGREE),
+        ("incorrect", "harness_error", {}, Relation.OPEN),
+    ],
+)
+def test_only_whether_it_is_right_counts(make, claim, status, fields, expected):
+    assert agreement.relation(make("c", status, claimed_status=claim, **fields)) is expected
+
+
+def test_every_record_with_a_claim_is_counted_once(make):
+    ones = [
+        make("c", one, claimed_status=claim) for one in Status for claim in ("correct", "incorrect", "not_compiled")
+    ]
+    said = agreement.summary([*ones, make("d")])
+    assert sum(int(part.split()[0]) for part in said.removeprefix("Claims: ").split("; ")) == len(ones)
+
+
+def test_the_page_is_held_still(make, golden):
+    records = [
+        make("fast", claimed_status="correct", claimed_speedup=2.5),
+        make("slow", claimed_status="correct", claimed_speedup=2.5, interval=(0.5, 0.49, 0.51)),
+        make("wrong", "incorrect", claimed_status="correct", claimed_speedup=9.0, message="The last row\nis missing."),
+        make("odd", claimed_status="not_compiled"),
+        make("broken", "compile_error", claimed_status="incorrect"),
+        make("silent"),
+        make("baseline:tf32"),
+    ]
+    golden("claims.txt", "\n".join(agreement.lines(records)) + "\n")
+
+
+def test_a_run_of_ones_own_candidates_says_so(make):
+    (line,) = agreement.lines([make("c")])
+    assert line.startswith("No candidate of this run was imported with a claim")
