@@ -89,7 +89,7 @@ class Connected:
         freezer = Freezer(self.process.pid)
         limits = Limits(call_s=20.0, load_s=60.0)
         self.link = CudaLink(channel, freezer, DEVICE, limits, self.watch, warm=False)
-        self.link.prepare(CandidateSource(path=str(source), entries=("ModelNew",)), "float32", [], 1, {})
+        self.link.prepare(CandidateSource(path=str(source), entries=("ModelNew",)), "float32", [], 1, {}, {})
         like = place([torch.zeros(SIZE, device=DEVICE)], NOWHERE)[0]
         self.link.reserve(CALLS, like, like)
 

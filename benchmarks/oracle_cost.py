@@ -40,6 +40,7 @@ from harness.oracle import formats
 from harness.oracle.expectation import Expectation
 from harness.oracle.oracle import Oracle
 from harness.oracle.stress import SETS
+from harness.reading.reading import Reader
 from harness.wire.messages import CandidateSource
 
 # Made-up references of one input (rows, 4096): elementwise; along a row; one whose batch entries depend on each other.
@@ -73,7 +74,8 @@ def main() -> None:
         if arguments.sizes:
             by_size(*arguments.sizes, torch.device(device.spec), device.name)
             return
-        problem = catalog.discover([arguments.problem])[0]
+        with Reader() as reader:
+            problem = catalog.discover([arguments.problem], reader)[0]
         overrides = catalog.overrides(problem, arguments.variant)
     except UsageError as error:
         sys.exit(str(error))
@@ -114,7 +116,7 @@ def parts(path: Path, device: torch.device) -> list[tuple[str, float, float]]:
         return kept[0]
 
     def opened() -> planning.Workload:
-        plan = planning.plan(reference, TimingConfig(), 600.0)
+        plan = planning.workload(reference, TimingConfig(), 600.0)
         Examiner(reference, (), CheckConfig(), plan)
         return plan
 
@@ -131,7 +133,7 @@ def parts(path: Path, device: torch.device) -> list[tuple[str, float, float]]:
     measured("fast check", lambda: oracle.check(glance, other))
     glance = other = None
     # One that changes every element.
-    (stress,) = (one for one in SETS if one.name == "negated")
+    (stress,) = (one for one in SETS if one.name == "signs_up")
 
     def hard() -> None:
         (_, made), *_ = oracle.stress_inputs(inputs, draw.seed, [stress])
