@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from harness.config import TimingConfig
 from harness.processes import interruption
 from harness.sandbox import probe
 from tests.conftest import corpus_config, dump_config
@@ -52,8 +54,10 @@ def alive(groups: set[int]) -> list[str]:
 
 
 def begun(folder: Path) -> tuple[subprocess.Popen[bytes], Path]:
-    """A session with a candidate that does not end, and where its temporary folders are."""
-    config = dump_config(corpus_config("keeps_on_forking", seed=7), folder / "config.yaml")
+    """A session with a candidate that takes minutes, and where its temporary folders are."""
+    patient = TimingConfig(min_pairs=5000, max_pairs=5000, budget_s=120.0)
+    config = msgspec.structs.replace(corpus_config("keeps_on_forking", seed=7), timing=patient)
+    config = dump_config(config, folder / "config.yaml")
     temporary = folder / "temporary"
     temporary.mkdir()
     command = [sys.executable, str(ROOT / "run_eval.py"), "run", str(config), "--out", str(folder / "out")]

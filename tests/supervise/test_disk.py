@@ -77,7 +77,7 @@ def test_a_build_that_found_no_room_beside_others_is_repeated_without_them(tmp_p
     others = threading.Event()
     begun, beside, lock = [], [], threading.Lock()
 
-    def build(self, job, nursery, folder, log):
+    def build(self, job, nursery, folder, log, card):
         with lock:
             begun.append(job.candidate.name)
             beside.append(job.candidate.name)

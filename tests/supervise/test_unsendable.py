@@ -1,5 +1,7 @@
 """Candidates and problems that no process can be told of: a record of their own, and the others' go on."""
 
+import tempfile
+
 import pytest
 from rich.console import Console
 
@@ -21,20 +23,24 @@ BUILT = f"from torch.utils import cpp_extension\n{CANDIDATE}"
 
 
 @pytest.fixture
-def evaluate(tmp_path):
-    """The records of sources by place; beside a `far` one lie as many files as may, all with long paths."""
+def evaluate(tmp_path, monkeypatch):
+    """The records of sources by place; beside a `crowded` one lie as many files as may. Copies are made where every
+    path is long, or in the usual folder."""
 
-    def run(sources):
-        far = tmp_path.joinpath(*["far" * 70] * 9)
+    def run(sources, *, deep):
         for place, text in sources.items():
-            file = (far if place.startswith("far/") else tmp_path) / f"{place.removeprefix('far/')}.py"
+            file = tmp_path / f"{place}.py"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-            for number in range(MOST_DATA_FILES if place.startswith("far/") else 0):
+            for number in range(MOST_DATA_FILES if file.stem == "crowded" else 0):
                 file.with_suffix(f".{number}").touch()
+        if deep:
+            far = tmp_path.joinpath(*["far" * 70] * 9)
+            far.mkdir(parents=True)
+            monkeypatch.setattr(tempfile, "tempdir", str(far))
         config = Config(
-            problems=[str(folder / "problems") for folder in (tmp_path, far) if (folder / "problems").exists()],
-            solutions=[str(folder / "solutions") for folder in (tmp_path, far) if (folder / "solutions").exists()],
+            problems=[str(tmp_path / "problems")],
+            solutions=[str(tmp_path / "solutions")],
             device="cpu",
             timing=QUICK,
         )
@@ -47,18 +53,22 @@ def evaluate(tmp_path):
 
 @pytest.mark.parametrize("source", [CANDIDATE, BUILT], ids=["runner", "builder"])
 def test_a_candidate_that_no_process_can_be_told_of_is_its_own_fault(source, evaluate):
-    found = evaluate(
-        {"problems/set/p": PROBLEM, "solutions/set/p/near": CANDIDATE, "far/solutions/set/p/distant": source}
-    )
-    assert (found["set/p/distant"].status, found["set/p/distant"].reason) == (Status.LOAD_ERROR, "unsendable")
-    assert "bytes long" in found["set/p/distant"].message
+    sources = {"problems/set/p": PROBLEM, "solutions/set/p/near": CANDIDATE, "solutions/set/p/crowded": source}
+    found = evaluate(sources, deep=True)
+    assert (found["set/p/crowded"].status, found["set/p/crowded"].reason) == (Status.LOAD_ERROR, "unsendable")
+    assert "bytes long" in found["set/p/crowded"].message
     assert found["set/p/near"].status is Status.PASSED
 
 
+def test_in_the_usual_folder_as_much_data_as_may_be_is_told(evaluate):
+    found = evaluate({"problems/set/p": PROBLEM, "solutions/set/p/crowded": BUILT}, deep=False)
+    assert found["set/p/crowded"].status is Status.PASSED
+
+
 def test_a_problem_that_no_process_can_be_told_of_is_its_own_fault(evaluate):
-    sources = {f"solutions/{name}/p/{one}": CANDIDATE for name in ("one", "two") for one in ("a", "b")}
-    found = evaluate({"far/problems/one/p": PROBLEM, "problems/two/p": PROBLEM, **sources})
-    assert {(found[f"one/p/{one}"].status, found[f"one/p/{one}"].reason) for one in ("a", "b")} == {
+    sources = {f"solutions/{name}/{one}": CANDIDATE for name in ("one/crowded", "two/p") for one in ("a", "b")}
+    found = evaluate({"problems/one/crowded": PROBLEM, "problems/two/p": PROBLEM, **sources}, deep=True)
+    assert {(found[f"one/crowded/{one}"].status, found[f"one/crowded/{one}"].reason) for one in ("a", "b")} == {
         (Status.INVALID_REFERENCE, "unsendable")
     }
     assert {found[f"two/p/{one}"].status for one in ("a", "b")} == {Status.PASSED}
