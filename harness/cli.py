@@ -289,8 +289,8 @@ def _doctor(arguments: argparse.Namespace, words: list[str]) -> int:
     findings = doctor.examine()
     if arguments.json:
         print(msgspec.json.encode({"conclusion": doctor.conclusion(findings), "found": findings}).decode())
-        return 1 if any(finding.vital and not finding.ok for finding in findings) else 0
-    doctor_table.show(findings, doctor.conclusion(findings), Console())
+    else:
+        doctor_table.show(findings, doctor.conclusion(findings), Console())
     return 1 if any(finding.vital and not finding.ok for finding in findings) else 0
 
 

@@ -118,17 +118,13 @@ def _is_text(statement: ast.stmt) -> bool:
 def _renamed(source: str) -> str:
     """`Model` as `ModelNew`, wherever it is the class."""
     lines = source.splitlines()
-    found = [
-        (node.lineno - 1, node.col_offset)
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Name) and node.id == "Model"
-    ]
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name) and node.id == "Model":
+            found.append((node.lineno - 1, node.col_offset))
+        elif isinstance(node, ast.ClassDef) and node.name == "Model":
+            found.append((node.lineno - 1, node.col_offset + len("class ")))
     for line, column in sorted(found, reverse=True):
         before = lines[line].encode()[:column].decode()
         lines[line] = f"{before}ModelNew{lines[line][len(before) + len('Model') :]}"
-    named = ("class ModelNew" + line[len("class Model") :] if _is_class(line) else line for line in lines)
-    return "\n".join(named) + "\n"
-
-
-def _is_class(line: str) -> bool:
-    return line.startswith(("class Model(", "class Model:"))
+    return "\n".join(lines) + "\n"
