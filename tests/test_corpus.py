@@ -126,6 +126,7 @@ def test_builds_have_their_own_statuses(tmp_path):
     broken = done.records["does_not_compile"]
     assert broken.message.startswith("does_not_compile.py:10: ")
     assert "undeclared_name" in broken.evidence["source_line"]
+    assert "undeclared_name" in (tmp_path / "run" / broken.log).read_text()
     assert re.search("no NVIDIA driver|without CUDA", done.records["cuda_honest"].message)
     assert done.records["honest_cpp"].compile_s > 0
 

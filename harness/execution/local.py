@@ -150,7 +150,8 @@ class LocalExecutor:
             return workshop.build(job, nursery, scratch / str(next(self._numbers)), log, card)
 
         try:
-            return self._with_room(lambda: built_again(attempt), turns, scratch)
+            result = self._with_room(lambda: built_again(attempt), turns, scratch)
+            return msgspec.structs.replace(result, log=log.name if log.is_file() else "")
         except NotStarted as error:
             return BuildResult(fault=losses.not_started(error))
         except BlockingIOError as error:

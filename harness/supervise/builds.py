@@ -42,7 +42,8 @@ MOST_BYTES = 1 << 30
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a candidate's extensions: shared objects by digest of the call, or the fault that ended it.
 
-    `unconstructed` is what the candidate's constructor raised, so that more of them may be missing."""
+    `unconstructed` is what the candidate's constructor raised, so that more of them may be missing. `log` names
+    the file with what was printed, if there is one."""
 
     libraries: dict[str, str] = {}
     failures: dict[str, str] = {}
@@ -50,6 +51,7 @@ class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
     compile_s: float | None = None
     warnings: list[str] = []
     unconstructed: str = ""
+    log: str = ""
 
 
 def needs_build(job: Job) -> bool:

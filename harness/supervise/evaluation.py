@@ -14,7 +14,7 @@ from harness.supervise.builds import BuildResult
 from harness.supervise.dialogue import JobPhases
 from harness.supervise.groups import Groups, OpenGroup, reference
 from harness.supervise.losses import ProcessLost
-from harness.supervise.recording import file_name
+from harness.supervise.recording import log_name
 from harness.supervise.runners import Runners, end
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
@@ -46,7 +46,7 @@ class Evaluator:
             return self._groups.unopened[job.group], None
         source = job.problem.path if job.candidate.baseline else job.candidate.path
         # Before its group is open, so that it comes up meanwhile: nothing foreign is in it until the judge sends that.
-        runner, its_end = self._runners.start(self._logs / f"{file_name(job)}.log", source, build)
+        runner, its_end = self._runners.start(self._logs / log_name(job), source, build)
         try:
             group = self._group(job, phases)
             if isinstance(group, Outcome):

@@ -38,8 +38,10 @@ def record(
     *,
     phases_s: dict[str, float],
     wall_s: float,
+    log: str,
 ) -> Record:
-    """What a run keeps of one job; `phases_s` are those that no verdict tells of."""
+    """What a run keeps of one job; `phases_s` are those that no verdict tells of. `log` is the name of the log of the
+    process that came last, or empty if there was none."""
     # Without a verdict there is the outcome alone.
     verdict = conclusion.verdict or Verdict(ending=Ending(outcome=conclusion.outcome))
     profiled = provenance.told(verdict.ending, job.candidate, build, config.provenance, device.kind)
@@ -85,7 +87,7 @@ def record(
         phases_s=phases_s | verdict.phases_s,
         timing=figures.timing if figures else None,
         provenance=profiled.provenance,
-        log=f"logs/{file_name(job)}.log",
+        log=f"logs/{log}" if log else "",
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
@@ -96,8 +98,13 @@ def group_name(job: Job) -> str:
 
 
 def file_name(job: Job) -> str:
-    """The name of a job's log, without its ending."""
+    """What the names of a job's own files begin with."""
     return wording.name(f"{group_name(job)}.{job.candidate.name}", LONGEST_FILE)
+
+
+def log_name(job: Job) -> str:
+    """The name of the log of its evaluation."""
+    return f"{file_name(job)}.log"
 
 
 def build_name(job: Job) -> str:

@@ -21,7 +21,7 @@ from harness.supervise.device_check import DeviceCheck
 from harness.supervise.dialogue import JobPhases
 from harness.supervise.evaluation import Evaluator
 from harness.supervise.groups import Groups
-from harness.supervise.recording import Conclusion, record
+from harness.supervise.recording import Conclusion, log_name, record
 from harness.supervise.runners import Runners
 from harness.supervise.second_chance import SecondChance
 
@@ -57,21 +57,26 @@ class Supervisor:
         """Carry out one job; every failure becomes a record."""
         started = time.monotonic()
         phases = JobPhases(job, self._report_phase)
+        log = ""
         if job.problem.fault:
             fault = Outcome(status=Status.INVALID_REFERENCE, reason="contract", message=job.problem.fault)
             conclusion = Conclusion(outcome=fault)
         elif build.fault is not None:
             conclusion = Conclusion(outcome=build.fault)
+            log = build.log
         else:
             conclusion = self._second_chance.conclude(job, build, phases)
+            log = log_name(job)
         wall_s = time.monotonic() - started
-        return record(job, build, conclusion, self._device, self._config, phases_s=phases.spent_s, wall_s=wall_s)
+        return record(
+            job, build, conclusion, self._device, self._config, phases_s=phases.spent_s, wall_s=wall_s, log=log
+        )
 
     def unserved(self, job: Job, why: str) -> Record:
         """The record of a job that no device is left for; the next run tries again."""
         lost = Outcome(status=Status.HARNESS_ERROR, reason="device_lost", message=why)
         conclusion = Conclusion(outcome=lost)
-        return record(job, BuildResult(), conclusion, self._device, self._config, phases_s={}, wall_s=0.0)
+        return record(job, BuildResult(), conclusion, self._device, self._config, phases_s={}, wall_s=0.0, log="")
 
     def device_fault(self) -> str:
         """What is wrong with the device; empty where it still computes."""
