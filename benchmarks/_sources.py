@@ -331,6 +331,7 @@ def _changed(old: str, new: str, **more: Any) -> dict[str, Any]:
 FAILING: dict[str, dict[str, Any]] = {
     "not_declared": PLAIN | {"functions": ["scale", "shift_and_scale"]},
     "misspelt": _changed("blockDim.x + threadIdx.x", "blockDim.x + treadIdx.x"),
+    "no_such_kernel": _changed("    scale_kernel<<<", "    skale_kernel<<<"),
     "no_such_member": _changed("x.numel()", "x.number_of_elements()"),
     "no_semicolon": _changed("int n = x.numel();", "int n = x.numel()"),
     "wrong_type": _changed("auto y = torch::empty_like(x);", "float* y = torch::empty_like(x);"),

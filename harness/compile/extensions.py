@@ -20,7 +20,7 @@ import torch
 from torch.utils import cpp_extension
 
 from harness.compile import architectures, calls
-from harness.compile.ways import certain
+from harness.compile.ways import certain, operators, preprocessed, smaller
 from harness.compile.ways.order import chosen
 from harness.compile.ways.way import BuildCall, BuildPlan, BuildWay, NotThisWay
 from harness.errors import AssayError
@@ -30,7 +30,6 @@ LOGGED = 4000
 ERROR_PREFIX = "Error building extension"
 # Ninja's line about a file that could not be made.
 DEFAULT = re.compile(r"^default .*$", re.MULTILINE)
-FAILED = re.compile(r"^FAILED: (?:\[code=\d+\] )?(\S+\.o)\b", re.MULTILINE)
 
 
 class NeedsCuda(BaseException):
@@ -110,12 +109,12 @@ class Builder:
             except Exception as error:
                 output = str(error)
                 # Flags that were taken out may make the difference.
-                if own is arguments and certain.is_certain(output, certain.includes_in(output), torch_headers=True):
+                if own is arguments and self._is_its_own(output, call, folder / way.name):
                     raise
                 # Whatever it was: another way decides. It must not find the name taken by this attempt.
                 print(f"{way.name}: {output[-LOGGED:]}", file=sys.stderr)
                 cpp_extension.JIT_EXTENSION_VERSIONER.entries = versions
-                failed += FAILED.findall(output)
+                failed += [match["object"] for match in preprocessed.FAILED.finditer(output)]
         last, place = self._last, folder / self._last.name
         try:
             with _first(failed):
@@ -129,6 +128,15 @@ class Builder:
         name = arguments.get("name")
         self.warnings.append(f"foreign_architecture: extension '{name}' compiles with its own architecture flags only")
         return result
+
+    def _is_its_own(self, output: str, call: BuildCall, folder: Path) -> bool:
+        """Whether a build over smaller headers failed by what the candidate wrote."""
+
+        def read() -> preprocessed.Preprocessed | None:
+            ours = [str(operators.LEAN), str(smaller.generated_in(folder))]
+            return preprocessed.by_command(output, call.nvcc, ours, "\n".join([*call.cpp, *call.cuda]), folder)
+
+        return certain.is_certain(output, certain.includes_in(output), read, torch_headers=True)
 
     def _call(self, arguments: dict[str, Any]) -> BuildCall:
         cpp, cuda = _texts(arguments)

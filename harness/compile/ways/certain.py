@@ -11,10 +11,11 @@ import functools
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-SOURCES = (".cpp", ".cu", ".cc", ".cxx", ".c")
+from harness.compile.ways.preprocessed import SOURCES, Preprocessed
+
 # g++: file:12:5: error: text · nvcc: file(12): error: text · ptxas and the loader name no line.
 FIRST = re.compile(
     r"^(?P<file>[^\s:()][^:()\n]*)(?::\d+:(?:\d+:)? (?:fatal )?error|\(\d+\): (?:catastrophic )?error(?: #\S+)?): "
@@ -47,11 +48,14 @@ TYPES = re.compile(
 TOP_LEVEL = re.compile(r"_Z\d|(?!_Z)")
 
 
-def is_certain(output: str, includes: Iterable[str], *, torch_headers: bool) -> bool:
+def is_certain(
+    output: str, includes: Iterable[str], read: Callable[[], Preprocessed | None], *, torch_headers: bool
+) -> bool:
     """Whether the first error in a failed build's output stays with torch's own headers.
 
-    `includes` are the include folders that the compiler was given; `torch_headers` says that classes were torch's own
-    and only declarations may be missing, not a sketch of them.
+    `includes` are the include folders that the compiler was given, and `read` tells what it would read with torch's own
+    headers, if that can be had; `torch_headers` says that classes were torch's own and only declarations may be
+    missing, not a sketch of them.
     """
     first = FIRST.search(output)
     if first is None:
@@ -70,8 +74,8 @@ def is_certain(output: str, includes: Iterable[str], *, torch_headers: bool) -> 
         # A class is whole or not there; a namespace has what its headers put into it.
         if torch_headers and unknown["member"] and "namespace" not in text:
             return True
-        name = unknown["name"] or unknown["member"] or unknown["identifier"]
-        return not _is_somewhere(name, [*includes, *_system_includes()])
+        text = read()
+        return text is not None and not text.knows(unknown["name"] or unknown["member"] or unknown["identifier"])
     return bool(SYNTAX.match(text) or (torch_headers and TYPES.match(text)))
 
 
@@ -84,34 +88,6 @@ def first_error_line(output: str) -> str:
 def includes_in(command: str) -> list[str]:
     """The include folders in a compiler's command line, or in the output of a build that shows it."""
     return list(dict.fromkeys(re.findall(r"(?:^|\s)(?:-I|-isystem) ?(/\S+)", command)))
-
-
-def _is_somewhere(name: str, folders: list[str]) -> bool:
-    """Whether any header has this word, or may put it together by `##` from words of its own."""
-    known = tuple(folder for folder in dict.fromkeys(folders) if Path(folder).is_dir())
-    if _grep("-wFq", name, known):
-        return True
-    for left, right in _pasted(known):
-        # So short a word is a macro's argument, as a rule, and no part of a name; but for torch::kFloat and the like.
-        if (len(left) > 1 or left == "k") and name.startswith(left):
-            return True
-        if (len(right) > 2 or right == "_") and name.endswith(right):
-            return True
-    return False
-
-
-@functools.cache
-def _pasted(folders: tuple[str, ...]) -> set[tuple[str, str]]:
-    """The words on both sides of each `##` in these folders' headers."""
-    pairs = _grep("-hoE", r"[A-Za-z_0-9]+ ?## ?[A-Za-z_0-9]+", folders).splitlines()
-    return {(left.strip(), right.strip()) for left, _, right in (pair.partition("##") for pair in pairs)}
-
-
-def _grep(options: str, pattern: str, folders: tuple[str, ...]) -> str:
-    """What grep prints, or `found` where it is told to print nothing; a search that fails counts as found."""
-    command = ["grep", "-rs", options, "-e", pattern, "--", *folders]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    return done.stdout or ("" if done.returncode == 1 else "found")
 
 
 @functools.cache

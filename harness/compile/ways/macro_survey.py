@@ -7,7 +7,6 @@ for all that sources include.
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,12 +60,8 @@ def survey(cxx: list[str], nvcc: list[str], cpp: list[list[str]], cuda: list[lis
 
 def _of_nvcc(words: Sequence[str], source: Path, folder: Path, option: str) -> list[str]:
     """What nvcc's preprocessing steps, of the host and of the device pass, print with `option` in place of -E."""
-    steps = Steps(words[0], [*words[1:], "-c", str(source), "-o", str(folder / "survey.o")], folder / "steps")
-    said = []
-    for command in (command for command in steps.passes if " -E " in command):
-        steps.run(command.replace(" -E ", f" {option} "))
-        said.append(Path(shlex.split(command)[-1]).read_text())
-    return said
+    arguments = [*words[1:], "-c", str(source), "-o", str(folder / "survey.o")]
+    return Steps(words[0], arguments, folder / "steps").preprocessed(option)
 
 
 def _asked_by_headers(rules: list[str]) -> set[str]:

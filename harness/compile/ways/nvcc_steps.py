@@ -45,6 +45,14 @@ class Steps:
             said = done.stdout + done.stderr
             raise PassFailed(f"{command.split()[0]}: {said[-1500:]}", said)
 
+    def preprocessed(self, option: str) -> list[str]:
+        """What the preprocessing passes, of the host and of the device, write with `option`. Raises PassFailed."""
+        said = []
+        for command in (command for command in self.passes if " -E " in command):
+            self.run(command.replace(" -E ", f" {option} "))
+            said.append(Path(shlex.split(command)[-1]).read_text(errors="replace"))
+        return said
+
     def host_words(self) -> list[str]:
         """The host compiler's own pass as words, less its input (the text that cudafe++ wrote) and output."""
         words = shlex.split(self.passes[-1])

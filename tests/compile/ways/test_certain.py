@@ -9,6 +9,7 @@ from torch.utils import cpp_extension
 from harness.compile import extensions
 from harness.compile.ways.certain import first_error_line, includes_in, is_certain
 from harness.compile.ways.order import WAYS
+from harness.compile.ways.preprocessed import Preprocessed
 from tests.compile.test_extensions import CALL
 
 TORCH = str(Path(torch.__file__).parent / "include")
@@ -28,11 +29,10 @@ def by_gcc(said):
         (CPP + "<shift_and_halve> was not declared in this scope; did you mean <shift>?", True, True),
         (CPP + "'shift_and_halve' was not declared in this scope", True, True),
         (CUDA + 'namespace "at" has no member "empty_and_halve"', True, True),
-        # There are headers that declare these, or may by `##`.
+        # Names that a header has.
         (CPP + "<numeric_limits> is not a member of <std>", False, False),
         (CUDA + 'namespace "torch" has no member "relu"', False, False),
         (CUDA + 'namespace "torch" has no member "kSomething"', False, False),
-        (CPP + "<XImpl> was not declared in this scope", False, False),
         # Members of classes, which the sketch only outlines.
         (CUDA + 'class "at::Tensor" has no member "rows_by_columns"', True, True),
         (CUDA + 'class "at::Tensor" has no member "scatter_reduce_"', False, True),
@@ -59,8 +59,14 @@ def by_gcc(said):
 )
 def test_a_failure_is_final_where_no_header_could_change_it(said, sketched, with_torch):
     output = f"Error building extension 'ext': [1/3] c++ -c main.cpp\n{by_gcc(said)}\n"
-    assert is_certain(output, [TORCH], torch_headers=False) is sketched
-    assert is_certain(output, [TORCH], torch_headers=True) is with_torch
+    headers = Preprocessed('# 1 "torch.h"\nnumeric_limits relu kSomething scatter_reduce_', "")
+    assert is_certain(output, [TORCH], lambda: headers, torch_headers=False) is sketched
+    assert is_certain(output, [TORCH], lambda: headers, torch_headers=True) is with_torch
+
+
+def test_a_name_is_not_certain_where_headers_cannot_be_read():
+    said = f"Error building extension 'ext': [1/3] c++ -c main.cpp\n{CPP}'f' was not declared in this scope\n"
+    assert not is_certain(said, [TORCH], lambda: None, torch_headers=True)
 
 
 def test_the_first_error_is_told_in_a_line():

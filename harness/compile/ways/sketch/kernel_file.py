@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 from harness.catalog.cpp_tokens import without_comments
-from harness.compile.ways import certain, operators
+from harness.compile.ways import certain, operators, preprocessed
 from harness.compile.ways.nvcc_steps import PassFailed
+from harness.compile.ways.preprocessed import Preprocessed
 from harness.compile.ways.sketch import fitness, module_block
 from harness.compile.ways.sketch.passes import compile_with_sketch
 from harness.compile.ways.sketch.prefixes import PREFIXES
@@ -26,7 +27,8 @@ def main(arguments: list[str]) -> int:
     try:
         _with_sketch(nvcc, arguments)
     except PassFailed as error:
-        if certain.is_certain(error.output, certain.includes_in(shlex.join(arguments)), torch_headers=False):
+        includes = certain.includes_in(shlex.join(arguments))
+        if certain.is_certain(error.output, includes, lambda: _with_torch(nvcc, arguments), torch_headers=False):
             sys.stderr.write(error.output)
             return 1
         why = str(error)
@@ -45,13 +47,27 @@ def _with_sketch(nvcc: str, arguments: list[str]) -> None:
     popular = frozenset(operators.POPULAR)
     called = operators.called(Path(os.environ["ASSAY_TORCH"]), whole)
     std = fitness.check(code, shlex.split(os.environ["ASSAY_FLAGS"]), popular, called)
-    replaced = [str(operators.LEAN), os.environ["ASSAY_GENERATED"]]
+    replaced = _ours()
     fitness.check_surroundings(code, source, arguments, replaced)
     context = operators.wants(operators.CUDA_CONTEXT, whole)
     prefix = Path(os.environ["ASSAY_PREPARED"]) / PREFIXES[context, bool(module)]
     wanted = ["ASSAY_WANTS_STD"] * std + [operators.CUDA_CONTEXT] * context
     narrow = fitness.narrow_of(code, popular)
     compile_with_sketch(nvcc, arguments, narrow, replaced, prefix, Path.cwd() / f"{source.stem}.steps", wanted)
+
+
+def _ours() -> list[str]:
+    """The include folders that are put before torch's."""
+    return [str(operators.LEAN), os.environ["ASSAY_GENERATED"]]
+
+
+def _with_torch(nvcc: str, arguments: list[str]) -> Preprocessed | None:
+    """What nvcc would read over torch's own headers; None if that can't be had."""
+    try:
+        text = preprocessed.of_nvcc(nvcc, preprocessed.without(arguments, _ours()), Path.cwd())
+    except (PassFailed, OSError):
+        return None
+    return Preprocessed(text, source_of(arguments).read_text(errors="replace"))
 
 
 def source_of(arguments: list[str]) -> Path:
