@@ -23,7 +23,6 @@ from harness.compile import architectures, calls
 from harness.compile.ways import certain, operators, preprocessed, smaller
 from harness.compile.ways.order import chosen
 from harness.compile.ways.way import BuildCall, BuildPlan, BuildWay, NotThisWay
-from harness.errors import AssayError
 
 # Characters of a failed attempt that the build's log keeps.
 LOGGED = 4000
@@ -207,8 +206,8 @@ class Prebuilt:
         return "call load_inline at import or in __init__, with sources that do not depend on the process"
 
 
-class LateCompile(AssayError, RuntimeError):
-    """A `load_inline` call that the build process never saw."""
+class LateCompile(BaseException):
+    """A `load_inline` call that the build process never saw. No `Exception`, as NeedsCuda is none."""
 
 
 def intercept(handler: Callable[[Callable[..., Any], dict[str, Any]], Any]) -> None:

@@ -1,5 +1,6 @@
 """The builder's order of attempts, with a stock function that only pretends to compile."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -185,4 +186,10 @@ def test_a_runner_gets_what_was_built_under_other_names(tmp_path, monkeypatch):
 def test_a_call_that_the_build_did_not_reach_is_told_what_the_constructor_raised_there():
     prebuilt = extensions.Prebuilt({}, {}, "RuntimeError: no device")
     with pytest.raises(extensions.LateCompile, match=r"first in __init__.*no device, the constructor raised Runti"):
+        prebuilt(Stock(), CALL)
+
+
+def test_a_candidate_s_own_fallback_does_not_hide_it():
+    prebuilt = extensions.Prebuilt({}, {})
+    with pytest.raises(extensions.LateCompile), contextlib.suppress(Exception):
         prebuilt(Stock(), CALL)
