@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -59,8 +58,7 @@ def run(
     tools = find_tools(cuda, target)
     logs.mkdir(parents=True, exist_ok=True)
     private = {logs, *(candidate.path.parent for candidate in found)}
-    scratch = Path(tempfile.mkdtemp(prefix="assay-check-")).resolve()
-    scratch.chmod(0o711)
+    scratch = folders.temporary("check")
     copies = Copies(scratch / "sources")
     with folders.open_to_others():
         nursery = Nursery(probe.chosen("auto").layers, private, memory_watch.share(), shown=copies.shown_bytes)
@@ -82,6 +80,7 @@ def run(
                 prepared=_prepared(candidate, tools),
                 log=log,
                 timeout_s=timeout_s,
+                scratch=scratch,
             )
         except NotStarted as error:
             return _row(candidate, problem, None, log, losses.not_started(error))

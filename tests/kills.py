@@ -128,7 +128,7 @@ def processes(session: int, role: str) -> list[int]:
     zygotes = [pid for keeper in keepers for pid in children(keeper)]
     if role == "zygote":
         return zygotes
-    places = {"judge": ROOT.name, "runner": "assay-run-", "builder": "assay-build-"}
+    places = {"judge": ROOT.name, "runner": "assay-run.", "builder": "assay-build."}
     forked = [pid for zygote in zygotes for pid in children(zygote)]
     return [pid for pid in forked if places[role] in place(pid)]
 

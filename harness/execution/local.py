@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import queue
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -73,9 +72,7 @@ class LocalExecutor:
             yield from self._run(jobs, report_phase)
 
     def _run(self, jobs: list[Job], report_phase: ReportPhase) -> Iterator[Record]:
-        scratch = Path(tempfile.mkdtemp(prefix="assay-build-")).resolve()
-        # Another user, as a sandboxed build is, must be able to pass through.
-        scratch.chmod(0o711)
+        scratch = folders.temporary("build")
         copies = Copies(scratch / "sources")
         nursery: RenewedNursery | None = None
         builders = ThreadPoolExecutor(self._build_slots(), thread_name_prefix="build")

@@ -1,4 +1,4 @@
-"""Folders that an untrusted process could write to: taking results out of them, and removing them. No torch.
+"""Folders that untrusted processes could write to: making them, taking results out, and removing them. No torch.
 
 This is the session's side of the boundary. Every process that could write there must have ended.
 """
@@ -6,11 +6,13 @@ This is the session's side of the boundary. Every process that could write there
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -18,6 +20,45 @@ from pathlib import Path, PurePosixPath
 # A folder may hold any number of files. So long a slot waits for one to go; what is left goes with the folder above
 # it, at the end of all, within so long.
 SLOT_S, END_S = 10.0, 60.0
+# A folder is nobody's for a moment before its maker has locked it.
+UNLOCKED_S = 60.0
+# Descriptors of this process's own, each of which holds a lock on its folder that ends with the process.
+_locks: dict[Path, int] = {}
+
+
+def temporary(kind: str) -> Path:
+    """A new folder in the temporary folder, which other users may pass through, to be removed by `remove_at_end`.
+
+    Before that, what other processes of this user's left that were killed is removed.
+    """
+    for place in Path(tempfile.gettempdir()).glob("assay-*.*"):
+        if _is_left_over(place):
+            remove(place)
+    folder = Path(tempfile.mkdtemp(prefix=f"assay-{kind}.")).resolve()
+    _locks[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(_locks[folder], fcntl.LOCK_EX)
+    # A sandboxed process is another user.
+    folder.chmod(0o711)
+    return folder
+
+
+def _is_left_over(place: Path) -> bool:
+    """Whether a folder is this user's own, and no process that is alive made it."""
+    try:
+        folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        status = os.fstat(folder)
+        if status.st_uid != os.geteuid() or time.time() - status.st_ctime < UNLOCKED_S:
+            return False
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(folder)
 
 
 @contextlib.contextmanager
@@ -87,5 +128,7 @@ def remove(folder: Path, timeout_s: float = SLOT_S) -> bool:
 
 def remove_at_end(folder: Path) -> None:
     """Remove a folder that nobody comes back to, and say so where it stays."""
+    if folder in _locks:
+        os.close(_locks.pop(folder))
     if not remove(folder, END_S):
         print(f"{folder} is left: it could not be removed in {END_S:g} s; remove it by hand", file=sys.stderr)

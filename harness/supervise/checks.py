@@ -39,19 +39,20 @@ def check(
     prepared: str,
     log: Path,
     timeout_s: float,
+    scratch: Path,
 ) -> CheckResult:
     """Compile and load one candidate for `architecture` (9.0a); every failure is an answer with its outcome.
 
-    `prepared` is a folder of precompiled headers, empty for none.
+    `prepared` is a folder of precompiled headers, empty for none. The process has a folder of its own below `scratch`.
     """
     started = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="assay-check-")).resolve()
+    folder = Path(tempfile.mkdtemp(dir=scratch))
     try:
         answer, fault = _ask(candidate, problem, nursery, toolkit, architecture, prepared, log, timeout_s, folder)
     except NotSendable as error:
         answer, fault = None, faults.unsendable(error)
     finally:
-        folders.remove_at_end(folder)
+        folders.remove(folder)
     return CheckResult(answer=answer, fault=fault, wall_s=round(time.monotonic() - started, 3))
 
 

@@ -24,9 +24,7 @@ class Runners:
     def __init__(self, nursery: Starter, device: Device) -> None:
         self._nursery = nursery
         self._device = device
-        self.scratch = Path(tempfile.mkdtemp(prefix="assay-run-")).resolve()
-        # Another user, as a sandboxed runner is, must be able to pass through to its own folder.
-        self.scratch.chmod(0o711)
+        self.scratch = folders.temporary("run")
 
     def start(self, log: Path, source: Path, build: BuildResult) -> tuple[Child, socket.socket]:
         """A fresh runner for one source and its libraries, and the end of its channel that the judge is to have."""

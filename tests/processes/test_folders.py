@@ -2,10 +2,14 @@
 
 import os
 import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
+from harness.places import CHECKOUT
 from harness.processes import folders
 
 
@@ -121,3 +125,52 @@ def test_a_file_that_is_too_large_is_not_copied(folder, tmp_path):
     with pytest.raises(OSError, match="at most 6 bytes"):
         folders.copy_out(folder, "0/lean/tail.so", tmp_path / "copy.so", 6)
     assert not (tmp_path / "copy.so").exists()
+
+
+MAKER = """
+import sys
+from harness.places import CHECKOUT
+from harness.processes import folders
+print(folders.temporary("test"), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def maker(tmp_path, monkeypatch):
+    """Another process that has made a temporary folder, and the folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(folders, "UNLOCKED_S", 0.0)
+    command = [sys.executable, "-c", MAKER]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, cwd=CHECKOUT, env=environment) as process:
+        yield process, Path(process.stdout.readline().strip())
+        process.kill()
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_one(maker):
+    process, folder = maker
+    (folder / "file").write_text("here")
+    process.kill()
+    process.wait()
+    own = folders.temporary("test")
+    assert not folder.exists()
+    folders.remove_at_end(own)
+    assert not own.exists()
+
+
+def test_what_belongs_to_a_process_that_is_alive_stays(maker):
+    _, folder = maker
+    folders.remove_at_end(folders.temporary("test"))
+    assert folder.exists()
+
+
+def test_nor_is_removed_what_has_just_been_made_or_is_no_folder_of_ours(maker, monkeypatch):
+    process, folder = maker
+    process.kill()
+    process.wait()
+    (folder.parent / "assay-test.link").symlink_to(folder)
+    monkeypatch.setattr(folders, "UNLOCKED_S", 60.0)
+    folders.remove_at_end(folders.temporary("test"))
+    assert folder.exists()
+    assert (folder.parent / "assay-test.link").is_symlink()
