@@ -133,7 +133,7 @@ class Builder:
 
         def read() -> preprocessed.Preprocessed | None:
             ours = [str(operators.LEAN), str(smaller.generated_in(folder))]
-            return preprocessed.by_command(output, call.nvcc, ours, "\n".join([*call.cpp, *call.cuda]), folder)
+            return preprocessed.by_command(output, call.nvcc, ours, folder)
 
         return certain.is_certain(output, certain.includes_in(output), read, torch_headers=True)
 

@@ -25,28 +25,34 @@ FAILED = re.compile(r"^FAILED: (?:\[code=\d+\] )?(?P<object>\S+\.o)\b.*\n(?P<com
 
 @dataclass(frozen=True)
 class Preprocessed:
-    """`text` is the preprocessor's output with definitions of macros in it (`-E -dD`), `source` the text as written."""
+    """`texts` are the preprocessor's output with definitions of macros in it (`-E -dD`), one for each pass over a source,
+    and `source` is the text as written."""
 
-    text: str
+    texts: Sequence[str]
     source: str
 
     def knows(self, name: str) -> bool:
         """Whether a header has this name, or the source has it more often than it was written, by a macro."""
         word = re.compile(rf"\b{re.escape(name)}\b")
-        own = 0
-        begin, file = 0, ""
-        for marker in [*MARKER.finditer(self.text), None]:
-            end = marker.start() if marker else len(self.text)
-            if Path(file).suffix in SOURCES:
-                own += len(word.findall(self.text, begin, end))
-            elif word.search(self.text, begin, end):
-                return True
-            if marker:
-                begin, file = marker.end(), marker[1]
-        return own > len(word.findall(self.source))
+        written = len(word.findall(self.source))
+        return any(_knows(text, word, written) for text in self.texts)
 
 
-def by_command(said: str, nvcc: str, ours: Iterable[str], source: str, folder: Path) -> Preprocessed | None:
+def _knows(text: str, word: re.Pattern[str], written: int) -> bool:
+    own = 0
+    begin, file = 0, ""
+    for marker in [*MARKER.finditer(text), None]:
+        end = marker.start() if marker else len(text)
+        if Path(file).suffix in SOURCES:
+            own += len(word.findall(text, begin, end))
+        elif word.search(text, begin, end):
+            return True
+        if marker:
+            begin, file = marker.end(), marker[1]
+    return own > written
+
+
+def by_command(said: str, nvcc: str, ours: Iterable[str], folder: Path) -> Preprocessed | None:
     """What the failed command in a build's output reads without the include folders `ours`; None if that can't be had.
 
     `folder` is where the build ran; `nvcc`, if not empty, compiled its kernel files.
@@ -59,10 +65,12 @@ def by_command(said: str, nvcc: str, ours: Iterable[str], source: str, folder: P
     by_nvcc = any("nvcc" in word for word in words[:first])
     flags = without(words[first:] if by_nvcc else words[1:], ours)
     try:
-        text = of_nvcc(nvcc or words[0], flags, folder) if by_nvcc else of_cxx(words[0], flags, folder)
+        texts = of_nvcc(nvcc or words[0], flags, folder) if by_nvcc else [of_cxx(words[0], flags, folder)]
+        # Also what torch wrote into it.
+        files = [folder / word for word in flags if Path(word).suffix in SOURCES]
+        return Preprocessed(texts, "\n".join(file.read_text(errors="replace") for file in files))
     except (PassFailed, OSError):
         return None
-    return Preprocessed(text, source)
 
 
 def without(flags: Sequence[str], ours: Iterable[str]) -> list[str]:
@@ -80,10 +88,10 @@ def of_cxx(compiler: str, flags: Sequence[str], folder: Path) -> str:
     return done.stdout
 
 
-def of_nvcc(nvcc: str, flags: Sequence[str], folder: Path) -> str:
-    """What nvcc reads for the host and for the device, one after the other. Raises PassFailed."""
+def of_nvcc(nvcc: str, flags: Sequence[str], folder: Path) -> list[str]:
+    """What nvcc reads for the host and for the device. Raises PassFailed."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        return "\n".join(Steps(nvcc, list(flags), Path(scratch)).preprocessed("-E -dD"))
+        return Steps(nvcc, list(flags), Path(scratch)).preprocessed("-E -dD")
 
 
 def _without_option(flags: Sequence[str], option: str) -> list[str]:

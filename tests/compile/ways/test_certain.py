@@ -59,7 +59,7 @@ def by_gcc(said):
 )
 def test_a_failure_is_final_where_no_header_could_change_it(said, sketched, with_torch):
     output = f"Error building extension 'ext': [1/3] c++ -c main.cpp\n{by_gcc(said)}\n"
-    headers = Preprocessed('# 1 "torch.h"\nnumeric_limits relu kSomething scatter_reduce_', "")
+    headers = Preprocessed(['# 1 "torch.h"\nnumeric_limits relu kSomething scatter_reduce_'], "")
     assert is_certain(output, [TORCH], lambda: headers, torch_headers=False) is sketched
     assert is_certain(output, [TORCH], lambda: headers, torch_headers=True) is with_torch
 

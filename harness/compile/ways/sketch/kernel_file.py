@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     except PassFailed as error:
         includes = certain.includes_in(shlex.join(arguments))
         if certain.is_certain(error.output, includes, lambda: _with_torch(nvcc, arguments), torch_headers=False):
-            sys.stderr.write(error.output)
+            sys.stderr.write(f"{error.output}\n{certain.SAID}\n")
             return 1
         why = str(error)
     except (NotThisWay, OSError, ValueError) as error:
@@ -64,10 +64,10 @@ def _ours() -> list[str]:
 def _with_torch(nvcc: str, arguments: list[str]) -> Preprocessed | None:
     """What nvcc would read over torch's own headers; None if that can't be had."""
     try:
-        text = preprocessed.of_nvcc(nvcc, preprocessed.without(arguments, _ours()), Path.cwd())
+        texts = preprocessed.of_nvcc(nvcc, preprocessed.without(arguments, _ours()), Path.cwd())
     except (PassFailed, OSError):
         return None
-    return Preprocessed(text, source_of(arguments).read_text(errors="replace"))
+    return Preprocessed(texts, source_of(arguments).read_text(errors="replace"))
 
 
 def source_of(arguments: list[str]) -> Path:
