@@ -254,6 +254,10 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
         from harness.reports import agreement
 
         print("\n".join(agreement.lines(records)))
+    elif arguments.samples:
+        from harness.reports import samples
+
+        print(samples.to_csv(records), end="")
     elif arguments.format == "terminal":
         from rich.console import Console
 

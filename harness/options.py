@@ -79,6 +79,7 @@ examples:
   python run_eval.py report results/quickstart --format html > quickstart.html
   python run_eval.py report results/quickstart --format junit > quickstart.xml
   python run_eval.py report results/h100 --claims
+  python run_eval.py report results/mine --samples > samples.csv
 
 exit code: 0, or 2 if the folder holds no run
 """
@@ -293,6 +294,8 @@ def _report(commands: Commands) -> None:
     add("--format", default="terminal", choices=("terminal", "csv", "markdown", "html", "junit"), help=form)
     claims = "what the sources of imported candidates claim, beside the verdicts, and each disagreement"
     add("--claims", action="store_true", help=claims)
+    samples = "of runs with several samples of a problem: pass@k, fast_p@k and geometric means, as CSV (samples.csv)"
+    add("--samples", action="store_true", help=samples)
     add("--all", action="store_true", help=ALL)
 
 
@@ -332,6 +335,7 @@ FIELDS = {
     "problem": "the number or name of its problem",
     "level": "its problem's level",
     "name": "the candidate's name",
+    "sample": "which of its problem's samples it is",
     "status": "whether it is right",
     "speedup": "its speedup",
     "time": "its time, in any unit",

@@ -9,10 +9,9 @@ from enum import StrEnum
 
 from harness.records import Record, Status
 from harness.reports import text
+from harness.reports.groups import NO_VERDICT
 
 CORRECT = "correct"
-# These say nothing about the candidate.
-NO_VERDICT = {Status.UNSUPPORTED, Status.INVALID_REFERENCE, Status.HARNESS_ERROR}
 NOTHING = "says nothing"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.records import Record
-from harness.reports import text
+from harness.reports import samples, text
 from harness.reports.facts import CODE, WORDS, facts
 from harness.reports.groups import Entry, Group, grouped, summarise
 
@@ -19,7 +19,7 @@ LINKING = re.compile(r":(?=//)|(?<=www)\.|@(?=\w)|:(?=(?:100|1234|\d*[a-z+_-][\w
 def leaderboard(records: Sequence[Record], manifest: Mapping[str, Any]) -> str:
     """The whole page; `manifest` is the content of run.json, of which every key is optional."""
     groups = grouped(records)
-    parts = ["# Leaderboard", _run(manifest), _summary(groups), *map(_group, groups), _how_to_read()]
+    parts = ["# Leaderboard", _run(manifest), _summary(groups), _samples(records), *map(_group, groups), _how_to_read()]
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
 
@@ -40,6 +40,16 @@ def _summary(groups: list[Group]) -> str:
     head = _header("problem:", "variant:", "precision:", "baseline:", "best candidate:", "speedup", "time")
     lines = [line(*_where(group), *_best(group.best)) for group in groups]
     return "\n".join(["## Summary", "", text.summary(summary), "", head, *lines])
+
+
+def _samples(records: Sequence[Record]) -> str:
+    parts = []
+    for one in samples.series(records):
+        head, *rows = samples.table(one)
+        cells = [line(*map(escape, row)) for row in rows]
+        parts += [f"### {escape(samples.title(one))}", escape(samples.sentences(one))]
+        parts.append("\n".join([_header(f"{head[0]}:", *head[1:]), *cells]))
+    return "\n\n".join(["## Samples", *parts, escape(samples.WORDS)]) if parts else ""
 
 
 def _where(group: Group) -> tuple[str, str, str, str]:

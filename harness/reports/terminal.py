@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.records import Record, Status
-from harness.reports import text
+from harness.reports import samples, text
 from harness.reports.groups import Entry, Group, grouped, summarise
 
 # Red: the candidate is wrong or dishonest. Yellow: it failed or met a limit. Magenta: not its fault.
@@ -72,6 +72,8 @@ def leaderboard(
     statuses = [Text(f"{number} {status}", style=STYLES[status]) for status, number in summary.statuses.items()]
     total = Text(f"{count} {'candidate' if count == 1 else 'candidates'}: ", style="bold")
     console.print(Text.assemble(total, Text(", ").join(statuses), f". {text.scores(summary)}"))
+    if said := samples.lines(records):
+        console.print(Text("\n".join(["", *said])))
     if note := text.sandbox_note(manifest or {}):
         console.print(Text.assemble(("note: ", "yellow"), note))
 
