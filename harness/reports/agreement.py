@@ -44,6 +44,24 @@ def relation(record: Record) -> Relation:
     return Relation.SLOWER if slower else Relation.AGREE
 
 
+def theirs(record: Record) -> str:
+    """The claim: `correct 2.50x`; empty without one."""
+    speedup = text.factor(record.claimed_speedup) if record.claimed_speedup else ""
+    return text.clean(f"{record.claimed_status} {speedup}")
+
+
+def dispute(record: Record) -> str:
+    """How claim and verdict differ, with what the record knows of the cause: `right for them, refused here: incorrect,
+    mismatch:tail_rows`. Empty where they agree or there is no claim."""
+    kind = relation(record) if claimed(record) else Relation.AGREE
+    return "" if kind is Relation.AGREE else text.clean(f"{kind}: {_ours(record)}")
+
+
+def remark(record: Record) -> str:
+    """The claim, and how the verdict differs; empty without one."""
+    return "; ".join(filter(None, [f"claimed {theirs(record)}", dispute(record)])) if claimed(record) else ""
+
+
 def summary(records: Iterable[Record]) -> str:
     """`Claims: 45 agree, 4 right for them, refused here, ...`, in one line."""
     counts = Counter(relation(record) for record in records if claimed(record))
@@ -70,9 +88,9 @@ def _table(records: Sequence[Record]) -> list[str]:
     claims = sorted({text.clean(theirs) for theirs, _ in counts}, key=lambda theirs: (theirs == NOTHING, theirs))
     first = max(len(one) for one in (*claims, "theirs"))
     rows = ["  ".join(["theirs".ljust(first), *statuses])]
-    for theirs in claims:
-        cells = [str(counts[theirs, status] or "").rjust(len(status)) for status in statuses]
-        rows.append("  ".join([theirs.ljust(first), *cells]).rstrip())
+    for claim in claims:
+        cells = [str(counts[claim, status] or "").rjust(len(status)) for status in statuses]
+        rows.append("  ".join([claim.ljust(first), *cells]).rstrip())
     return rows
 
 
@@ -86,10 +104,12 @@ def _speedups(records: Sequence[Record]) -> list[str]:
 
 
 def _line(record: Record) -> str:
-    theirs = record.claimed_status + (f" {text.factor(record.claimed_speedup)}" if record.claimed_speedup else "")
-    ours = f"passed {text.speedup(record)}" if record.status is Status.PASSED else f"{record.status}, {record.reason}"
     why = f": {record.message}" if record.message else ""
-    return text.clean(f"{record.problem}/{record.candidate}: theirs {theirs}; ours {ours}{why}")
+    return text.clean(f"{record.problem}/{record.candidate}: theirs {theirs(record)}; ours {_ours(record)}{why}")
+
+
+def _ours(record: Record) -> str:
+    return f"passed {text.speedup(record)}" if record.status is Status.PASSED else f"{record.status}, {record.reason}"
 
 
 def _is_baseline(record: Record) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from harness.records import Record, Status
-from harness.reports import samples, text
+from harness.reports import agreement, samples, text
 from harness.reports.facts import CODE, WORDS, facts
 from harness.reports.groups import Entry, Group, Summary, grouped, summarise
 from harness.reports.html import figures, files, panels, render
@@ -107,6 +107,9 @@ class _Report:
             tiles=_tiles(self._summary),
             chapters=chapters,
             samples=[(samples.title(one), samples.sentences(one), samples.table(one)) for one in self._samples],
+            claims=agreement.summary(records) if any(map(agreement.claimed, records)) else "",
+            theirs=agreement.theirs,
+            dispute=agreement.dispute,
             samples_words=samples.WORDS,
             overviews=self._figures,
             statuses=list(self._summary.statuses) if self._summary else [],
