@@ -86,6 +86,9 @@ class CheckConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     # Float32 where PyTorch's own switches let the reference's operators use TF32: by default convolutions and recurrent
     # layers on a GPU.
     strict_float32: bool = False
+    # After each evaluation, five more calls: the record says what KernelBench's rule makes of them, and the verdict is
+    # what it is without.
+    kernelbench: bool = False
 
 
 class ProvenanceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

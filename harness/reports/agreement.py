@@ -57,9 +57,32 @@ def dispute(record: Record) -> str:
     return "" if kind is Relation.AGREE else text.clean(f"{kind}: {_ours(record)}")
 
 
+def summaries(records: Sequence[Record]) -> list[str]:
+    """A line on claims and one on KernelBench's rule, where there are any."""
+    claims = [f"{summary(records)}."] if any(map(claimed, records)) else []
+    return [*claims, *filter(None, [rule_summary(records)])]
+
+
+def rule_summary(records: Iterable[Record]) -> str:
+    """`KernelBench's rule: 12 correct, of which 3 did not pass; 4 incorrect, of which 0 passed.`; or nothing."""
+    found = Counter((one.kernelbench_correct, one.status is Status.PASSED) for one in records)
+    right, wrong = (sum(found[said, passed] for passed in (True, False)) for said in (True, False))
+    if not right + wrong:
+        return ""
+    said = f"{right} correct, of which {found[True, False]} did not pass"
+    return f"KernelBench's rule: {said}; {wrong} incorrect, of which {found[False, True]} passed."
+
+
 def remark(record: Record) -> str:
-    """The claim, and how the verdict differs; empty without one."""
-    return "; ".join(filter(None, [f"claimed {theirs(record)}", dispute(record)])) if claimed(record) else ""
+    """The claim, how the verdict differs, and what KernelBench's rule says, as far as there are these; or nothing."""
+    claim = f"claimed {theirs(record)}" if claimed(record) else ""
+    return "; ".join(filter(None, [claim, dispute(record), rule(record)]))
+
+
+def rule(record: Record) -> str:
+    """`KernelBench's rule: correct`; empty where it says nothing."""
+    known = {True: "correct", False: "incorrect"}
+    return "" if record.kernelbench_correct is None else f"KernelBench's rule: {known[record.kernelbench_correct]}"
 
 
 def summary(records: Iterable[Record]) -> str:
@@ -71,9 +94,10 @@ def summary(records: Iterable[Record]) -> str:
 def lines(records: Sequence[Record]) -> list[str]:
     """The table theirs x ours, the summary, both speedups, and every disagreement with the verdict's grounds."""
     ones = [record for record in records if claimed(record)]
+    ruled = rule_summary(records)
     if not ones:
-        return ["No candidate of this run was imported with a claim: see docs/import.md."]
-    said = [*_table(records), "", summary(ones), *_speedups(ones)]
+        return ["No candidate of this run was imported with a claim: see docs/import.md.", *filter(None, [ruled])]
+    said = [*_table(records), "", summary(ones), *_speedups(ones), *filter(None, [ruled])]
     for kind in (Relation.REFUSED, Relation.PASSED, Relation.SLOWER):
         members = [record for record in ones if relation(record) is kind]
         if members:
@@ -105,7 +129,8 @@ def _speedups(records: Sequence[Record]) -> list[str]:
 
 def _line(record: Record) -> str:
     why = f": {record.message}" if record.message else ""
-    return text.clean(f"{record.problem}/{record.candidate}: theirs {theirs(record)}; ours {_ours(record)}{why}")
+    ours = "; ".join(filter(None, [rule(record), f"ours {_ours(record)}{why}"]))
+    return text.clean(f"{record.problem}/{record.candidate}: theirs {theirs(record)}; {ours}")
 
 
 def _ours(record: Record) -> str:

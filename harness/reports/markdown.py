@@ -19,7 +19,7 @@ LINKING = re.compile(r":(?=//)|(?<=www)\.|@(?=\w)|:(?=(?:100|1234|\d*[a-z+_-][\w
 def leaderboard(records: Sequence[Record], manifest: Mapping[str, Any]) -> str:
     """The whole page; `manifest` is the content of run.json, of which every key is optional."""
     groups = grouped(records)
-    claims = any(map(agreement.claimed, records))
+    claims = any(map(agreement.remark, records))
     parts = ["# Leaderboard", _run(manifest), _summary(groups), _samples(records)]
     parts += [*(_group(group, claims) for group in groups), _how_to_read()]
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
@@ -42,7 +42,7 @@ def _summary(groups: list[Group]) -> str:
     head = _header("problem:", "variant:", "precision:", "baseline:", "best candidate:", "speedup", "time")
     lines = [line(*_where(group), *_best(group.best)) for group in groups]
     records = [entry.record for group in groups for entry in group.entries]
-    claims = [escape(agreement.summary(records)), ""] if any(map(agreement.claimed, records)) else []
+    claims = [line for said in agreement.summaries(records) for line in (escape(said), "")]
     return "\n".join(["## Summary", "", text.summary(summary), "", *claims, head, *lines])
 
 
@@ -67,7 +67,7 @@ def _best(record: Record | None) -> tuple[str, str, str]:
 
 
 def _group(group: Group, claims: bool) -> str:
-    """With a column for what sources claim, if any does in this run."""
+    """With a column for what sources and KernelBench's rule say, if either says anything in this run."""
     title = f"## {code(group.problem)} · {escape(group.variant)} · {escape(group.precision)}"
     names = ["#", "candidate:", "status:", "speedup", "95 % interval", "time", "baseline", "error", "notes:"]
     head = _header(*names[:3], *(["claim:"] if claims else []), *names[3:])
@@ -98,7 +98,8 @@ def _entry(entry: Entry, claims: bool) -> str:
 
 
 def _claim(record: Record) -> str:
-    return "<br>".join(escape(part) for part in (agreement.theirs(record), agreement.dispute(record)) if part)
+    said = (agreement.theirs(record), agreement.dispute(record), agreement.rule(record))
+    return "<br>".join(escape(part) for part in said if part)
 
 
 def _header(*names: str) -> str:

@@ -25,6 +25,7 @@ TEXT_COLUMNS = (
     "claimed_status",
 )
 WHOLE_COLUMNS = ("sample",)
+TRUTH_COLUMNS = ("kernelbench_correct",)
 FORMULA_STARTS = ("=", "+", "-", "@")
 COLUMNS = (
     "problem",
@@ -49,6 +50,7 @@ COLUMNS = (
     "claimed_status",
     "claimed_speedup",
     "sample",
+    "kernelbench_correct",
 )
 
 
@@ -84,6 +86,8 @@ def _series(records: list[Record], column: str) -> pd.Series:
         return pd.Series([inert(str(value)) for value in values], dtype="str")
     if column in WHOLE_COLUMNS:
         return pd.Series(values, dtype="Int64")
+    if column in TRUTH_COLUMNS:
+        return pd.Series(values, dtype="boolean")
     # An infinite or undefined error would be written as "inf"; the journal cannot hold it either.
     return pd.Series([value if _is_value(value) else math.nan for value in values], dtype="float64")
 

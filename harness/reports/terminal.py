@@ -72,10 +72,10 @@ def leaderboard(
     statuses = [Text(f"{number} {status}", style=STYLES[status]) for status, number in summary.statuses.items()]
     total = Text(f"{count} {'candidate' if count == 1 else 'candidates'}: ", style="bold")
     console.print(Text.assemble(total, Text(", ").join(statuses), f". {text.scores(summary)}"))
-    if any(map(agreement.claimed, records)):
-        console.print(Text(agreement.summary(records)))
-    if said := samples.lines(records):
-        console.print(Text("\n".join(["", *said])))
+    for said in agreement.summaries(records):
+        console.print(Text(said))
+    if lines := samples.lines(records):
+        console.print(Text("\n".join(["", *lines])))
     if note := text.sandbox_note(manifest or {}):
         console.print(Text.assemble(("note: ", "yellow"), note))
 

@@ -74,6 +74,29 @@ def test_a_claim_stands_beside_its_verdict_with_the_cause_of_a_dispute(disputed)
     ]
 
 
+def test_what_kernelbenchs_rule_says_stands_beside_both(make):
+    ones = [
+        make("close", "incorrect", claimed_status="correct", kernelbench_correct=True),
+        make("far", "incorrect", kernelbench_correct=False),
+        make("fine", kernelbench_correct=True),
+        make("strict", kernelbench_correct=False),
+        make("unknown", "crashed"),
+    ]
+    assert agreement.rule_summary(ones) == (
+        "KernelBench's rule: 2 correct, of which 1 did not pass; 2 incorrect, of which 1 passed."
+    )
+    assert agreement.remark(ones[0]).endswith("incorrect, mismatch:values; KernelBench's rule: correct")
+    assert agreement.remark(ones[-1]) == ""
+    said = agreement.lines(ones)
+    assert agreement.rule_summary(ones) in said
+    assert said[-1] == (
+        "attention/sdpa/close: theirs correct; KernelBench's rule: correct; ours incorrect, mismatch:values"
+    )
+    assert "KernelBench's rule: incorrect" in markdown.leaderboard(ones, {})
+    assert "KernelBench&#39;s rule: incorrect" in page.report(ones, {})
+    assert agreement.rule_summary(ones[-1:]) == ""
+
+
 def test_every_leaderboard_shows_claims_if_there_are_any(disputed, make):
     def shown(records):
         with open(os.devnull, "w") as file:
