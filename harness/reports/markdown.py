@@ -70,7 +70,7 @@ def _group(group: Group, claims: bool) -> str:
     """With a column for what sources and KernelBench's rule say, if either says anything in this run."""
     title = f"## {code(group.problem)} · {escape(group.variant)} · {escape(group.precision)}"
     names = ["#", "candidate:", "status:", "speedup", "95 % interval", "time", "baseline", "error", "notes:"]
-    head = _header(*names[:3], *(["claim:"] if claims else []), *names[3:])
+    head = _header(*names[:3], *(["others say:"] if claims else []), *names[3:])
     rows = [_entry(entry, claims) for entry in group.entries]
     return "\n".join([title, "", f"Baseline: {_baseline(group)}", "", head, *rows])
 
