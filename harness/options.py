@@ -45,6 +45,7 @@ examples:
   python run_eval.py run configs/seeds.yaml --device cuda:0 --out results/seeds-h200
   python run_eval.py run configs/quickstart.yaml --variant default --set timing.precision=0.01
   python run_eval.py run configs/quickstart.yaml --solutions solutions/attention/sdpa/composed.py --fresh
+  python run_eval.py run configs/quickstart.yaml --variant default --problems ../KernelBench --solutions runs/mine
 
 statuses, for --require:
   passed, incorrect, rejected, compile_error, load_error, runtime_error, crashed, timeout, out_of_memory,

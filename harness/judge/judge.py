@@ -217,7 +217,7 @@ class Judge:
             ending, checks = Ending(outcome=planning.no_room(error, "beside this candidate")), Checks()
         if examiner and ending.runner == "ok" and self._request.check.kernelbench:
             self._phase("KernelBench's rule")
-            with _timed(spent_s, "KernelBench's rule"):
+            with _timed(spent_s, "kernelbench"):
                 correct = trials.kernelbench_correct(self._reference, examiner, candidate, until)
             checks = msgspec.structs.replace(checks, kernelbench_correct=correct)
         return ending, checks

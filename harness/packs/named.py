@@ -24,10 +24,8 @@ from harness.packs.names import safe
 from harness.packs.sample import Wishes
 from harness.version import VERSION
 
-HINT = (
-    "a run takes a checkout of KernelBench from its problems, and the names of fields from its section packs "
-    "(code_field and others); see docs/import.md"
-)
+# The messages of an import name its flags.
+HINT = "in a run, --kernelbench is a checkout among --problems, and --code-field is --set packs.code_field"
 
 
 class _Found(NamedTuple):
@@ -135,7 +133,7 @@ def _imported(source: Path, config: Config, checkout: Path | None, reader: Reads
                 shutil.rmtree(folder, ignore_errors=True)
                 importing.run(source, folder, wishes, checkout, reader)
     except UsageError as error:
-        raise UsageError(f"{error}; {HINT}") from error
+        raise UsageError(f"{error} ({HINT})") from error
     except OSError as error:
         raise UsageError(f"{wording.plain(str(kept), 300)} cannot be written: {error.strerror}") from error
     how = "as imported before, in" if before else "imported into"

@@ -119,7 +119,7 @@ def test_the_command_line_takes_packs_too(table, capsys):
 
 
 def test_what_is_missing_is_said_in_words_of_the_config(table, texts):
-    with pytest.raises(UsageError, match=r"name the field that holds code .*from its section packs"):
+    with pytest.raises(UsageError, match=r"name the field that holds code .*--set packs.code_field"):
         named.resolved(Config(problems=[], solutions=[str(table)]), texts)
 
 
