@@ -41,14 +41,14 @@ def resolved(config: Config, reader: ReadsTexts) -> tuple[Config, list[str]]:
     Candidates solve the problems of the KernelBench checkout that `problems` names or lies in, or else the pack's own,
     which are added to `problems`. Raises UsageError where a pack cannot be imported.
     """
-    inside = {entry: root for entry in config.problems if (root := _levels_above(Path(entry).expanduser()))}
+    inside = {entry: root for entry in config.problems if (root := _levels_above(_path(entry)))}
     outside = [entry for entry in config.problems if entry not in inside]
     packs = [] if config.solves else list(dict.fromkeys(filter(_is_pack, [*outside, *config.solutions])))
     if not packs:
         return config, []
     checkout = next(iter(inside.values()), None)
-    found = {entry: _imported(Path(entry).expanduser(), config, checkout, reader) for entry in packs}
-    problems = [str(place) for entry, root in inside.items() for place in _problems_of(Path(entry).expanduser(), root)]
+    found = {entry: _imported(_path(entry), config, checkout, reader) for entry in packs}
+    problems = [str(place) for entry, root in inside.items() for place in _problems_of(_path(entry), root)]
     problems += [entry for entry in outside if entry not in found]
     if not checkout:
         problems += [str(one.folder / importing.PROBLEMS) for one in found.values()]
@@ -57,6 +57,14 @@ def resolved(config: Config, reader: ReadsTexts) -> tuple[Config, list[str]]:
     ]
     changed = msgspec.structs.replace(config, problems=problems, solutions=solutions)
     return changed, [one.note for one in found.values()]
+
+
+def _path(entry: str) -> Path:
+    """Of what is no path, one that leads nowhere: who reads the files says why."""
+    try:
+        return Path(entry or "\0").expanduser()
+    except RuntimeError:
+        return Path(entry)
 
 
 def _levels_above(path: Path) -> Path | None:
@@ -83,12 +91,13 @@ def _is_pack(entry: str) -> bool:
     That is a table or text; a folder with such files and no Python file; and Python files whose own names say level and
     problem, or a folder with one of those.
     """
-    path = Path(entry).expanduser()
-    if path.is_file():
+    path = _path(entry)
+    # Not Path's: those raise for a name that is too long for the system.
+    if os.path.isfile(path):
         return _says_its_problem([path.name]) or (
             path.suffix.lower() != ".py" and path.suffix.lower() in formats.BY_SUFFIX
         )
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return False
     suffixes = set()
     for below in _files_below(path, (".", "_")):

@@ -162,3 +162,11 @@ def test_what_is_run_as_one_problems_candidate_is_no_pack(pack, texts):
 def test_every_wish_of_an_import_is_a_key():
     wishes = {field.name for field in msgspec.structs.fields(named.Wishes)}
     assert {field.name for field in msgspec.structs.fields(PackConfig)} == wishes - {"every_block"} | {"blocks"}
+
+
+@pytest.mark.parametrize(
+    "entry", ["", "~nobody_of_that_name/x", "x" * 5000, "a\0b", "/nonexistent", "kb/*/[*.py", "\udcff"]
+)
+def test_what_is_no_path_is_left_to_who_reads_it(texts, entry):
+    config = Config(problems=[entry], solutions=[entry])
+    assert named.resolved(config, texts) == (config, [])
