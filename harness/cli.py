@@ -114,8 +114,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     terminal.leaderboard(records, console, manifest, every=arguments.all)
     if any(map(agreement.claimed, records)):
         more = f"{options.program()} report {_said(out)} --claims"
-        said = f"\n{agreement.summary(records)}. Each disagreement: {more}"
-        console.print(said, highlight=False, soft_wrap=True, markup=False)
+        console.print(f"\nEach claim that we disagree with: {more}", highlight=False, soft_wrap=True, markup=False)
     console.print(
         f"\nResults in {_said(out)}: records.jsonl, results.csv, leaderboard.md, report.html, logs/",
         highlight=False,
@@ -254,6 +253,10 @@ def _report(arguments: argparse.Namespace, words: list[str]) -> int:
         from harness.reports import agreement
 
         print("\n".join(agreement.lines(records)))
+    elif arguments.samples:
+        from harness.reports import samples
+
+        print(samples.to_csv(records), end="")
     elif arguments.format == "terminal":
         from rich.console import Console
 

@@ -86,6 +86,9 @@ class CheckConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     # Float32 where PyTorch's own switches let the reference's operators use TF32: by default convolutions and recurrent
     # layers on a GPU.
     strict_float32: bool = False
+    # After each evaluation, five more calls: the record says what KernelBench's rule makes of them, and the verdict is
+    # what it is without.
+    kernelbench: bool = False
 
 
 class ProvenanceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,6 +104,24 @@ class ProvenanceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def has_rules(self) -> bool:
         return bool(self.min_own_share or self.forbid)
+
+
+class PackConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How packs among `problems` and `solutions` are read; each key is what the flag of `import` of its name is."""
+
+    level: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    problem: str = ""
+    blocks: Literal["last", "all"] = "last"
+    code_field: str = ""
+    reference_field: str = ""
+    problem_field: str = ""
+    level_field: str = ""
+    name_field: str = ""
+    sample_field: str = ""
+    status_field: str = ""
+    speedup_field: str = ""
+    time_field: str = ""
+    baseline_time_field: str = ""
 
 
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,6 +146,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     problems: list[str] = msgspec.field(default_factory=lambda: ["problems"])
     solutions: list[str] = msgspec.field(default_factory=lambda: ["solutions"])
+    packs: PackConfig = PackConfig()
     # The problem that every candidate solves, whatever its folders are called; empty: the folders tell.
     solves: str = ""
     variants: list[str] = msgspec.field(default_factory=lambda: ["default"])

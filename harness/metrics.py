@@ -37,6 +37,17 @@ def fast_p(best: Sequence[float | None], p: float = 1.0) -> float:
     return sum(value is not None and value > p for value in best) / len(best)
 
 
+def at_k(samples: int, good: int, k: int) -> float:
+    """Chance, 0 to 1, that one or more of `k` samples are good, where `good` of `samples` are: pass@k, and fast_p@k.
+
+    The unbiased estimator 1 - C(samples - good, k) / C(samples, k) of Chen et al., Evaluating Large Language Models
+    Trained on Code, 2021, arXiv:2107.03374. It takes samples to be drawn independently, and needs `k` of them.
+    """
+    if not 0 <= good <= samples or not 1 <= k <= samples:
+        raise BadValue(f"at_k needs 0 <= good <= samples and 1 <= k <= samples, not {good}, {samples} and k = {k}")
+    return 1 - math.comb(samples - good, k) / math.comb(samples, k)
+
+
 def ranks(intervals: Sequence[tuple[float, float, float]]) -> list[int]:
     """The rank of each `(speedup, lo, hi)`, in the order given; 1 is best, ties share a rank.
 

@@ -45,6 +45,7 @@ examples:
   python run_eval.py run configs/seeds.yaml --device cuda:0 --out results/seeds-h200
   python run_eval.py run configs/quickstart.yaml --variant default --set timing.precision=0.01
   python run_eval.py run configs/quickstart.yaml --solutions solutions/attention/sdpa/composed.py --fresh
+  python run_eval.py run configs/quickstart.yaml --variant default --problems ../KernelBench --solutions runs/mine
 
 statuses, for --require:
   passed, incorrect, rejected, compile_error, load_error, runtime_error, crashed, timeout, out_of_memory,
@@ -79,6 +80,7 @@ examples:
   python run_eval.py report results/quickstart --format html > quickstart.html
   python run_eval.py report results/quickstart --format junit > quickstart.xml
   python run_eval.py report results/h100 --claims
+  python run_eval.py report results/mine --samples > samples.csv
 
 exit code: 0, or 2 if the folder holds no run
 """
@@ -219,8 +221,9 @@ def _run(commands: Commands) -> None:
     what = "what to evaluate: a config (configs/every-option.yaml shows every key), or one candidate's file"
     add("config", type=Path, metavar="CONFIG.yaml|CANDIDATE.py", help=what)
     add("--problem", default="", metavar="NAME", help="the problem that CANDIDATE.py solves: attention/sdpa, or a file")
-    add("--problems", action="append", metavar="PATH", help="file, folder or glob; may be repeated")
-    add("--solutions", action="append", metavar="PATH", help="file, folder or glob; may be repeated")
+    add("--problems", action="append", metavar="PATH", help="file, folder or glob, or a pack; may be repeated")
+    solutions = "file, folder or glob, or other people's pack, which is imported first; may be repeated"
+    add("--solutions", action="append", metavar="PATH", help=solutions)
     add("--variant", action="append", metavar="NAME", help="sizes of the problems; may be repeated")
     add("--device", metavar="auto|cpu|cuda|cuda:N", help="what to run on; auto: every GPU, or else the CPU")
     add("--out", type=Path, metavar="DIR", help="run directory (default: results/<config's name>)")
@@ -293,6 +296,8 @@ def _report(commands: Commands) -> None:
     add("--format", default="terminal", choices=("terminal", "csv", "markdown", "html", "junit"), help=form)
     claims = "what the sources of imported candidates claim, beside the verdicts, and each disagreement"
     add("--claims", action="store_true", help=claims)
+    samples = "of runs with several samples of a problem: pass@k, fast_p@k and geometric means, as CSV (samples.csv)"
+    add("--samples", action="store_true", help=samples)
     add("--all", action="store_true", help=ALL)
 
 
@@ -332,6 +337,7 @@ FIELDS = {
     "problem": "the number or name of its problem",
     "level": "its problem's level",
     "name": "the candidate's name",
+    "sample": "which of its problem's samples it is",
     "status": "whether it is right",
     "speedup": "its speedup",
     "time": "its time, in any unit",

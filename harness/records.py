@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from harness import wording
+
+# A candidate that is one sample of several of its problem: `sample_3`, or `model_a-sample_3`, of the series `model_a`.
+SAMPLE = re.compile(r"(?:(.+)[-_])?sample_(\d{1,6})", re.ASCII | re.DOTALL)
 
 # Of records and run.json: raised if an older reader would misread them. A reader refuses a newer one.
 SCHEMA_VERSION = 1
@@ -161,6 +165,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     # Of an imported candidate: what its source says about it (catalog.claims).
     claimed_status: str = ""
     claimed_speedup: float | None = None
+    # Whether KernelBench's rule takes its answers for right; None where it was not asked (check.kernelbench), says
+    # nothing, or did not get five answers.
+    kernelbench_correct: bool | None = None
     log: str = ""
     finished_at: str = ""
 
@@ -168,6 +175,18 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     def own_share(self) -> float | None:
         """The share of device time in the candidate's own kernels; None where no call was profiled."""
         return self.provenance.own_share if self.provenance else None
+
+    @property
+    def sample(self) -> int | None:
+        """Which sample of its problem the candidate is, as its name says; None if it says nothing."""
+        found = SAMPLE.fullmatch(self.candidate)
+        return int(found[2]) if found else None
+
+    @property
+    def series(self) -> str:
+        """Of a sample, the rest of its name: `model_a` of `model_a-sample_3`."""
+        found = SAMPLE.fullmatch(self.candidate)
+        return (found[1] or "") if found else ""
 
     def __post_init__(self) -> None:
         if fault := newer(self.schema):

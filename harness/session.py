@@ -19,6 +19,7 @@ from harness.config import Config, limits
 from harness.environment import Device
 from harness.execution.executor import Executor
 from harness.execution.local import LocalExecutor
+from harness.packs import named
 from harness.reading.reading import Reader
 from harness.records import SCHEMA_VERSION, Record, with_texts
 from harness.reports import terminal, write
@@ -44,7 +45,7 @@ def run(
     Jobs that are finished in `out` are skipped, unless `fresh`. Raises UsageError for errors that the user can fix.
     """
     devices = environment.choose_devices(config.device)
-    todo = plan(config, devices)
+    config, todo = _planned(config, devices)
     claims = Claims()
     claimed = {job.key: claims.about(job.candidate) for job in todo.jobs}
     # Before files are made or deleted, because this may raise.
@@ -85,9 +86,15 @@ def run(
 
 def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:
     """The jobs of a config on these devices, or by default on those that the config names."""
-    surroundings = _surroundings(devices or environment.choose_devices(config.device))
+    return _planned(config, devices or environment.choose_devices(config.device))[1]
+
+
+def _planned(config: Config, devices: list[Device]) -> tuple[Config, jobs.JobMatrix]:
+    """The config with folders in place of packs, and its jobs."""
     with Reader() as reader:
-        return jobs.plan(config, surroundings, reader)
+        config, notes = named.resolved(config, reader)
+        todo = jobs.plan(config, _surroundings(devices), reader)
+    return config, msgspec.structs.replace(todo, notes=[*notes, *todo.notes])
 
 
 def _surroundings(devices: list[Device]) -> dict[str, str]:

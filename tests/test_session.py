@@ -195,4 +195,4 @@ def test_claims_of_an_imported_pack_are_beside_the_verdicts(tmp_path, capsys):
     assert cli.main(["report", str(tmp_path / "run"), "--claims"]) == 0
     said = capsys.readouterr().out
     assert "Claims: 1 right for them, refused here" in said
-    assert "level1/task_1/sample: theirs correct 2.50x; ours incorrect, mismatch" in said
+    assert "level1/task_1/sample_0: theirs correct 2.50x; ours incorrect, mismatch" in said

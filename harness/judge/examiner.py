@@ -170,6 +170,11 @@ class Examiner:
         link.may_return = self._returned
         return finding
 
+    def native(self, draw: Draw) -> Any:
+        """The reference's own output."""
+        output = self._oracle.glance(list(draw.inputs), draw.seed).native
+        return output[0] if self._in_place else output
+
     def burst(self, link: Link, draws: list[Draw], hard: Sequence[HardCall] = ()) -> Finding | None:
         """The first refusal among the last burst's calls, each compared with the reference's own output, but for the
         `hard` ones with what is known of those."""

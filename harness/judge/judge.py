@@ -20,7 +20,7 @@ import msgspec
 import torch
 
 from harness.config import Limits
-from harness.judge import endings, measurement, planning
+from harness.judge import endings, measurement, planning, trials
 from harness.judge.bench import OpenProblem, Surroundings
 from harness.judge.endings import FAILURES, Ended, Refused
 from harness.judge.examiner import Examiner, InvalidReference
@@ -163,7 +163,8 @@ class Judge:
         self._phase("baseline")
         self._baseline = self._connect(baseline_fd, request.runner_pid)
         try:
-            self._admit(request.baseline, self._baseline, {})
+            examiner, unmatched = self._load(request.baseline, self._baseline, {})
+            self._first_call(request.baseline, self._baseline, examiner, unmatched)
             with self._ends_if_it_fails(request.baseline, "call", self._call_limit):
                 self._baseline.learn_start(self._reference.draw())
                 self._phase("baseline alone")
@@ -186,7 +187,20 @@ class Judge:
         candidate = self._connect(candidate_fd, request.runner_pid)
         spent_s: dict[str, float] = {}
         try:
-            first, examiner = self._admit(request.candidate, candidate, spent_s)
+            ending, checks = self._concluded(request, candidate, spent_s)
+        finally:
+            candidate.close()
+        spent_s["judge"] = time.monotonic() - started
+        phases_s = {name: round(seconds, 4) for name, seconds in spent_s.items()}
+        return Verdict(ending=ending, checks=checks, phases_s=phases_s)
+
+    def _concluded(self, request: Evaluate, candidate: Link, spent_s: dict[str, float]) -> tuple[Ending, Checks]:
+        """How the evaluation ended, whatever ended it, and what is known of the answers."""
+        until = time.monotonic() + trials.TIME_SHARE * self._limits.total_s
+        examiner: Examiner | None = None
+        try:
+            examiner, unmatched = self._load(request.candidate, candidate, spent_s)
+            first = self._first_call(request.candidate, candidate, examiner, unmatched)
             with self._ends_if_it_fails(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):
                 ending, checks = self._time(candidate, request, first, examiner, spent_s)
         except Ended as ended:
@@ -201,11 +215,12 @@ class Judge:
                 raise
             traceback.print_exc()
             ending, checks = Ending(outcome=planning.no_room(error, "beside this candidate")), Checks()
-        finally:
-            candidate.close()
-        spent_s["judge"] = time.monotonic() - started
-        phases_s = {name: round(seconds, 4) for name, seconds in spent_s.items()}
-        return Verdict(ending=ending, checks=checks, phases_s=phases_s)
+        if examiner and ending.runner == "ok" and self._request.check.kernelbench:
+            self._phase("KernelBench's rule")
+            with _timed(spent_s, "kernelbench"):
+                correct = trials.kernelbench_correct(self._reference, examiner, candidate, until)
+            checks = msgspec.structs.replace(checks, kernelbench_correct=correct)
+        return ending, checks
 
     def retime(self) -> Retimed:
         """Time the baseline alone again, and go by that from now on if it is slower."""
@@ -220,11 +235,9 @@ class Judge:
         """The judge's end of a runner that has been started."""
         return self._link(Channel(socket.socket(fileno=fd), FromRunner), Freezer(pid))
 
-    def _admit(self, source: CandidateSource, runner: Link, spent_s: dict[str, float]) -> tuple[Finding, Examiner]:
-        """Construct a runner's class, timed in `spent_s`, and check its first call; what it is checked by from then on.
-
-        Raises Ended where it is wrong.
-        """
+    def _load(self, source: CandidateSource, runner: Link, spent_s: dict[str, float]) -> tuple[Examiner, list[str]]:
+        """Construct a runner's class, timed in `spent_s`; what it is checked by, and which of its parameters the
+        reference has not. Raises Ended."""
         self._phase("load")
         reference, plan = self._reference, self._workload
         with self._ends_if_it_fails(source, "load", "limits.load_s"), _timed(spent_s, "load"):
@@ -233,13 +246,16 @@ class Judge:
             )
             runner.reserve(plan.most_calls, plan.inputs, plan.outputs)
         self._phase("first call")
-        examiner = self._examiner(source, plain=ready.plain)
+        return self._examiner(source, plain=ready.plain), ready.unmatched
+
+    def _first_call(self, source: CandidateSource, runner: Link, examiner: Examiner, unmatched: list[str]) -> Finding:
+        """Check a runner's first call. Raises Ended where it is wrong."""
         with self._ends_if_it_fails(source, "call", "limits.first_call_s"):
             first = examiner.first_call(runner, self._limits.first_call_s)
         if not first.passed:
-            outcome = _with_unmatched(first.outcome(), ready.unmatched)
+            outcome = _with_unmatched(first.outcome(), unmatched)
             raise Refused(outcome, Checks(error_ratio=first.error_ratio))
-        return first, examiner
+        return first
 
     def _examiner(self, source: CandidateSource, *, plain: bool = False) -> Examiner:
         """One for each set of lower precisions that are allowed (the run's, and a baseline's own), and for those who

@@ -44,11 +44,16 @@ def _all(file: File, found: list[Attempt | PassedOver], wishes: Wishes) -> Itera
 
 
 def _sample(file: File, one: Attempt, wishes: Wishes, numbered: bool) -> Sample:
-    name = identity.sample_name(file.parts)
+    name, number = identity.named(file.parts)
+    if numbered and one.number:
+        # Attempts of one conversation are no samples of a problem.
+        which = "" if number is None else f"sample_{number}"
+        name, number = "-".join(filter(None, (name, which, f"block_{one.number}"))), None
     return Sample(
         origin=file.origin(block=one.block),
         identity=identity.of_names(file.parts, wishes),
-        name=f"{name}-block_{one.number}" if numbered and one.number else name,
+        name=name,
+        number=number,
         code=one.code,
         reference=one.reference or None,
         no_reference=one.why,

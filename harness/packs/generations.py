@@ -12,9 +12,8 @@ from typing import Any
 
 from harness.catalog.claims import CORRECT, INCORRECT, NOT_COMPILED, Claim, Left
 from harness.catalog.facts import ReadsTexts
-from harness.packs import files, values
+from harness.packs import files, identity, values
 from harness.packs.files import File, Unusable
-from harness.packs.identity import sample_name
 from harness.packs.sample import Identity, Sample, Wishes
 
 KERNEL = re.compile(r"level_(\d{1,4})_problem_(\d{1,6})_sample_(\d{1,6})(?:_kernel)?\.py", re.ASCII)
@@ -34,7 +33,8 @@ def kernel(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | 
     yield Sample(
         origin=file.origin(),
         identity=Identity(level, str(problem)),
-        name=sample_name(file.parts),
+        name=identity.named(file.parts)[0],
+        number=sample,
         code=files.contents(file),
         claim=claims.get((problem, sample), Claim()),
     )

@@ -37,12 +37,15 @@ def of_values(level: object, problem: object, wishes: Wishes) -> Identity:
     return Identity(wishes.level if stage is None else stage, _number(number[1]) if number else name or wishes.problem)
 
 
-def sample_name(parts: Sequence[str]) -> str:
-    """The name of a file's sample: `sample_0`, or the file's own, after those of its folders that say more."""
+def named(parts: Sequence[str]) -> tuple[str, int | None]:
+    """The name of a file's sample, and its number if the file's name says one.
+
+    The name is that of the folders that say more, and of the file if that says no number: `model_a` and 3.
+    """
     known = (LEVEL.search, PROBLEM.search, NUMBERED.match)
     folders = [part for part in parts[1:-1] if not any(says(part) for says in known)]
     found = SAMPLE.search(parts[0])
-    return "-".join([*reversed(folders), f"sample_{_number(found[1])}" if found else parts[0]])
+    return "-".join([*reversed(folders), *([] if found else [parts[0]])]), int(found[1]) if found else None
 
 
 def _number(digits: str) -> str:

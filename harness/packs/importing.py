@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from harness.errors import UsageError
 from harness.packs import files, formats
 from harness.packs.checkout import Checkout
 from harness.packs.files import Unusable
-from harness.packs.names import Names, safe
+from harness.packs.names import Names, of_sample, safe
 from harness.packs.sample import Sample, Wishes
 
 PROBLEMS, SOLUTIONS = "problems", "solutions"
@@ -78,6 +79,8 @@ class _Folder:
         self._source_name = safe(source.absolute().stem)
         self._checkout = checkout
         self._names = Names()
+        # Of samples that their source gives neither name nor number, by folder.
+        self._nameless = Counter[str]()
         # Set and name of each problem that is written, by what its source calls it and its content.
         self._known: dict[tuple[str, str, bytes], tuple[str, str]] = {}
 
@@ -96,7 +99,7 @@ class _Folder:
             raise Unusable(f"it is larger than {sources.MOST_BYTES >> 20} MiB")
         owner, name = self._problem(sample)
         folder = f"{SOLUTIONS}/{owner}/{name}"
-        place = f"{folder}/{self._names.free(folder, safe(sample.name))}.py"
+        place = f"{folder}/{self._names.free(folder, self._called(sample, folder))}.py"
         _write(self._out / place, sample.code)
         self.candidates.append(
             Imported(
@@ -107,6 +110,13 @@ class _Folder:
                 claim=sample.claim,
             )
         )
+
+    def _called(self, sample: Sample, folder: str) -> str:
+        number = sample.number
+        if number is None and not sample.name:
+            number = self._nameless[folder]
+            self._nameless[folder] += 1
+        return safe(sample.name) if number is None else of_sample(sample.name, number)
 
     def _problem(self, sample: Sample) -> tuple[str, str]:
         """Set and name of the sample's problem, which is written if it is not there. Raises Unusable."""

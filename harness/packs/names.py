@@ -9,16 +9,22 @@ LONGEST = 80
 STRANGE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-def safe(raw: str) -> str:
-    """A name of letters, digits, `_` and `-` that does not begin with either sign.
+def safe(raw: str, longest: int = LONGEST) -> str:
+    """A name of at most `longest` letters, digits, `_` and `-` that does not begin with either sign.
 
     Any other name is repaired and gets a digest of itself, so that no two become the same.
     """
-    kept = STRANGE.sub("_", raw[: 4 * LONGEST]).lstrip("_-")[:LONGEST]
+    kept = STRANGE.sub("_", raw[: 4 * LONGEST]).lstrip("_-")[:longest]
     if kept == raw and kept:
         return raw
     digest = hashlib.sha256(raw.encode(errors="surrogatepass")).hexdigest()[:8]
-    return f"{kept[: LONGEST - 9] or 'x'}-{digest}"
+    return f"{kept[: longest - 9] or 'x'}-{digest}"
+
+
+def of_sample(name: str, number: int) -> str:
+    """`sample_3`, or `model_a-sample_3`: whatever the name is, reports can tell the number (records.SAMPLE)."""
+    tail = f"sample_{number}"
+    return f"{safe(name, LONGEST - len(tail) - 1)}-{tail}" if name else tail
 
 
 class Names:

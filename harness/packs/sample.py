@@ -23,6 +23,7 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     problem_field: str = ""
     level_field: str = ""
     name_field: str = ""
+    sample_field: str = ""
     status_field: str = ""
     speedup_field: str = ""
     time_field: str = ""
@@ -40,14 +41,16 @@ class Identity(NamedTuple):
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """One candidate of a pack. `name` is not safe as a file's name.
+    """One candidate of a pack. `name` is not safe as a file's name, and may be empty.
 
+    `number` is which of its problem's samples it is, as the source says it.
     `reference` is the problem's own source, if the pack has it; if not, `no_reference` says why.
     """
 
     origin: Origin
     identity: Identity
     name: str
+    number: int | None = None
     code: bytes
     reference: bytes | None = None
     no_reference: str = ""

@@ -49,7 +49,8 @@ def _samples(file: File, row: str, data: Any, wishes: Wishes, reader: ReadsTexts
         yield Sample(
             origin=file.origin(row, one.block),
             identity=known,
-            name=str(name)[:1000] if isinstance(name, str | int) and not values.nothing(name) else "sample",
+            name=str(name)[:1000] if isinstance(name, str | int) and not values.nothing(name) else "",
+            number=values.whole(_field(data, wishes.sample_field)),
             code=one.code,
             reference=reference or one.reference or None,
             no_reference=one.why,

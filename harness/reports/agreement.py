@@ -9,10 +9,9 @@ from enum import StrEnum
 
 from harness.records import Record, Status
 from harness.reports import text
+from harness.reports.groups import NO_VERDICT
 
 CORRECT = "correct"
-# These say nothing about the candidate.
-NO_VERDICT = {Status.UNSUPPORTED, Status.INVALID_REFERENCE, Status.HARNESS_ERROR}
 NOTHING = "says nothing"
 
 
@@ -45,6 +44,47 @@ def relation(record: Record) -> Relation:
     return Relation.SLOWER if slower else Relation.AGREE
 
 
+def theirs(record: Record) -> str:
+    """The claim: `correct 2.50x`; empty without one."""
+    speedup = text.factor(record.claimed_speedup) if record.claimed_speedup else ""
+    return text.clean(f"{record.claimed_status} {speedup}")
+
+
+def dispute(record: Record) -> str:
+    """How claim and verdict differ, with what the record knows of the cause: `right for them, refused here: incorrect,
+    mismatch:tail_rows`. Empty where they agree or there is no claim."""
+    kind = relation(record) if claimed(record) else Relation.AGREE
+    return "" if kind is Relation.AGREE else text.clean(f"{kind}: {_ours(record)}")
+
+
+def summaries(records: Sequence[Record]) -> list[str]:
+    """A line on claims and one on KernelBench's rule, where there are any."""
+    claims = [f"{summary(records)}."] if any(map(claimed, records)) else []
+    return [*claims, *filter(None, [rule_summary(records)])]
+
+
+def rule_summary(records: Iterable[Record]) -> str:
+    """`KernelBench's rule: 12 correct, of which 3 did not pass; 4 incorrect, of which 0 passed.`; or nothing."""
+    found = Counter((one.kernelbench_correct, one.status is Status.PASSED) for one in records)
+    right, wrong = (sum(found[said, passed] for passed in (True, False)) for said in (True, False))
+    if not right + wrong:
+        return ""
+    said = f"{right} correct, of which {found[True, False]} did not pass"
+    return f"KernelBench's rule: {said}; {wrong} incorrect, of which {found[False, True]} passed."
+
+
+def remark(record: Record) -> str:
+    """The claim, how the verdict differs, and what KernelBench's rule says, as far as there are these; or nothing."""
+    claim = f"claimed {theirs(record)}" if claimed(record) else ""
+    return "; ".join(filter(None, [claim, dispute(record), rule(record)]))
+
+
+def rule(record: Record) -> str:
+    """`KernelBench's rule: correct`; empty where it says nothing."""
+    known = {True: "correct", False: "incorrect"}
+    return "" if record.kernelbench_correct is None else f"KernelBench's rule: {known[record.kernelbench_correct]}"
+
+
 def summary(records: Iterable[Record]) -> str:
     """`Claims: 45 agree, 4 right for them, refused here, ...`, in one line."""
     counts = Counter(relation(record) for record in records if claimed(record))
@@ -54,9 +94,10 @@ def summary(records: Iterable[Record]) -> str:
 def lines(records: Sequence[Record]) -> list[str]:
     """The table theirs x ours, the summary, both speedups, and every disagreement with the verdict's grounds."""
     ones = [record for record in records if claimed(record)]
+    ruled = rule_summary(records)
     if not ones:
-        return ["No candidate of this run was imported with a claim: see docs/import.md."]
-    said = [*_table(records), "", summary(ones), *_speedups(ones)]
+        return ["No candidate of this run was imported with a claim: see docs/import.md.", *filter(None, [ruled])]
+    said = [*_table(records), "", summary(ones), *_speedups(ones), *filter(None, [ruled])]
     for kind in (Relation.REFUSED, Relation.PASSED, Relation.SLOWER):
         members = [record for record in ones if relation(record) is kind]
         if members:
@@ -71,9 +112,9 @@ def _table(records: Sequence[Record]) -> list[str]:
     claims = sorted({text.clean(theirs) for theirs, _ in counts}, key=lambda theirs: (theirs == NOTHING, theirs))
     first = max(len(one) for one in (*claims, "theirs"))
     rows = ["  ".join(["theirs".ljust(first), *statuses])]
-    for theirs in claims:
-        cells = [str(counts[theirs, status] or "").rjust(len(status)) for status in statuses]
-        rows.append("  ".join([theirs.ljust(first), *cells]).rstrip())
+    for claim in claims:
+        cells = [str(counts[claim, status] or "").rjust(len(status)) for status in statuses]
+        rows.append("  ".join([claim.ljust(first), *cells]).rstrip())
     return rows
 
 
@@ -87,10 +128,13 @@ def _speedups(records: Sequence[Record]) -> list[str]:
 
 
 def _line(record: Record) -> str:
-    theirs = record.claimed_status + (f" {text.factor(record.claimed_speedup)}" if record.claimed_speedup else "")
-    ours = f"passed {text.speedup(record)}" if record.status is Status.PASSED else f"{record.status}, {record.reason}"
     why = f": {record.message}" if record.message else ""
-    return text.clean(f"{record.problem}/{record.candidate}: theirs {theirs}; ours {ours}{why}")
+    ours = "; ".join(filter(None, [rule(record), f"ours {_ours(record)}{why}"]))
+    return text.clean(f"{record.problem}/{record.candidate}: theirs {theirs(record)}; {ours}")
+
+
+def _ours(record: Record) -> str:
+    return f"passed {text.speedup(record)}" if record.status is Status.PASSED else f"{record.status}, {record.reason}"
 
 
 def _is_baseline(record: Record) -> bool:

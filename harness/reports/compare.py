@@ -55,9 +55,9 @@ TRAITS: dict[str, Callable[[Record], str]] = {
 }
 
 # Settings that may influence verdicts and times.
-SETTINGS = ("allow", *SECTIONS)
+SETTINGS = ("allow", *(name for name in SECTIONS if name != "packs"))
 # Those of them that cannot, and those that decide when sampling stops, whose effect the intervals show.
-NO_MATTER = {"build.slots", "compile.cache_gb", "compile.cache_dir"}
+NO_MATTER = {"build.slots", "compile.cache_gb", "compile.cache_dir", "check.kernelbench"}
 NO_MATTER |= {"timing.precision", "timing.budget_s", "timing.min_pairs", "timing.max_pairs"}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.records import Record
-from harness.reports import text
+from harness.reports import agreement, samples, text
 from harness.reports.facts import CODE, WORDS, facts
 from harness.reports.groups import Entry, Group, grouped, summarise
 
@@ -19,7 +19,9 @@ LINKING = re.compile(r":(?=//)|(?<=www)\.|@(?=\w)|:(?=(?:100|1234|\d*[a-z+_-][\w
 def leaderboard(records: Sequence[Record], manifest: Mapping[str, Any]) -> str:
     """The whole page; `manifest` is the content of run.json, of which every key is optional."""
     groups = grouped(records)
-    parts = ["# Leaderboard", _run(manifest), _summary(groups), *map(_group, groups), _how_to_read()]
+    claims = any(map(agreement.remark, records))
+    parts = ["# Leaderboard", _run(manifest), _summary(groups), _samples(records)]
+    parts += [*(_group(group, claims) for group in groups), _how_to_read()]
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
 
@@ -39,7 +41,19 @@ def _summary(groups: list[Group]) -> str:
         return "No records yet."
     head = _header("problem:", "variant:", "precision:", "baseline:", "best candidate:", "speedup", "time")
     lines = [line(*_where(group), *_best(group.best)) for group in groups]
-    return "\n".join(["## Summary", "", text.summary(summary), "", head, *lines])
+    records = [entry.record for group in groups for entry in group.entries]
+    claims = [line for said in agreement.summaries(records) for line in (escape(said), "")]
+    return "\n".join(["## Summary", "", text.summary(summary), "", *claims, head, *lines])
+
+
+def _samples(records: Sequence[Record]) -> str:
+    parts = []
+    for one in samples.series(records):
+        head, *rows = samples.table(one)
+        cells = [line(*map(escape, row)) for row in rows]
+        parts += [f"### {escape(samples.title(one))}", escape(samples.sentences(one))]
+        parts.append("\n".join([_header(f"{head[0]}:", *head[1:]), *cells]))
+    return "\n\n".join(["## Samples", *parts, escape(samples.WORDS)]) if parts else ""
 
 
 def _where(group: Group) -> tuple[str, str, str, str]:
@@ -52,17 +66,20 @@ def _best(record: Record | None) -> tuple[str, str, str]:
     return code(record.candidate), text.speedup(record), text.duration(record.candidate_ms)
 
 
-def _group(group: Group) -> str:
+def _group(group: Group, claims: bool) -> str:
+    """With a column for what sources and KernelBench's rule say, if either says anything in this run."""
     title = f"## {code(group.problem)} · {escape(group.variant)} · {escape(group.precision)}"
-    head = _header("#", "candidate:", "status:", "speedup", "95 % interval", "time", "baseline", "error", "notes:")
-    return "\n".join([title, "", f"Baseline: {_baseline(group)}", "", head, *map(_entry, group.entries)])
+    names = ["#", "candidate:", "status:", "speedup", "95 % interval", "time", "baseline", "error", "notes:"]
+    head = _header(*names[:3], *(["others say:"] if claims else []), *names[3:])
+    rows = [_entry(entry, claims) for entry in group.entries]
+    return "\n".join([title, "", f"Baseline: {_baseline(group)}", "", head, *rows])
 
 
 def _baseline(group: Group) -> str:
     return " ".join(filter(None, [code(group.baseline), text.duration(group.baseline_ms)]))
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: Entry, claims: bool) -> str:
     record = entry.record
     warnings = [f"Warning: {warning}" for warning in record.warnings]
     notes = [record.caption, record.message, text.provenance(record), *warnings]
@@ -70,6 +87,7 @@ def _entry(entry: Entry) -> str:
         str(entry.rank or ""),
         code(record.candidate),
         f"{record.status} {code(record.reason)}".rstrip(),
+        *([_claim(record)] if claims else []),
         text.factor(record.speedup) if record.speedup is not None else "",
         text.interval(record),
         text.duration(record.candidate_ms),
@@ -77,6 +95,11 @@ def _entry(entry: Entry) -> str:
         text.number(record.error_ratio),
         "<br>".join(escape(note) for note in notes if note),
     )
+
+
+def _claim(record: Record) -> str:
+    said = (agreement.theirs(record), agreement.dispute(record), agreement.rule(record))
+    return "<br>".join(escape(part) for part in said if part)
 
 
 def _header(*names: str) -> str:

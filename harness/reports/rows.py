@@ -24,6 +24,8 @@ TEXT_COLUMNS = (
     "device",
     "claimed_status",
 )
+WHOLE_COLUMNS = ("sample",)
+TRUTH_COLUMNS = ("kernelbench_correct",)
 FORMULA_STARTS = ("=", "+", "-", "@")
 COLUMNS = (
     "problem",
@@ -47,6 +49,8 @@ COLUMNS = (
     "own_share",
     "claimed_status",
     "claimed_speedup",
+    "sample",
+    "kernelbench_correct",
 )
 
 
@@ -80,6 +84,10 @@ def _series(records: list[Record], column: str) -> pd.Series:
     values = [getattr(record, column) for record in records]
     if column in TEXT_COLUMNS:
         return pd.Series([inert(str(value)) for value in values], dtype="str")
+    if column in WHOLE_COLUMNS:
+        return pd.Series(values, dtype="Int64")
+    if column in TRUTH_COLUMNS:
+        return pd.Series(values, dtype="boolean")
     # An infinite or undefined error would be written as "inf"; the journal cannot hold it either.
     return pd.Series([value if _is_value(value) else math.nan for value in values], dtype="float64")
 

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.records import Record, Status
-from harness.reports import text
+from harness.reports import agreement, samples, text
 from harness.reports.groups import Entry, Group, grouped, summarise
 
 # Red: the candidate is wrong or dishonest. Yellow: it failed or met a limit. Magenta: not its fault.
@@ -72,6 +72,10 @@ def leaderboard(
     statuses = [Text(f"{number} {status}", style=STYLES[status]) for status, number in summary.statuses.items()]
     total = Text(f"{count} {'candidate' if count == 1 else 'candidates'}: ", style="bold")
     console.print(Text.assemble(total, Text(", ").join(statuses), f". {text.scores(summary)}"))
+    for said in agreement.summaries(records):
+        console.print(Text(said))
+    if lines := samples.lines(records):
+        console.print(Text("\n".join(["", *lines])))
     if note := text.sandbox_note(manifest or {}):
         console.print(Text.assemble(("note: ", "yellow"), note))
 
@@ -169,6 +173,7 @@ def _speedup_style(record: Record) -> str:
 def _notes(record: Record) -> Text:
     lines = [Text(text.clean(record.caption), style="dim"), Text(text.clean(record.message))]
     lines.append(Text(text.provenance(record), style="dim"))
+    lines.append(Text(agreement.remark(record), style="yellow" if agreement.dispute(record) else "dim"))
     lines += [Text(f"warning: {text.clean(warning)}", style="yellow") for warning in record.warnings]
     if record.log and record.status is not Status.PASSED:
         lines.append(Text(f"log: {text.clean(record.log)}", style="dim"))

@@ -81,6 +81,7 @@ def record(
         candidate_ms=figures.candidate_ms if figures else None,
         baseline_ms=figures.baseline_ms if figures else None,
         error_ratio=verdict.checks.error_ratio,
+        kernelbench_correct=verdict.checks.kernelbench_correct,
         sol_fraction=figures.sol_fraction if figures else None,
         compile_s=build.compile_s,
         wall_s=round(wall_s, 3),

@@ -270,8 +270,12 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checks(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a candidate's answers: of the first call, and once all calls were answered, of the others."""
+    """What is known of a candidate's answers: of the first call, and once all calls were answered, of the others.
 
+    `kernelbench_correct`: what KernelBench's rule says, where it was asked and is known.
+    """
+
+    kernelbench_correct: bool | None = None
     error_ratio: float | None = None
     evidence: dict[str, Any] = {}
     warnings: list[str] = []

@@ -218,7 +218,7 @@ NOT_IN_THE_KEY = {
     "define_variants",
     "baselines",
 }
-NOT_IN_THE_KEY |= {"device", "out", "sandbox", "build", "compile", "limits"}
+NOT_IN_THE_KEY |= {"packs", "device", "out", "sandbox", "build", "compile", "limits"}
 
 
 def test_every_setting_that_may_change_a_verdict_is_in_the_key(tree):

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from harness.config import Limits
 from harness.judge.judge import Judge
 from harness.records import Status
 
@@ -20,7 +21,8 @@ def judge(monkeypatch):
         closed = []
         one = object.__new__(Judge)
         monkeypatch.setattr(one, "_connect", lambda *_: SimpleNamespace(close=lambda: closed.append(True)))
-        monkeypatch.setattr(one, "_admit", fails)
+        monkeypatch.setattr(one, "_load", fails)
+        monkeypatch.setattr(one, "_limits", Limits(), raising=False)
         return one, closed
 
     return made

@@ -34,9 +34,9 @@ def folder(tmp_path):
 def test_each_sample_has_its_verdict(folder, read, verdicts):
     samples, left = read(folder(verdicts))
     assert left == []
-    assert [(one.identity, one.name, one.claim) for one in samples] == [
-        ((1, "19"), "sample_0", Claim(status="correct", time=2.0)),
-        ((1, "19"), "sample_1", Claim(status="not_compiled")),
+    assert [(one.identity, one.number, one.claim) for one in samples] == [
+        ((1, "19"), 0, Claim(status="correct", time=2.0)),
+        ((1, "19"), 1, Claim(status="not_compiled")),
     ]
 
 

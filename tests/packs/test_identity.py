@@ -49,11 +49,11 @@ def test_no_huge_number_is_written():
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
-        (["level_1_problem_19_sample_3_kernel", "runs"], "sample_3"),
-        (["level_1_problem_19_sample_3_kernel", "model_a", "runs"], "model_a-sample_3"),
-        (["task_19", "level_1", "runs"], "task_19"),
-        (["fused", "19_ReLU", "level1", "b", "a", "runs"], "a-b-fused"),
+        (["level_1_problem_19_sample_3_kernel", "runs"], ("", 3)),
+        (["level_1_problem_19_sample_3_kernel", "model_a", "runs"], ("model_a", 3)),
+        (["task_19", "level_1", "runs"], ("task_19", None)),
+        (["fused", "19_ReLU", "level1", "b", "a", "runs"], ("a-b-fused", None)),
     ],
 )
 def test_folders_that_say_more_are_in_a_samples_name(parts, expected):
-    assert identity.sample_name(parts) == expected
+    assert identity.named(parts) == expected

@@ -1,6 +1,7 @@
 """The command: a folder like any other, import.json, and what it says."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,8 +11,10 @@ from harness import cli, config
 from harness.catalog import claims, problems, solutions
 from harness.errors import UsageError
 from harness.packs import importing
+from harness.packs.names import LONGEST
 from harness.packs.sample import Wishes
 from harness.reading.reading import Reader
+from harness.records import SAMPLE
 from tests.packs.conftest import MODEL, NEW
 
 
@@ -104,10 +107,31 @@ def test_one_problem_for_all_its_samples_and_another_for_another_text(tmp_path, 
     manifest = imported(tmp_path, texts, code_field="code", reference_field="ref", problem_field="task", level=1)
     assert [one.file for one in manifest.problems] == ["problems/level1/task_1.py", "problems/level1/task_1_2.py"]
     assert [one.file for one in manifest.candidates] == [
-        "solutions/level1/task_1/sample.py",
-        "solutions/level1/task_1/sample_2.py",
-        "solutions/level1/task_1_2/sample.py",
+        "solutions/level1/task_1/sample_0.py",
+        "solutions/level1/task_1/sample_1.py",
+        "solutions/level1/task_1_2/sample_0.py",
     ]
+
+
+def test_a_samples_number_stays_readable_whatever_its_series_is_called(tmp_path, checkout, texts):
+    pack = tmp_path / "pack" / ("gpt-4.1 " + "x" * 100)
+    pack.mkdir(parents=True)
+    for number in (0, 12):
+        (pack / f"level_1_problem_19_sample_{number}_kernel.py").write_text(NEW)
+    manifest = importing.run(tmp_path / "pack", tmp_path / "out", Wishes(), checkout, texts)
+    names = [Path(one.file).stem for one in manifest.candidates]
+    assert all(len(name) <= LONGEST for name in names)
+    found = [SAMPLE.fullmatch(name) for name in names]
+    assert [int(one[2]) for one in found] == [0, 12]
+
+
+def test_a_table_may_say_which_sample_a_row_is(tmp_path, texts):
+    rows = [{"code": NEW, "ref": MODEL, "name": "m", "n": number} for number in (7, "8", "eight")]
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "t.json").write_text(json.dumps(rows))
+    fields = {"code_field": "code", "reference_field": "ref", "name_field": "name", "sample_field": "n"}
+    manifest = imported(tmp_path, texts, **fields)
+    assert [Path(one.file).stem for one in manifest.candidates] == ["m-sample_7", "m-sample_8", "m"]
 
 
 def test_each_block_of_a_transcript_is_a_sample_of_its_own(tmp_path, texts):

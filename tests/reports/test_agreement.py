@@ -1,10 +1,14 @@
 """Claims of sources beside verdicts: the table, what agrees, and every disagreement with its grounds."""
 
+import os
+
 import pytest
+from rich.console import Console
 
 from harness.records import Status
-from harness.reports import agreement
+from harness.reports import agreement, markdown, terminal
 from harness.reports.agreement import Relation
+from harness.reports.html import page
 
 
 @pytest.mark.parametrize(
@@ -51,3 +55,59 @@ def test_the_page_is_held_still(make, golden):
 def test_a_run_of_ones_own_candidates_says_so(make):
     (line,) = agreement.lines([make("c")])
     assert line.startswith("No candidate of this run was imported with a claim")
+
+
+@pytest.fixture
+def disputed(make):
+    return [
+        make("fine", claimed_status="correct", claimed_speedup=2.5),
+        make("wrong", "incorrect", claimed_status="correct", claimed_speedup=9.0, reason="mismatch:tail_rows"),
+        make("silent"),
+    ]
+
+
+def test_a_claim_stands_beside_its_verdict_with_the_cause_of_a_dispute(disputed):
+    assert [agreement.remark(one) for one in disputed] == [
+        "claimed correct 2.50x",
+        "claimed correct 9.00x; right for them, refused here: incorrect, mismatch:tail_rows",
+        "",
+    ]
+
+
+def test_what_kernelbenchs_rule_says_stands_beside_both(make):
+    ones = [
+        make("close", "incorrect", claimed_status="correct", kernelbench_correct=True),
+        make("far", "incorrect", kernelbench_correct=False),
+        make("fine", kernelbench_correct=True),
+        make("strict", kernelbench_correct=False),
+        make("unknown", "crashed"),
+    ]
+    assert agreement.rule_summary(ones) == (
+        "KernelBench's rule: 2 correct, of which 1 did not pass; 2 incorrect, of which 1 passed."
+    )
+    assert agreement.remark(ones[0]).endswith("incorrect, mismatch:values; KernelBench's rule: correct")
+    assert agreement.remark(ones[-1]) == ""
+    said = agreement.lines(ones)
+    assert agreement.rule_summary(ones) in said
+    assert said[-1] == (
+        "attention/sdpa/close: theirs correct; KernelBench's rule: correct; ours incorrect, mismatch:values"
+    )
+    assert "KernelBench's rule: incorrect" in markdown.leaderboard(ones, {})
+    assert "KernelBench&#39;s rule: incorrect" in page.report(ones, {})
+    assert agreement.rule_summary(ones[-1:]) == ""
+
+
+def test_every_leaderboard_shows_claims_if_there_are_any(disputed, make):
+    def shown(records):
+        with open(os.devnull, "w") as file:
+            console = Console(record=True, width=200, file=file)
+            terminal.leaderboard(records, console)
+        return [console.export_text(), markdown.leaderboard(records, {}), page.report(records, {})]
+
+    for report in shown(disputed):
+        assert "correct 9.00x" in report
+        # A narrow column breaks the line.
+        assert "refused here: incorrect," in report
+        assert "Claims: 1 agree; 1 right for them, refused here" in report
+    for report in shown([make("silent")]):
+        assert "laim" not in report

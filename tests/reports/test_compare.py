@@ -196,7 +196,11 @@ def test_notes_name_what_may_have_moved_the_baseline():
     assert compare.notes([], a, {}) == []
 
 
-@pytest.mark.parametrize("key", ["allow", *config.SECTIONS])
+def test_only_how_packs_are_read_is_no_setting():
+    assert {"allow", *config.SECTIONS} - set(compare.SETTINGS) == {"packs"}
+
+
+@pytest.mark.parametrize("key", compare.SETTINGS)
 def test_a_different_setting_is_named_whatever_its_section(key):
     one = msgspec.to_builtins(config.Config())
     other = one | {key: dict.fromkeys(one[key], "other") if one[key] else ["tf32"]}

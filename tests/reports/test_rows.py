@@ -10,7 +10,7 @@ CONTRACT = (
     "problem, variant, precision, candidate, status, reason, speedup, speedup_lo, speedup_hi, baseline, candidate_ms, "
     "baseline_ms, error_ratio, sol_fraction, compile_s, wall_s, device"
 )
-MORE = ["own_share", "claimed_status", "claimed_speedup"]
+MORE = ["own_share", "claimed_status", "claimed_speedup", "sample", "kernelbench_correct"]
 
 
 def test_csv_is_held_still(records, golden):

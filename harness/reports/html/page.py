@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from harness.records import Record, Status
-from harness.reports import text
+from harness.reports import agreement, samples, text
 from harness.reports.facts import CODE, WORDS, facts
 from harness.reports.groups import Entry, Group, Summary, grouped, summarise
 from harness.reports.html import figures, files, panels, render
@@ -74,6 +74,7 @@ class _Report:
         self._groups = grouped(records)
         self._anchors = Anchors(self._groups)
         self._summary = summarise(self._groups)
+        self._samples = samples.series(records)
         self._paths = files.places(manifest)
         self._logs = {id(one): files.log(run_dir, one.log) if run_dir else "" for one in records}
         self._tails = {id(one): self._logs[id(one)] or panels.log_tail(one) for one in records}
@@ -105,6 +106,12 @@ class _Report:
             summary=self._summary,
             tiles=_tiles(self._summary),
             chapters=chapters,
+            samples=[(samples.title(one), samples.sentences(one), samples.table(one)) for one in self._samples],
+            claims=agreement.summaries(records),
+            theirs=agreement.theirs,
+            dispute=agreement.dispute,
+            rule=agreement.rule,
+            samples_words=samples.WORDS,
             overviews=self._figures,
             statuses=list(self._summary.statuses) if self._summary else [],
         )

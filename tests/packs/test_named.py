@@ -1,0 +1,172 @@
+"""Packs that a run names itself: found among folders of the run's own layout, imported once, resumed."""
+
+import json
+import os
+
+import msgspec
+import pytest
+
+from harness import cli, session
+from harness.catalog import problems, solutions
+from harness.config import Config, PackConfig
+from harness.errors import UsageError
+from harness.packs import importing, named
+from harness.reading.reading import Reader
+from tests.packs.conftest import MODEL, NEW
+from tests.test_session import CONSOLE, FakeExecutor
+
+FIELDS = PackConfig(code_field="code", reference_field="ref", problem_field="task", level=1)
+
+
+@pytest.fixture
+def pack(tmp_path, checkout, monkeypatch):
+    """A folder of generations, one of them for a problem that is not there."""
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
+    place = tmp_path / "runs"
+    place.mkdir()
+    for number in (0, 1):
+        (place / f"level_1_problem_19_sample_{number}_kernel.py").write_text(NEW)
+    (place / "level_1_problem_7_sample_0_kernel.py").write_text(NEW)
+    (place / "eval_results.json").write_text(json.dumps({"19": [{"compiled": True, "correctness": True}]}))
+    return place
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "pack.json"
+    path.write_text(json.dumps([{"code": NEW, "ref": MODEL, "task": number} for number in (1, 2)]))
+    return path
+
+
+def selected(config: Config, reader) -> tuple[list[str], list[str], list[str]]:
+    """Problems, candidates by problem, and notes."""
+    changed, notes = named.resolved(config, reader)
+    with Reader() as process:
+        owners = [one.id for one in problems.discover(changed.problems, process)]
+    return owners, [f"{one.problem}/{one.name}" for one in solutions.discover(changed.solutions)], notes
+
+
+@pytest.mark.parametrize("named_as", ["kb", "kb/KernelBench", "kb/KernelBench/level1", "kb/KernelBench/level1/19*.py"])
+def test_a_checkout_among_the_problems_is_what_a_pack_solves(tmp_path, pack, texts, named_as):
+    config = Config(problems=[str(tmp_path / named_as)], solutions=[str(pack)])
+    owners, candidates, (note,) = selected(config, texts)
+    assert "level1/19_ReLU" in owners
+    assert ("level2/19_Other" in owners) is (named_as in ("kb", "kb/KernelBench"))
+    assert candidates == ["level1/19_ReLU/sample_0", "level1/19_ReLU/sample_1"]
+    assert note.startswith(f"pack {pack}: 2 candidates for 1 problem (KernelBench's), 1 left (import.json says why); ")
+
+
+def test_a_pack_with_problems_of_its_own_needs_no_other(table, texts):
+    for places in ([], [str(table)]):
+        config = Config(problems=places, solutions=[str(table)], packs=FIELDS)
+        owners, candidates, (note,) = selected(config, texts)
+        assert owners == ["level1/task_1", "level1/task_2"]
+        assert candidates == ["level1/task_1/sample_0", "level1/task_2/sample_0"]
+        assert "(its own)" in note
+
+
+def test_a_pack_is_imported_once_and_again_when_anything_of_it_changes(pack, tmp_path, texts, monkeypatch):
+    done = []
+    real = importing.run
+    monkeypatch.setattr(importing, "run", lambda *given: done.append(1) or real(*given))
+    config = Config(problems=[str(tmp_path / "kb")], solutions=[str(pack)])
+    first, again = named.resolved(config, texts), named.resolved(config, texts)
+    assert len(done) == 1
+    assert again[0] == first[0]
+    assert "imported into" in first[1][0]
+    assert "as imported before" in again[1][0]
+    (pack / "level_1_problem_19_sample_2_kernel.py").write_text(NEW)
+    changed, _ = named.resolved(config, texts)
+    assert len(done) == 2
+    assert changed.solutions != first[0].solutions
+    named.resolved(msgspec.structs.replace(config, packs=PackConfig(blocks="all")), texts)
+    problem = tmp_path / "kb/KernelBench/level1/19_ReLU.py"
+    os.utime(problem, ns=(1, 1))
+    named.resolved(config, texts)
+    assert len(done) == 4
+
+
+def test_an_import_that_was_killed_is_done_again(pack, tmp_path, texts):
+    config = Config(problems=[str(tmp_path / "kb")], solutions=[str(pack)])
+    changed, _ = named.resolved(config, texts)
+    folder = tmp_path / changed.solutions[0]
+    (folder.parent / "import.json").unlink()
+    (folder / "level1/19_ReLU/sample_0.py").write_text("half")
+    named.resolved(config, texts)
+    assert (folder / "level1/19_ReLU/sample_0.py").read_text() == NEW
+
+
+def test_a_run_of_a_pack_resumes_and_has_its_claims(pack, tmp_path):
+    config = Config(problems=[str(tmp_path / "kb")], solutions=[str(pack)], device="cpu")
+    first, second = FakeExecutor(), FakeExecutor()
+    for executor in (first, second):
+        out = tmp_path / "out"
+        records = session.run(config, out, CONSOLE, command=["test"], make_executor=executor)
+    assert (first.seen, second.seen) == (["sample_0", "sample_1"], [])
+    assert [one.claimed_status for one in records] == ["correct", ""]
+
+
+def test_the_command_line_takes_packs_too(table, capsys):
+    fields = {"code_field": "code", "reference_field": "ref", "problem_field": "task", "level": "1"}
+    sets = [word for name, value in fields.items() for word in ("--set", f"packs.{name}={value}")]
+    places = ["--problems", str(table), "--solutions", str(table)]
+    arguments = ["run", "configs/quickstart.yaml", *places, "--variant", "default", "--device", "cpu", "--dry-run"]
+    assert cli.main([*arguments, *sets]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [f"level1/task_{number} default float32 sample_0" for number in (1, 2)]
+    assert said.err.startswith(f"note: pack {table}: 2 candidates for 2 problems (its own); imported into ")
+
+
+def test_what_is_missing_is_said_in_words_of_the_config(table, texts):
+    with pytest.raises(UsageError, match=r"name the field that holds code .*--set packs.code_field"):
+        named.resolved(Config(problems=[], solutions=[str(table)]), texts)
+
+
+@pytest.mark.parametrize(
+    ("files", "is_one"),
+    [
+        (["level_1_problem_19_sample_0_kernel.py"], True),
+        (["model/level_1/task_19.py", "README.md"], True),
+        (["chat_1.md", "chat_2.md"], True),
+        (["rows.jsonl"], True),
+        (["relu/fast.py", "relu/README.md", "relu/fast.json"], False),
+        (["level1/19_ReLU/sample_0.py"], False),
+        (["level1/19_ReLU/task_2.py"], False),
+        (["relu/task_2.py"], False),
+        (["2024_runs/level_1_problem_19_sample_0_kernel.py"], True),
+        (["notes.png"], False),
+        ([], False),
+    ],
+)
+def test_a_folder_is_a_pack_by_the_names_in_it(tmp_path, files, is_one):
+    folder = tmp_path / "place"
+    folder.mkdir()
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    assert named._is_pack(str(folder)) is is_one
+
+
+def test_the_librarys_own_folders_are_no_packs(texts):
+    config = Config()
+    assert named.resolved(config, texts) == (config, [])
+
+
+def test_what_is_run_as_one_problems_candidate_is_no_pack(pack, texts):
+    place = pack / "level_1_problem_19_sample_0_kernel.py"
+    config = Config(problems=["problems/attention/sdpa.py"], solutions=[str(place)], solves="attention/sdpa")
+    assert named.resolved(config, texts) == (config, [])
+
+
+def test_every_wish_of_an_import_is_a_key():
+    wishes = {field.name for field in msgspec.structs.fields(named.Wishes)}
+    assert {field.name for field in msgspec.structs.fields(PackConfig)} == wishes - {"every_block"} | {"blocks"}
+
+
+@pytest.mark.parametrize(
+    "entry", ["", "~nobody_of_that_name/x", "x" * 5000, "a\0b", "/nonexistent", "kb/*/[*.py", "\udcff"]
+)
+def test_what_is_no_path_is_left_to_who_reads_it(texts, entry):
+    config = Config(problems=[entry], solutions=[entry])
+    assert named.resolved(config, texts) == (config, [])
