@@ -25,8 +25,8 @@ FAILED = re.compile(r"^FAILED: (?:\[code=\d+\] )?(?P<object>\S+\.o)\b.*\n(?P<com
 
 @dataclass(frozen=True)
 class Preprocessed:
-    """`texts` are the preprocessor's output with definitions of macros in it (`-E -dD`), one for each pass over a source,
-    and `source` is the text as written."""
+    """`texts` are the preprocessor's output with definitions of macros in it (`-E -dD`), one for each pass over a file,
+    and `source` is the file as written."""
 
     texts: Sequence[str]
     source: str
