@@ -35,12 +35,12 @@ def measure_before(problem: OpenProblem, examiner: Examiner, baseline: Link) -> 
     """What the baseline shows while no candidate is there. Raises Refused, and what Link raises."""
     before = Before(_calibrated(baseline))
     if problem.reference.device.type == "cpu":
-        # Where a candidate stands still in others' turns, it cannot slow them.
         bench = Bench(problem, {"baseline": examiner}, {"baseline": baseline}, before)
         bench.warm_up()
         with baseline.learning():
             usual = bench.usual("baseline", max(1, min(ALONE_BURSTS, int(ALONE_S / problem.workload.call_s))))
-        return dataclasses.replace(before, bursts_unreliable=suspicions.bursts_unreliable(bench, usual))
+        unreliable = suspicions.bursts_unreliable(bench, usual)
+        return dataclasses.replace(before, bursts_unreliable=unreliable, alone=Alone(ungated=_as_read(bench, usual)))
     before = dataclasses.replace(before, ungated_us=_ungated_us(baseline))
     return dataclasses.replace(before, alone=time_alone(problem, examiner, baseline, before))
 
@@ -53,7 +53,14 @@ def time_alone(problem: OpenProblem, examiner: Examiner, baseline: Link, before:
     if bench.clock.name == "device":
         gated = bench.usual("baseline", ALONE_BURSTS)
         bench.give_up_gate()
-    return Alone(gated, bench.usual("baseline", ALONE_BURSTS))
+    return Alone(gated, _as_read(bench, bench.usual("baseline", ALONE_BURSTS)))
+
+
+def _as_read(bench: Bench, usual: Usual) -> Usual:
+    """Its times as they are compared later: on the CPU with the fixed cost, which may not be taken off then."""
+    if bench.clock.name != "host":
+        return usual
+    return usual.with_cost(bench.clock.fixed_cost.us, bench.clock.bursts["baseline"].calls)
 
 
 def evaluate(

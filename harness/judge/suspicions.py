@@ -47,7 +47,12 @@ def slow_baseline(bench: Bench, samples: Samples) -> Suspicion | None:
     fixed = bench.clock.fixed_cost
     together = samples.baseline_us + bench.burst_times("baseline", company.FEWEST - len(samples.baseline_us))
     usual = bench.before.alone.gated if bench.clock.gated else bench.before.alone.ungated
-    return company.slow_baseline(usual.a_call(calls), together, slack_us=(fixed.error_us + fixed.jitter_us) / calls)
+    tolerated = company.TOLERATED
+    if bench.clock.name == "host":
+        tolerated = company.TOLERATED_ON_CPU
+        together = [us + fixed.us / calls for us in together]
+    slack_us = (fixed.error_us + fixed.jitter_us) / calls
+    return company.slow_baseline(usual.a_call(calls), together, slack_us=slack_us, tolerated=tolerated)
 
 
 def own_wait(bench: Bench, samples: Samples) -> Suspicion | None:

@@ -19,6 +19,8 @@ from harness.wire.messages import Ending, Verdict
 # In bytes; file systems take 255 with the ending.
 LONGEST_FILE = 220
 
+REPLAYED = "replayed: the run's seed was given, and a candidate that guesses it knows all inputs ahead"
+
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """How a job ended. `outcome` is that of the judge's `verdict`, or what was seen in its place; `again` are warnings
@@ -70,6 +72,7 @@ def record(
             *verdict.ending.warnings,
             *profiled.warnings,
             *warnings,
+            *([REPLAYED] if config.seed is not None else []),
         ],
         notes=[*verdict.checks.notes, *notes],
         device=device.name,

@@ -53,9 +53,14 @@ class SecondChance:
                 outcome, verdict = self._evaluator.once(job, build, phases)
                 if verdict and not verdict.ending.baseline_ok and self._right_by_itself(job, phases):
                     return Conclusion(outcome=losses.spoiled_by(verdict), again=again)
-                if verdict and verdict.ending.slowed and not slower and self._slower_by_itself(phases):
-                    slower.append("the baseline had become slower by itself")
-                    continue
+                if verdict and verdict.ending.slowed and not slower:
+                    if self._slower_by_itself(phases):
+                        slower.append("the baseline had become slower by itself")
+                        continue
+                    if self._device.kind == "cpu":
+                        # Nothing tells who else had the cores for a moment.
+                        slower.append("the baseline was slow beside it, and is not without it")
+                        continue
                 if disk.may_be_to_blame(outcome, self._scratch):
                     self._groups.end()
                     if full:

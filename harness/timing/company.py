@@ -15,6 +15,9 @@ from harness.timing.suspicion import Suspicion
 # Clocks and other programs may explain up to this many times the time alone. Beyond it the speedup is over the time
 # alone. After the candidate has ended the baseline is timed again; if it still is slow, the cause is another one.
 TOLERATED = 1.05
+# On the CPU a candidate stands still in the baseline's turn, and what else runs there explains more. But the kernel may
+# go on with what it has begun for a candidate (timers, memory to be written back).
+TOLERATED_ON_CPU = 1.25
 FEWEST = 5
 
 
@@ -31,6 +34,10 @@ class Usual:
             return self.single_us
         beyond_us = max(0.0, statistics.median(self.single_us) - statistics.median(self.burst_us))
         return [value + beyond_us / calls for value in self.burst_us]
+
+    def with_cost(self, burst_us: float, calls: int) -> Usual:
+        """The same times with what a burst costs beside its calls, of which there are `calls` in the longer ones."""
+        return Usual([us + burst_us for us in self.single_us], [us + burst_us / calls for us in self.burst_us])
 
     def slower(self, later: Usual) -> bool:
         """Whether `later` is slower, by the longest bursts of both."""
@@ -54,17 +61,19 @@ class Alone:
         return self.gated.slower(later.gated) or self.ungated.slower(later.ungated)
 
 
-def slow_baseline(alone_us: Sequence[float], together_us: Sequence[float], *, slack_us: float) -> Suspicion | None:
+def slow_baseline(
+    alone_us: Sequence[float], together_us: Sequence[float], *, slack_us: float, tolerated: float = TOLERATED
+) -> Suspicion | None:
     """Evidence that the baseline takes longer, in microseconds a call, while the candidate's process is there.
 
-    Both in bursts of the same length. `slack_us` is allowed beside TOLERATED and the intervals of both medians. The
+    Both in bursts of the same length. `slack_us` is allowed beside `tolerated` and the intervals of both medians. The
     baseline's times beside the candidate, times the evidence's `factor`, are its times alone.
     None with fewer than five readings.
     """
     if len(alone_us) < FEWEST or len(together_us) < FEWEST:
         return None
     alone, together = statistics.time_us(alone_us), statistics.time_us(together_us)
-    if together.lo <= TOLERATED * alone.hi + slack_us:
+    if together.lo <= tolerated * alone.hi + slack_us:
         return None
     return Suspicion(
         "slow_baseline",

@@ -316,6 +316,20 @@ class Host(Card):
         yield
 
 
+class SlowedHost(Host):
+    """Takes `factor` times as long as at first, from the time on that a candidate is there."""
+
+    def __init__(self, call_us, factor):
+        super().__init__(call_us)
+        self.factor = factor
+        self.slowed = False
+
+    def burst(self, draws, **options):
+        factor = self.factor if self.slowed else 1.0
+        with mock.patch.multiple(self, first_us=self.first_us * factor, later_us=self.later_us * factor):
+            return super().burst(draws, **options)
+
+
 def on_the_cpu(baseline, candidate):
     def made_of(**links):
         problem, *rest = given(**links)
@@ -324,6 +338,7 @@ def on_the_cpu(baseline, candidate):
 
     problem, examiners, links = made_of(baseline=baseline)
     before = measurement.measure_before(problem, examiners["baseline"], links["baseline"])
+    baseline.slowed = True
     bench = Bench(*made_of(baseline=baseline, candidate=candidate), before)
     bench.warm_up()
     return before, bench, bench.sample(RULE)
@@ -352,6 +367,18 @@ def test_where_waking_is_soon_done_calls_on_the_cpu_are_timed_in_company(at_once
         found, samples = suspicions.batching(bench, samples)
     assert (found.word if found else "") == word
     assert at_once or samples.speedup().value == pytest.approx(60 / 50, rel=0.02)
+
+
+@pytest.mark.parametrize("wake_us", [4.0, 200.0])
+@pytest.mark.parametrize(("factor", "told"), [(1.0, False), (1.2, False), (2.0, True)])
+def test_on_the_cpu_too_a_baseline_that_is_slow_beside_a_candidate_is_told(wake_us, factor, told):
+    with mock.patch.object(Host, "wake_us", wake_us):
+        _, bench, samples = on_the_cpu(SlowedHost(2000.0, factor), Host(2000.0))
+        found = suspicions.slow_baseline(bench, samples)
+        bench.one_call_a_burst()
+        assert (suspicions.slow_baseline(bench, bench.sample(RULE)) is not None) == told
+    assert (found is not None) == told
+    assert not told or found.evidence["factor"] == pytest.approx(1 / factor, rel=0.1)
 
 
 def test_who_is_timed_by_single_calls_on_the_cpu_has_nothing_taken_off():
