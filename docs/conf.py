@@ -39,13 +39,17 @@ exclude_patterns = [
 myst_heading_anchors = 3
 myst_fence_as_directive = ["mermaid"]
 
-autodoc_default_options = {"member-order": "bysource"}
+autodoc_default_options = {"member-order": "bysource", "undoc-members": True, "exclude-members": "__new__, __init__"}
+# What single backquotes are in docstrings.
+default_role = "literal"
 autodoc_class_signature = "separated"
 
 html_theme = "furo"
 html_title = f"Assay {VERSION}"
 html_show_sourcelink = False
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 templates_path = ["templates"]
 # The site's first page, at the address that a browser asks for.
 html_additional_pages = {"index": "redirect.html"}

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness import cli, options
+from harness.records import Status
+from harness.store import run_directory
 from tests.doc_pages import PAGES, PROGRAMS, ROOT, SYNOPSIS, Block, blocks, mentioned
 from tests.packs.conftest import MODEL, NEW
 
@@ -97,7 +99,7 @@ def test_the_commands_of_a_page_work(page, checkout, done, monkeypatch):
                     done.add(command)
 
 
-def test_the_tutorial_works(checkout, monkeypatch):
+def test_the_tutorial_works(checkout, monkeypatch, capsys):
     monkeypatch.chdir(checkout)
     quick = [word for change in QUICK for word in ("--set", change)]
     for block in blocks(ROOT / TUTORIAL):
@@ -114,6 +116,12 @@ def test_the_tutorial_works(checkout, monkeypatch):
         elif block.language == "sh" and not block.not_run:
             for command in block.commands:
                 carry_out(command, quick)
+    said = capsys.readouterr().out
+    assert "[1/1] incorrect" in said
+    assert "0 in place of -" in said
+    for run, candidate in (("mine", "mine"), ("pool", "mine"), ("pool", "cpp_column_maxima"), ("fused", "fused")):
+        _, records = run_directory.read(Path("results") / run)
+        assert {record.status for record in records if record.candidate == candidate} == {Status.PASSED}
 
 
 def test_the_output_in_the_readme_is_what_the_command_prints(capsys, monkeypatch):
