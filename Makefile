@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check lint types candidates ordinary setup clean
+.PHONY: run test check lint types docs candidates ordinary setup clean
 
 run: setup
 	$(BIN)/python run_eval.py
@@ -18,6 +18,11 @@ lint: setup
 
 types: setup
 	$(BIN)/mypy
+
+# The site, in build/docs; a link that leads nowhere, or a page that nothing lists, is an error.
+docs: setup
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d build/doctrees . build/docs
+	@echo "open build/docs/index.html"
 
 # Every candidate of the repository, and the specimens with CUDA sources: compiled and loaded, no card needed.
 candidates: setup
@@ -36,4 +41,4 @@ setup: .venv/ready
 	@touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build/docs build/doctrees

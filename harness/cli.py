@@ -322,6 +322,11 @@ def _compare(arguments: argparse.Namespace, words: list[str]) -> int:
     return 3 if failing else 0
 
 
+def _completion(arguments: argparse.Namespace, words: list[str]) -> int:
+    print(options.completion(arguments.shell))
+    return 0
+
+
 def _import(arguments: argparse.Namespace, words: list[str]) -> int:
     from harness.packs import importing
     from harness.packs.sample import Wishes
@@ -351,4 +356,5 @@ COMMANDS = {
     "compare": _compare,
     "import": _import,
     "doctor": _doctor,
+    "completion": _completion,
 }

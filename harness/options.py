@@ -93,6 +93,19 @@ DOCTOR_EXAMPLES = """\
 exit code: 0 if Assay can run here; 1 if something vital is missing, like torch
 """
 
+COMPLETION_ABOUT = """\
+Print a script that completes the commands and options of `assay` in a shell. It completes the installed command, not
+`python run_eval.py`.
+"""
+
+COMPLETION_EXAMPLES = """\
+examples:
+  assay completion bash > ~/.local/share/bash-completion/completions/assay
+  assay completion zsh > "${fpath[1]}/_assay"
+
+exit code: 0
+"""
+
 COMPARE_ABOUT = """\
 Show how each candidate changed from run A to run B: faster, slower, same or can't tell (by the intervals of its
 speedups), broken or fixed, missing or new. Candidates are matched by problem, variant, precision and name, whether or
@@ -205,7 +218,23 @@ def parser() -> Parser:
     about = "show what this machine can do, what is missing, and how to fix it"
     add = _command(commands, "doctor", about, DOCTOR_ABOUT, DOCTOR_EXAMPLES).add_argument
     add("--json", action="store_true", help="print what was found as JSON")
+    about = "print a script that completes commands and options in a shell"
+    add = _command(commands, "completion", about, COMPLETION_ABOUT, COMPLETION_EXAMPLES).add_argument
+    add("shell", choices=("bash", "zsh"), help="the shell")
     return top
+
+
+def completion(shell: str) -> str:
+    """A script for bash or zsh that completes commands, options, their choices and files after `assay`."""
+    import shtab
+
+    top = parser()
+    top.prog = "assay"
+    commands: Commands = next(action.choices for action in top._actions if isinstance(action.choices, dict))
+    for action in (action for command in commands.values() for action in command._actions):
+        if action.type is Path or action.metavar in ("PATH", "FILE", "PROBLEM"):
+            action.complete = shtab.FILE
+    return shtab.complete(top, shell=shell)
 
 
 def _command(commands: Commands, name: str, summary: str, about: str, examples: str) -> Parser:

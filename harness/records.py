@@ -70,26 +70,26 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     baseline_us: list[float]
     candidate_claimed_us: list[float]
     baseline_claimed_us: list[float]
-    # The share of the baseline's times that the speedup and `baseline_ms` are over: below 1 with `slow_baseline` and
-    # `own_wait`. Records without it hold times that had been multiplied by it.
+    #: The share of the baseline's times that the speedup and `baseline_ms` are over: below 1 with `slow_baseline` and
+    #: `own_wait`. Records without it hold times that had been multiplied by it.
     baseline_factor: float = 1.0
-    # Bursts of one call each, taken in between if the others have several calls.
+    #: Bursts of one call each, taken in between if the others have several calls.
     candidate_single_us: list[float] = []
     baseline_single_us: list[float] = []
-    # Which side of each pair ran first; used to remove an order effect.
+    #: Which side of each pair ran first; used to remove an order effect.
     baseline_first: list[bool] = []
-    # The clock's own relative error, which the interval includes.
+    #: The clock's own relative error, which the interval includes.
     systematic: float = 0.0
-    # The time that a caller waits for one call, launch and Python included, with nothing enqueued before.
+    #: The time that a caller waits for one call, launch and Python included, with nothing enqueued before.
     candidate_latency_us: float | None = None
     baseline_latency_us: float | None = None
-    # The least time of one call at this device's best rates, what bounds it, and what was not counted.
+    #: The least time of one call at this device's best rates, what bounds it, and what was not counted.
     floor_us: float | None = None
     floor_bound: str = ""
     floor_notes: list[str] = []
-    # Clocks, power, temperature and throttling over the measurement.
+    #: Clocks, power, temperature and throttling over the measurement.
     card: dict[str, Any] = {}
-    # Why sampling ended, unusable pairs by reason, and how long it took.
+    #: Why sampling ended, unusable pairs by reason, and how long it took.
     stopped: str = ""
     dropped: dict[str, int] = {}
     elapsed_s: float = 0.0
@@ -146,7 +146,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     evidence: dict[str, Any] = {}
-    # The limit of the config's that it ended by, with its value then; where it is raised, the job is evaluated again.
+    #: The limit of the config's that it ended by, with its value then; where it is raised, the job is evaluated again.
     limit: dict[str, float] = {}
     warnings: list[str] = []
     notes: list[str] = []
@@ -162,7 +162,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     phases_s: dict[str, float] = {}
     timing: Timing | None = None
     provenance: Provenance | None = None
-    # Of an imported candidate: what its source says about it (catalog.claims).
+    #: Of an imported candidate: what its source says about it (catalog.claims).
     claimed_status: str = ""
     claimed_speedup: float | None = None
     # Whether KernelBench's rule takes its answers for right; None where it was not asked (check.kernelbench), says

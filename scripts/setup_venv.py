@@ -36,7 +36,8 @@ def main() -> None:
     # A path file instead of system-site-packages: inside a virtual environment that would mean its base interpreter.
     (_site_packages() / "interpreter_torch.pth").write_text(f"{own_torch}\n")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["test"], *extras["docs"]]
     _pip("install", *wanted)
 
 
