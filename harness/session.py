@@ -85,15 +85,9 @@ def run(
 
 def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:
     """The jobs of a config on these devices, or by default on those that the config names."""
-    surroundings = _surroundings(devices or environment.choose_devices(config.device))
+    surroundings = environment.surroundings(devices or environment.choose_devices(config.device))
     with Reader() as reader:
         return jobs.plan(config, surroundings, reader)
-
-
-def _surroundings(devices: list[Device]) -> dict[str, str]:
-    """What a record's numbers depend on beside the files; part of every key."""
-    torch = environment.torch_build()
-    return {"device": devices[0].name, "torch": torch.version, "cuda": torch.cuda, "driver": environment.gpus()[1]}
 
 
 def _manifest(config: Config, devices: list[Device], command: list[str], parts: list[dict[str, Any]]) -> dict[str, Any]:

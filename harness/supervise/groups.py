@@ -33,7 +33,7 @@ LEAVE_S = 30.0
 class OpenGroup:
     """A judge that has opened one problem at one variant and precision, and the baseline's runner beside it."""
 
-    def __init__(self, name: tuple[str, str, str], judge: Dialogue, baseline: Child) -> None:
+    def __init__(self, name: tuple[str, str, str, str], judge: Dialogue, baseline: Child) -> None:
         self.name = name
         self.judge = judge
         self.baseline = baseline
@@ -72,7 +72,7 @@ class Groups:
         # The one that is open, or is being opened.
         self.current: OpenGroup | None = None
         # Of groups whose judge the problem's own code ends: nobody waits for that once more.
-        self.unopened: dict[tuple[str, str, str], Outcome] = {}
+        self.unopened: dict[tuple[str, str, str, str], Outcome] = {}
 
     def end(self) -> None:
         group, self.current = self.current, None
