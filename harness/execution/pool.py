@@ -45,8 +45,8 @@ class Pool:
     """One evaluation slot a device, side by side, and build slots for all; `logs` takes the output of every process.
 
     Source files lie in the folders `private`, or in others that are closed to candidates when the first job comes from
-    there. After whatever may have broken a device, `device_fault` looks at it, and says what is wrong with one that is
-    of no use any more: the others go on without it.
+    there. Without a `seed`, inputs are new whenever a problem is opened. After whatever may have broken a device,
+    `device_fault` looks at it, and says what is wrong with one that is of no use any more: the others go on without it.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Pool:
         devices: list[Device],
         config: Config,
         logs: Path,
-        seed: int,
+        seed: int | None,
         tell: Tell,
         report_phase: ReportPhase,
         device_fault: Callable[[Supervisor], str] = Supervisor.device_fault,

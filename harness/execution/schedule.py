@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections import Counter
@@ -94,11 +95,11 @@ class Schedule:
             if task in self._taken:
                 self._taken.remove(task)
             key = build_key(task.job)
-            needed = any(build_key(one.job) == key for one in (*self._taken, *self._waiting, *self._arrived))
-            if not needed:
+            build, unneeded = self._builds.get(key), not self._needed(key)
+            if build is not None and unneeded and (build.done() or build.cancel()):
                 self._builds.pop(key, None)
             self._open_round()
-            return not needed
+            return unneeded
 
     def build_of(self, task: Task) -> BuildResult:
         return self._builds[build_key(task.job)].result()
@@ -108,7 +109,7 @@ class Schedule:
         if not self._all_builds_first:
             return 0
         with self._changed:
-            return sum(not self._builds[key].done() for key in {build_key(task.job) for task in self._waiting})
+            return sum(not build.done() for build in self._builds.values())
 
     def leave(self, slot: str) -> list[Task]:
         """Take one slot out of service; returns the tasks for which no slot is left."""
@@ -142,14 +143,19 @@ class Schedule:
             self._arrived = []
             for task in self._waiting:
                 if build_key(task.job) not in self._builds:
-                    build = self._start_build(task.job)
-                    self._builds[build_key(task.job)] = build
-                    build.add_done_callback(self._notify)
+                    key = build_key(task.job)
+                    self._builds[key] = self._start_build(task.job)
+                    self._builds[key].add_done_callback(functools.partial(self._built, key))
         self._changed.notify_all()
 
-    def _notify(self, build: Future[BuildResult]) -> None:
+    def _built(self, key: BuildKey, build: Future[BuildResult]) -> None:
         with self._changed:
+            if not self._needed(key):
+                self._builds.pop(key, None)
             self._changed.notify_all()
+
+    def _needed(self, key: BuildKey) -> bool:
+        return any(build_key(one.job) == key for one in (*self._taken, *self._waiting, *self._arrived))
 
     def _is_measured(self, task: Task) -> bool:
         """Whether a task whose build has ended will be measured."""

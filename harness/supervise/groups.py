@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import time
 from pathlib import Path
@@ -57,11 +58,12 @@ class OpenGroup:
 class Groups:
     """Opens one group after the other on one device, in the same judge: what that has loaded stays loaded.
 
-    A judge in which a problem's code leaves something behind is replaced, as one whose group broke off is.
+    A judge in which a problem's code leaves something behind is replaced, as one whose group broke off is. Without a
+    seed, each opening has a secret one of its own.
     """
 
     def __init__(
-        self, nursery: Starter, device: Device, config: Config, logs: Path, seed: int, runners: Runners
+        self, nursery: Starter, device: Device, config: Config, logs: Path, seed: int | None, runners: Runners
     ) -> None:
         self._nursery = nursery
         self._device = device
@@ -136,7 +138,7 @@ class Groups:
             baseline=reference(job, self._config.baseline),
             precision=job.precision,
             device=self._device.alone,
-            seed=self._seed,
+            seed=secrets.randbits(63) if self._seed is None else self._seed,
             allow=tuple(self._config.allow),
             check=self._config.check,
             timing=self._config.timing,
