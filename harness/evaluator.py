@@ -143,6 +143,11 @@ class Evaluator:
             _end(future, CancelledByClose("the evaluator was closed"))
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    @property
+    def alive(self) -> bool:
+        """Whether a device is left to evaluate on."""
+        return self._pool.alive
+
     def submit(
         self,
         problem: Source,

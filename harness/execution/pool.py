@@ -105,6 +105,11 @@ class Pool:
                 self._give_up(task)
         return tasks
 
+    @property
+    def alive(self) -> bool:
+        """Whether a device is left."""
+        return self._schedule.alive
+
     def withdraw(self, task: Task) -> bool:
         """Take back a task; False if it is being evaluated, or has been."""
         withdrawn = self._schedule.withdraw(task)

@@ -123,6 +123,11 @@ class Schedule:
             return abandoned
 
     @property
+    def alive(self) -> bool:
+        """Whether a slot is left."""
+        return self._slots > 0
+
+    @property
     def done(self) -> bool:
         """Whether no task is left to take, and none will come."""
         return self._closed and not self._waiting and not self._arrived
