@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -105,6 +105,8 @@ class Application:
                         raise too_large
         except TimeoutError:
             raise BadRequest(408, f"the body did not come within {BODY_S:g} s") from None
+        except ClientDisconnect:
+            raise BadRequest(400, "the client went away") from None
         return bytes(body)
 
     async def _evaluate(self, request: Request) -> Response:
