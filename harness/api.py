@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from harness.config import Config
 from harness.errors import AssayError, UsageError
-from harness.evaluator import Evaluator, evaluate
-from harness.feedback import feedback
+from harness.evaluator.evaluator import Evaluator, evaluate
 from harness.records import Record, Status
-from harness.rewards import SCHEMES, reward
+from harness.rewards.feedback import feedback
+from harness.rewards.rewards import SCHEMES, reward
 from harness.store import run_directory
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ STEPS = [
     {"__main__"},
     {"cli"},
     {"options"},
-    {"serve"},
+    {"serve", "adapters"},
     {"api"},
     {"session", "audit", "check", "doctor", "evaluator"},
     {"execution", "reports", "packs"},
@@ -30,12 +30,12 @@ STEPS = [
     {"compile", "oracle", "timing", "integrity", "sandbox"},
     {"roofline"},
     {"machine"},
-    {"feedback"},
-    {"catalog", "store", "metrics", "environment", "rewards"},
+    {"rewards"},
+    {"catalog", "store", "metrics", "environment"},
     {"config"},
     {"records"},
     {"places"},
-    {"errors", "wording", "version", "drafts", "deadlines"},
+    {"errors", "wording", "version", "drafts"},
 ]
 STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
 

@@ -19,12 +19,12 @@ from harness import records
 from harness.api import Config, Evaluator, UsageError
 from harness.catalog import problems, sources
 from harness.catalog.problems import Problem
-from harness.deadlines import Deadlines
 from harness.environment import surroundings
 from harness.errors import nearest
+from harness.evaluator.deadlines import Deadlines
 from harness.reading.reading import Reader
 from harness.records import PROTOCOL_VERSION, Record, Status
-from harness.rewards import is_no_word
+from harness.rewards.rewards import is_no_word
 from harness.serve.requests import PRIORITIES, BadRequest, EvaluateRequest
 from harness.serve.store import OPEN, Store, Stored
 

@@ -8,7 +8,7 @@ from harness.errors import UsageError
 from harness.records import Status
 from harness.serve.requests import EvaluateRequest
 from harness.serve.store import Store, Stored
-from tests.test_rewards import failed, passed
+from tests.rewards.test_rewards import failed, passed
 
 
 def task(identity, **changes):

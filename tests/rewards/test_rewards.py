@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.errors import BadValue, UsageError
 from harness.records import Provenance, Record, Status
-from harness.rewards import NOT_ITS_DOING, SCHEMES, reward
+from harness.rewards.rewards import NOT_ITS_DOING, SCHEMES, reward
 
 KNOWN = {"key": "k", "problem": "toy/scale", "variant": "default", "precision": "float32", "candidate": "one"}
 KNOWN |= {"device": "made up", "baseline": "eager"}

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from harness.deadlines import Deadlines
+from harness.evaluator.deadlines import Deadlines
 
 
 def test_calls_come_in_the_order_of_their_times_and_none_after_the_end():

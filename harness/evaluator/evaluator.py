@@ -8,56 +8,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import hashlib
-import itertools
-import re
-import secrets
 import shutil
 import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 import msgspec
 
 from harness import config as configs
-from harness import environment, places, records, wording
-from harness.catalog import jobs, problems
+from harness import environment, places, records
 from harness.catalog.jobs import Job
 from harness.config import Config
-from harness.deadlines import Deadlines
 from harness.errors import UsageError
+from harness.evaluator.deadlines import Deadlines
+from harness.evaluator.planning import Planner, Source, Submission, is_text
 from harness.execution.pool import Pool
 from harness.execution.schedule import Task
-from harness.reading.reading import Reader
-from harness.records import Outcome, Record, Status
+from harness.records import Record, Status
 from harness.supervise import recording
 
 # Files are read side by side: one that a parser hangs on holds nobody up but the next to it.
 PLANNERS = 2
-
-# Of a text, as it is the name of a file, too.
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
-
-Source = str | Path
-"""A path, or the text itself: a `str` with a line break is a text."""
-
-
-@dataclass(eq=False)
-class _Submission:
-    """One call of `submit`, and the future that it returned."""
-
-    problem: Source
-    candidate: Source
-    variant: str
-    precision: str
-    name: str
-    priority: int
-    future: Future[Record] = field(default_factory=Future)
 
 
 @dataclass(eq=False)
@@ -65,7 +41,7 @@ class _Entry:
     """A job that is not done, and all that wait for it: the same file, submitted again meanwhile, is the same job."""
 
     job: Job
-    waiting: list[_Submission]
+    waiting: list[Submission]
     name: str
     task: Task | None = None
     begun: bool = False
@@ -95,7 +71,6 @@ class Evaluator:
         self.config = config if isinstance(config, Config) else configs.load(Path(config)) if config else Config()
         names = list(devices) or [self.config.device]
         self.devices = [device for name in names for device in environment.choose_devices(name)]
-        self._surroundings = environment.surroundings(self.devices)
         self._report_phase = report_phase
         self._folder = Path(tempfile.mkdtemp(prefix="assay-evaluator-")).resolve()
         self._keeps_logs = logs is not None
@@ -103,10 +78,8 @@ class Evaluator:
         self._lock = threading.RLock()
         self._open: dict[str, _Entry] = {}
         self._submitted: set[Future[Record]] = set()
-        self._numbers = itertools.count()
         self._closed = False
-        self._readers = threading.local()
-        self._all_readers: list[Reader] = []
+        self._planner = Planner(self.config, environment.surroundings(self.devices), self._folder)
         try:
             private = [self._folder]
             seed = self.config.seed
@@ -115,7 +88,7 @@ class Evaluator:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
         self._deadlines = Deadlines()
-        self._planners = ThreadPoolExecutor(PLANNERS, thread_name_prefix="plan")
+        self._threads = ThreadPoolExecutor(PLANNERS, thread_name_prefix="plan")
 
     def __enter__(self) -> Evaluator:
         return self
@@ -134,13 +107,12 @@ class Evaluator:
             wait(submitted)
         for future in submitted:
             future.cancel()
-        self._planners.shutdown(wait=not cancel, cancel_futures=True)
+        self._threads.shutdown(wait=not cancel, cancel_futures=True)
         self._deadlines.close()
         self._pool.close()
-        for reader in self._all_readers:
-            reader.__exit__(None, None, None)
+        self._planner.close()
         for future in submitted:
-            _end(future, CancelledByClose("the evaluator was closed"))
+            settle(future, CancelledByClose("the evaluator was closed"))
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
@@ -166,9 +138,7 @@ class Evaluator:
         there is no record by then, it is a `harness_error` (`deadline`). A future can be cancelled until its evaluation
         begins.
         """
-        one = _Submission(problem, candidate, variant, precision, name, priority)
-        if name and not NAME.fullmatch(name):
-            raise UsageError(f"name '{wording.plain(name, 100)}': use letters, digits, '_', '-' and '.', at most 80")
+        one = Submission(problem, candidate, variant, precision, name, priority)
         with self._lock:
             if self._closed:
                 raise UsageError("the evaluator is closed")
@@ -176,7 +146,7 @@ class Evaluator:
         one.future.add_done_callback(lambda _: self._is_done(one))
         if deadline_s is not None:
             self._deadlines.at(time.monotonic() + deadline_s, functools.partial(self._expire, one, deadline_s))
-        self._planners.submit(self._plan, one)
+        self._threads.submit(self._plan, one)
         return one.future
 
     def map(self, problem: Source, candidates: Iterable[Source], **options: object) -> Iterator[Record]:
@@ -194,70 +164,21 @@ class Evaluator:
         for future in futures:
             yield await asyncio.wrap_future(future)
 
-    def _plan(self, one: _Submission) -> None:
+    def _plan(self, one: Submission) -> None:
         """Find out which job a submission is, and hand it to the pool, unless the same one is under way."""
         if one.future.done():
             return
         try:
-            folder = self._folder / str(next(self._numbers))
-            try:
-                entry = self._entry(one, self._job(one, folder))
+            with self._planner.planned(one) as job:
+                entry = self._entry(one, job)
                 if entry is not None:
                     self._begin(entry)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
         except UsageError as error:
-            _end(one.future, error)
+            settle(one.future, error)
         except BaseException as error:
-            _end(one.future, self._failed(one, f"exception:{type(error).__name__}", f"the harness failed: {error}"))
+            settle(one.future, self._failed(one, f"exception:{type(error).__name__}", f"the harness failed: {error}"))
 
-    def _job(self, one: _Submission, folder: Path) -> Job:
-        problem = self._problem_file(one.problem)
-        solves = f"{wording.name(problem.resolve().parent.name)}/{wording.name(problem.stem)}"
-        config = msgspec.structs.replace(
-            self.config,
-            problems=[str(problem)],
-            solutions=[str(self._candidate_file(one, folder))],
-            solves=solves,
-            variants=[one.variant],
-            precisions=[one.precision],
-            include=[],
-            exclude=[],
-            baselines=[],
-        )
-        (job,) = jobs.plan(config, self._surroundings, self._reader()).jobs
-        return job
-
-    def _problem_file(self, problem: Source) -> Path:
-        if not _is_text(problem):
-            return _file(problem) if isinstance(problem, Path) else problems.by_name(problem)
-        # By its content, so that its judge stays open for the next candidate.
-        digest = hashlib.sha256(str(problem).encode(errors="surrogatepass")).hexdigest()[:16]
-        path = self._folder / "problems" / "source" / f"{digest}.py"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_suffix(f".{secrets.token_hex(4)}")
-            draft.write_text(str(problem), encoding="utf-8", errors="surrogatepass")
-            draft.rename(path)
-        return path
-
-    def _candidate_file(self, one: _Submission, folder: Path) -> Path:
-        if not _is_text(one.candidate):
-            return _file(Path(one.candidate))
-        path = folder / "source" / "text" / f"{one.name or 'candidate'}.py"
-        path.parent.mkdir(parents=True)
-        path.write_text(str(one.candidate), encoding="utf-8", errors="surrogatepass")
-        return path
-
-    def _reader(self) -> Reader:
-        """This thread's own."""
-        if not hasattr(self._readers, "reader"):
-            self._readers.reader = Reader()
-            self._all_readers.append(self._readers.reader)
-        reader: Reader = self._readers.reader
-        return reader
-
-    def _entry(self, one: _Submission, job: Job) -> _Entry | None:
+    def _entry(self, one: Submission, job: Job) -> _Entry | None:
         """What a submission waits for, if it is the first to do so."""
         with self._lock:
             known = self._open.get(job.key)
@@ -280,7 +201,7 @@ class Evaluator:
             return
         self._withdraw(entry)
 
-    def _is_done(self, one: _Submission) -> None:
+    def _is_done(self, one: Submission) -> None:
         """A future has its end: by a record, a deadline, or because it was cancelled."""
         with self._lock:
             self._submitted.discard(one.future)
@@ -310,7 +231,12 @@ class Evaluator:
     def _tell(self, task: Task, end: Record | BaseException) -> None:
         with self._lock:
             entry = self._open[task.job.key]
-        self._end(entry, end)
+        try:
+            told = end if isinstance(end, BaseException) else self._presentable(end, entry.name)
+        except Exception as error:
+            # Whoever waits must hear of it.
+            told = error
+        self._end(entry, told)
         if not self._keeps_logs:
             for name in (recording.file_name(entry.job), recording.build_name(entry.job)):
                 for ending in (".log", ".build.txt"):
@@ -322,9 +248,9 @@ class Evaluator:
         for one in entry.waiting:
             if isinstance(end, BaseException):
                 why = f"the harness failed: {type(end).__name__}: {end}"
-                _end(one.future, self._failed(one, f"exception:{type(end).__name__}", why))
+                settle(one.future, self._failed(one, f"exception:{type(end).__name__}", why))
             else:
-                _end(one.future, self._presentable(end, entry.name))
+                settle(one.future, end)
 
     def _presentable(self, record: Record, name: str) -> Record:
         """The record as a run keeps it, under the candidate's own name and without our folder's."""
@@ -333,22 +259,21 @@ class Evaluator:
         log = record.log if self._keeps_logs else ""
         return records.presentable(msgspec.structs.replace(told, candidate=name, log=log))
 
-    def _expire(self, one: _Submission, deadline_s: float) -> None:
+    def _expire(self, one: Submission, deadline_s: float) -> None:
         if not one.future.done():
             why = f"no result within {deadline_s:g} s of the submission, its wait included"
-            _end(one.future, self._failed(one, "deadline", why))
+            settle(one.future, self._failed(one, "deadline", why))
 
-    def _failed(self, one: _Submission, reason: str, message: str) -> Record:
-        outcome = Outcome(status=Status.HARNESS_ERROR, reason=reason, message=message)
+    def _failed(self, one: Submission, reason: str, message: str) -> Record:
         record = Record(
             key="",
-            problem="" if _is_text(one.problem) else str(one.problem),
+            problem="" if is_text(one.problem) else str(one.problem),
             variant=one.variant,
             precision=one.precision,
-            candidate=one.name or ("" if _is_text(one.candidate) else Path(one.candidate).stem),
-            status=outcome.status,
-            reason=outcome.reason,
-            message=outcome.message,
+            candidate=one.name or ("" if is_text(one.candidate) else Path(one.candidate).stem),
+            status=Status.HARNESS_ERROR,
+            reason=reason,
+            message=message,
             device=self.devices[0].name,
             baseline=self.config.baseline,
         )
@@ -375,20 +300,10 @@ class CancelledByClose(UsageError):
     """The evaluator was closed before a submission was done."""
 
 
-def _is_text(source: Source) -> bool:
-    return isinstance(source, str) and "\n" in source
-
-
-def _file(path: Path) -> Path:
-    if not path.is_file():
-        raise UsageError(f"{wording.plain(str(path), 300)} is no file")
-    return path
-
-
-def _end(future: Future[Record], end: Record | BaseException) -> None:
+def settle(future: Future[Record], told: Record | BaseException) -> None:
     """Give a future its end, unless it has one."""
     with contextlib.suppress(InvalidStateError):
-        if isinstance(end, BaseException):
-            future.set_exception(end)
+        if isinstance(told, BaseException):
+            future.set_exception(told)
         else:
-            future.set_result(end)
+            future.set_result(told)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from harness import records
 from harness.errors import BadValue
-from harness.feedback import TELLING, cut, feedback
 from harness.oracle import explain
 from harness.records import Status, Timing
-from tests.test_rewards import failed, passed
+from harness.rewards.feedback import TELLING, cut, feedback
+from tests.rewards.test_rewards import failed, passed
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda x: len(f"{x:.6g}") >= TELLING)
 texts = st.text(max_size=5000)
