@@ -21,7 +21,7 @@ class Deadlines:
         self._thread.start()
 
     def at(self, moment_s: float, call: Callable[[], None]) -> None:
-        """Have `call` called at that moment; it must be quick and raise nothing."""
+        """Have `call` called at that moment; it must be quick, and raise nothing."""
         with self._changed:
             heapq.heappush(self._waiting, (moment_s, next(self._numbers), call))
             self._changed.notify()

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import math
 import secrets
+import sqlite3
 import threading
 import time
 from collections import Counter, deque
@@ -32,6 +33,7 @@ from harness.serve.store import OPEN, Store, Stored
 REMEMBERED = 50
 LONGEST_RETRY_S = 300
 FORGET_EVERY_S = 600.0
+WRITE_AGAIN_S = 5.0
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,9 +235,8 @@ class Service:
             return
         self._walls_s.append(record.wall_s or 0.0)
         self.counts[f"status {record.status}"] += 1
-        if not is_no_word(record) or record.status is Status.INVALID_REFERENCE:
-            self._store.keep(task.content, record)
-        self._end(task.id, "completed", record)
+        kept = not is_no_word(record) or record.status is Status.INVALID_REFERENCE
+        self._end(task.id, "completed", record, content=task.content if kept else "")
 
     def _expire(self, task: Stored) -> None:
         with self._lock:
@@ -262,8 +263,19 @@ class Service:
             baseline=self._config.baseline,
         )
 
-    def _end(self, identity: str, status: str, record: Record | None = None, error: str = "") -> None:
-        if self._store.end(identity, status, record and records.presentable(record), error[:2000]):
+    def _end(
+        self, identity: str, status: str, record: Record | None = None, error: str = "", content: str = ""
+    ) -> None:
+        """Note how a task ended, and its record by `content`; again and again while the disk does not take it."""
+        try:
+            if record is not None and content:
+                self._store.keep(content, record)
+            ended = self._store.end(identity, status, record and records.presentable(record), error[:2000])
+        except sqlite3.Error:
+            again = functools.partial(self._end, identity, status, record, error, content)
+            self._deadlines.at(time.monotonic() + WRITE_AGAIN_S, again)
+            return
+        if ended:
             self._ended(identity)
 
     def _phase(self, slot: str, title: str, phase: str) -> None:
