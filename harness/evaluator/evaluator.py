@@ -32,8 +32,8 @@ from harness.execution.schedule import Task
 from harness.records import Record, Status
 from harness.supervise import recording
 
-# Files are read side by side: one that a parser hangs on holds nobody up but the next to it.
-PLANNERS = 2
+# Files are read side by side: one that a parser hangs on holds up few.
+PLANNERS = 4
 
 
 @dataclass(eq=False)
@@ -103,17 +103,21 @@ class Evaluator:
         with self._lock:
             self._closed = True
             submitted = list(self._submitted)
-        if not cancel:
-            wait(submitted)
-        for future in submitted:
-            future.cancel()
-        self._threads.shutdown(wait=not cancel, cancel_futures=True)
-        self._deadlines.close()
-        self._pool.close()
-        self._planner.close()
-        for future in submitted:
-            settle(future, CancelledByClose("the evaluator was closed"))
-        shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            if not cancel:
+                wait(submitted)
+        finally:
+            for future in submitted:
+                future.cancel()
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._deadlines.close()
+            self._pool.close()
+            self._planner.close()
+            # What a thread was reading is gone, and so it ends.
+            self._threads.shutdown()
+            for future in submitted:
+                settle(future, CancelledByClose("the evaluator was closed"))
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def alive(self) -> bool:
@@ -185,7 +189,7 @@ class Evaluator:
             if known is not None:
                 known.waiting.append(one)
                 if known.begun:
-                    one.future.set_running_or_notify_cancel()
+                    begin(one.future)
                 return None
             # Logs are named after it, and two files may have one name.
             own = msgspec.structs.replace(job.candidate, name=f"{job.candidate.name}-{job.key[:12]}")
@@ -225,8 +229,7 @@ class Evaluator:
                 if entry.job.title == title and not entry.begun:
                     entry.begun = True
                     for one in entry.waiting:
-                        if not one.future.done():
-                            one.future.set_running_or_notify_cancel()
+                        begin(one.future)
 
     def _tell(self, task: Task, end: Record | BaseException) -> None:
         with self._lock:
@@ -298,6 +301,14 @@ def evaluate(
 
 class CancelledByClose(UsageError):
     """The evaluator was closed before a submission was done."""
+
+
+def begin(future: Future[Record]) -> None:
+    """From now on a future cannot be cancelled, unless it has its end."""
+    if not future.done():
+        # By its deadline it may have ended just now.
+        with contextlib.suppress(InvalidStateError):
+            future.set_running_or_notify_cancel()
 
 
 def settle(future: Future[Record], told: Record | BaseException) -> None:

@@ -114,7 +114,8 @@ class Pool:
         """Take back a task; False if it is being evaluated, or has been."""
         withdrawn = self._schedule.withdraw(task)
         if withdrawn:
-            self._forget(task)
+            # What its build has left may take long to remove.
+            threading.Thread(target=self._forget, args=(task,), name="forget", daemon=True).start()
         return withdrawn
 
     def no_more(self) -> None:

@@ -233,17 +233,18 @@ class Service:
         except Exception as error:
             self._end(task.id, "failed", error=str(error))
             return
-        self._walls_s.append(record.wall_s or 0.0)
-        self.counts[f"status {record.status}"] += 1
+        with self._lock:
+            self._walls_s.append(record.wall_s or 0.0)
+            self.counts[f"status {record.status}"] += 1
         kept = not is_no_word(record) or record.status is Status.INVALID_REFERENCE
         self._end(task.id, "completed", record, content=task.content if kept else "")
 
     def _expire(self, task: Stored) -> None:
         with self._lock:
             future = self._open.pop(task.id, None)
-        if future is None or self._closing:
-            return
-        self.counts["expired"] += 1
+            if future is None or self._closing:
+                return
+            self.counts["expired"] += 1
         self._end(task.id, "completed", self._late(task))
         # One that has begun goes on, and its result is kept for the next submission.
         future.cancel()

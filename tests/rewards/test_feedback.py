@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness import records
@@ -12,6 +12,8 @@ from harness.oracle import explain
 from harness.records import Status, Timing
 from harness.rewards.feedback import TELLING, cut, feedback
 from tests.rewards.test_rewards import failed, passed
+
+QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda x: len(f"{x:.6g}") >= TELLING)
 texts = st.text(max_size=5000)
@@ -28,12 +30,14 @@ records_of_any_kind = st.builds(
 )
 
 
+@QUICK
 @given(records_of_any_kind, st.integers(0, 4000), texts)
 def test_it_is_never_longer_than_the_limit(record, limit, source):
     assert len(feedback(record, limit, source=source)) <= limit
     assert len(feedback(records.presentable(record), source=source)) <= 2048
 
 
+@QUICK
 @given(st.text(), st.integers(0, 300))
 def test_the_middle_is_what_is_left_out(text, limit):
     text = text * 5
@@ -50,6 +54,7 @@ def forms(number):
     return {form for form in (f"{number:.6g}", f"{number:.9g}", repr(number)) if len(form) >= TELLING}
 
 
+@QUICK
 @given(numbers, numbers, st.lists(st.integers(0, 99), max_size=4), st.booleans())
 def test_no_right_value_of_an_element_is_told(got, expected, index, as_warning):
     """Bound to the words in which the oracle tells of an element."""
@@ -66,6 +71,7 @@ def test_no_right_value_of_an_element_is_told(got, expected, index, as_warning):
         assert str(index) in text
 
 
+@QUICK
 @given(numbers)
 def test_nor_where_a_number_itself_is_the_output(expected):
     record = failed(Status.INCORRECT, "mismatch:scalar", message=f"output: expected {expected!r}, got 3")

@@ -4,12 +4,14 @@ import math
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import BadValue, UsageError
 from harness.records import Provenance, Record, Status
 from harness.rewards.rewards import NOT_ITS_DOING, SCHEMES, reward
+
+QUICK = settings(deadline=None)
 
 KNOWN = {"key": "k", "problem": "toy/scale", "variant": "default", "precision": "float32", "candidate": "one"}
 KNOWN |= {"device": "made up", "baseline": "eager"}
@@ -44,6 +46,7 @@ failures = st.builds(
 )
 
 
+@QUICK
 @given(schemes, failures, speedups, st.booleans())
 def test_a_failure_earns_no_more_than_a_right_answer(scheme, failure, speedup, own_kernels):
     least = reward(passed(speedup), scheme)
@@ -54,6 +57,7 @@ def test_a_failure_earns_no_more_than_a_right_answer(scheme, failure, speedup, o
     assert math.isfinite(least)
 
 
+@QUICK
 @given(schemes, speedups, speedups)
 def test_the_faster_earns_no_less(scheme, one, other):
     slow, fast = sorted((one, other))
@@ -76,6 +80,7 @@ def test_what_is_not_the_candidate_s_doing_earns_nothing_that_could_be_learnt(sc
     assert reward(record, scheme) is None
 
 
+@QUICK
 @given(schemes, speedups, st.floats(0, 1))
 def test_the_own_share_is_a_factor(scheme, speedup, share):
     whole = reward(passed(speedup), scheme)
