@@ -163,6 +163,8 @@ SERVE_EXAMPLES = """\
 examples:
   ASSAY_TOKEN=$(openssl rand -hex 16) python run_eval.py serve configs/quickstart.yaml
   python run_eval.py serve CONFIG.yaml --problems ../KernelBench/KernelBench/level1 --token-file token --port 8000
+
+exit code: 0, or that of the signal that ended it; 2 if it cannot start. The same command goes on with what was accepted
 """
 
 ALL = "show every candidate in the terminal, also those that need what this machine lacks"

@@ -1,9 +1,11 @@
 """A service under many clients, some of them hostile: nothing is lost, mixed up, or paid for by another."""
 
+import contextlib
 import signal
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +20,9 @@ HOSTILE = {
         "runtime_error",
     ),
     "forks": (
-        candidate("[subprocess.Popen(['sleep', '1000']) for _ in range(20)]; [os.fork() for _ in range(6)]; return x"),
+        candidate(
+            "[subprocess.Popen(['sleep', '4321.5']) for _ in range(20)]; [os.fork() for _ in range(6)]; return x"
+        ),
         "",
     ),
 }
@@ -50,6 +54,15 @@ def submissions():
     raises = 'raise RuntimeError("this is number {number}")'
     found += [(f"number{number}", candidate(raises.format(number=number)), "runtime_error") for number in range(32)]
     return found
+
+
+def processes_of(word):
+    """Command lines on this machine that have the word."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes())
+    return [line for line in found if word in line.split(b"\0")]
 
 
 def submit_all(server, todo, answers, refusals):
@@ -95,6 +108,7 @@ def test_nothing_is_lost_or_mixed_up_among_hostile_candidates(server):
             assert record["message"] in view["feedback"]
         assert set(view["rewards"]) == set(SCHEMES)
         assert None not in view["rewards"].values()
+    assert processes_of(b"4321.5") == []
     with server.client() as http:
         metrics = http.get("/metrics").text
         assert "assay_accepted_total 40\n" in metrics
