@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import secrets
 import sqlite3
@@ -18,14 +17,10 @@ import msgspec
 
 from harness import records
 from harness.api import Config, Evaluator, UsageError
-from harness.catalog import problems, sources
-from harness.catalog.problems import Problem
-from harness.environment import surroundings
-from harness.errors import nearest
 from harness.evaluator.deadlines import Deadlines
-from harness.reading.reading import Reader
-from harness.records import PROTOCOL_VERSION, Record, Status
+from harness.records import Record, Status
 from harness.rewards.rewards import is_no_word
+from harness.serve.contents import Contents
 from harness.serve.requests import PRIORITIES, BadRequest, EvaluateRequest
 from harness.serve.store import OPEN, Store, Stored
 
@@ -63,20 +58,13 @@ class Service:
         self._lock = threading.RLock()
         self._open: dict[str, Future[Record]] = {}
         self._closing = False
-        with Reader() as reader:
-            self.problems = {problem.id: problem for problem in problems.discover(config.problems, reader)}
+        self._contents = Contents(config, settings.allow_problem_source)
         self._store = Store(folder)
         try:
             self.evaluator = Evaluator(config, report_phase=self._phase)
         except BaseException:
             self._store.close()
             raise
-        conditions = {
-            "protocol": PROTOCOL_VERSION,
-            "config": config,
-            "surroundings": surroundings(self.evaluator.devices),
-        }
-        self._conditions = msgspec.json.encode(conditions, order="deterministic")
         self._deadlines = Deadlines()
         self._forgot_s = -math.inf
         for task in self._store.unfinished():
@@ -145,7 +133,7 @@ class Service:
             raise BadRequest(429, message, self.retry_after_s())
 
     def _task(self, request: EvaluateRequest, arrived_s: float) -> Stored:
-        content = self._content(request)
+        content = self._contents.digest(request)
         kept = None if request.force else self._store.result(content, arrived_s - self.settings.keep_s)
         return Stored(
             id=request.task_id or secrets.token_hex(16),
@@ -166,43 +154,12 @@ class Service:
             raise BadRequest(409, f"task_id '{task.id}' is that of another submission")
         return known
 
-    def _content(self, request: EvaluateRequest) -> str:
-        """A digest of all that a result depends on."""
-        whole = hashlib.sha256(hashlib.sha256(self._conditions).digest())
-        for part in (
-            self._problem_digest(request),
-            request.variant,
-            request.precision,
-            request.name,
-            request.candidate,
-        ):
-            whole.update(hashlib.sha256(part.encode()).digest())
-        return whole.hexdigest()
-
-    def _problem_digest(self, request: EvaluateRequest) -> str:
-        if request.problem_source:
-            if not self.settings.allow_problem_source:
-                raise BadRequest(403, "this service takes problems by id only: their source is trusted code")
-            return f"source {request.problem_source}"
-        problem = self._problem(request.problem)
-        if not problems.has_variant(problem, request.variant):
-            raise BadRequest(400, f"no variant '{request.variant}'; {nearest(request.variant, problem.variants)}")
-        try:
-            return f"{problem.id} {sources.digest(problem.path, sources.load(problem.path))}"
-        except sources.LoadFault as fault:
-            raise BadRequest(503, f"problem {problem.id}: {fault}") from fault
-
-    def _problem(self, identity: str) -> Problem:
-        if identity not in self.problems:
-            raise BadRequest(404, f"no problem '{identity}' here; {nearest(identity, self.problems)}")
-        return self.problems[identity]
-
     def _begin(self, task: Stored) -> None:
         """Hand a task that is on disk to the evaluator, with what is left of its time."""
         request = task.request
         left_s = task.expires_at - time.time()
         try:
-            problem = request.problem_source or self._problem(request.problem).path
+            problem = request.problem_source or self._contents.problem(request.problem).path
             future = self.evaluator.submit(
                 # A text without a line break would be a path.
                 f"{problem}\n" if request.problem_source else problem,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,8 @@ class Store:
         """Keep new tasks, all or none."""
         rows = [
             (
-                *(task.id, task.content, msgspec.json.encode(task.request), task.accepted_at, task.expires_at),
-                *(task.status, task.ended_at, task.cached, task.error),
-                records.encode(task.record) if task.record else None,
+                *(task.id, task.content, zlib.compress(msgspec.json.encode(task.request)), task.accepted_at),
+                *(task.expires_at, task.status, task.ended_at, task.cached, task.error, _packed(task.record)),
             )
             for task in tasks
         ]
@@ -87,7 +87,7 @@ class Store:
 
     def end(self, identity: str, status: str, record: Record | None = None, error: str = "") -> bool:
         """Note how a task ended; False if it had ended before."""
-        row = (status, time.time(), error, records.encode(record) if record else None, identity)
+        row = (status, time.time(), error, _packed(record), identity)
         with self._lock:
             done = self._base.execute(
                 f"UPDATE tasks SET status = ?, ended_at = ?, error = ?, record = ? WHERE id = ? AND status = '{OPEN}'",
@@ -97,7 +97,7 @@ class Store:
 
     def keep(self, content: str, record: Record) -> None:
         """Keep a result for later submissions of the same content."""
-        row = (content, records.encode(record), time.time())
+        row = (content, _packed(record), time.time())
         with self._lock:
             self._base.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", row)
 
@@ -107,7 +107,7 @@ class Store:
             row = self._base.execute(
                 "SELECT record FROM results WHERE content = ? AND ended_at >= ?", (content, since)
             ).fetchone()
-        return records.decode(row[0]) if row else None
+        return records.decode(zlib.decompress(row[0])) if row else None
 
     def task(self, identity: str) -> Stored | None:
         with self._lock:
@@ -130,9 +130,14 @@ class Store:
             self._base.execute("DELETE FROM results WHERE ended_at < ?", (before,))
 
 
+def _packed(record: Record | None) -> bytes | None:
+    """A record as it is kept; raw samples are most of it."""
+    return zlib.compress(records.encode(record)) if record else None
+
+
 def _stored(row: tuple[Any, ...]) -> Stored:
     fields = dict(zip(COLUMNS.split(", "), row, strict=True))
-    fields["request"] = msgspec.json.decode(fields["request"], type=EvaluateRequest)
+    fields["request"] = msgspec.json.decode(zlib.decompress(fields["request"]), type=EvaluateRequest)
     fields["cached"] = bool(fields["cached"])
-    fields["record"] = records.decode(fields["record"]) if fields["record"] else None
+    fields["record"] = records.decode(zlib.decompress(fields["record"])) if fields["record"] else None
     return Stored(**fields)

@@ -38,7 +38,6 @@ class Played:
 def make(tmp_path, monkeypatch):
     Played.devices = [SimpleNamespace(name="made up", spec="cpu")]
     monkeypatch.setattr(module, "Evaluator", Played)
-    monkeypatch.setattr(module, "surroundings", lambda devices: {})
     made = []
 
     def one(**settings):
