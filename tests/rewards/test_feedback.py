@@ -1,6 +1,7 @@
 """What a model reads of its record: within the limit, of use, and without what a candidate must not know."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -140,3 +141,22 @@ def test_a_pass_is_told_in_times():
 def test_a_negative_limit_is_refused():
     with pytest.raises(BadValue):
         feedback(passed(1.0), -1)
+
+
+def test_of_published_records_each_has_its_text_and_none_a_right_value():
+    seen = 0
+    for path in sorted((Path(__file__).parents[2] / "results").rglob("records.jsonl")):
+        for line in path.read_bytes().splitlines():
+            record = records.decode(line)
+            text = feedback(record)
+            assert text.startswith(record.status)
+            assert 0 < len(text) <= 2048
+            assert "harness/" not in text
+            assert "Traceback" not in text
+            for name in ("first", "worst"):
+                expected = record.evidence.get(name, {}).get("expected")
+                if record.status is Status.INCORRECT and isinstance(expected, float):
+                    seen += 1
+                    assert not any(form in text.split() for form in forms(expected)), (record.candidate, text)
+                    assert f" in place of {expected:.6g}" not in text
+    assert seen > 100
