@@ -221,6 +221,12 @@ def _read(path: Path) -> str:
         return ""
 
 
+def surroundings(devices: list[Device]) -> dict[str, str]:
+    """What a record's numbers depend on beside the files; part of every key."""
+    torch = torch_build()
+    return {"device": devices[0].name, "torch": torch.version, "cuda": torch.cuda, "driver": gpus()[1]}
+
+
 def describe(devices: list[Device]) -> dict[str, object]:
     """The environment as `run.json` keeps it."""
     torch = torch_build()

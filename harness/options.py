@@ -25,6 +25,7 @@ examples:
   python run_eval.py report results/quickstart --format csv
   python run_eval.py compare results/before results/after --fail-on slower,broken
   python run_eval.py import runs/mine --kernelbench ../KernelBench --out packs/mine    other people's candidates
+  python run_eval.py serve configs/quickstart.yaml
   python run_eval.py doctor                                   what this machine lacks, and how to fix it
 
 exit codes:
@@ -168,6 +169,19 @@ examples:
 exit code: 0, also if something was left; with --require all 3 then; 2 if nothing could be imported
 """
 
+SERVE_ABOUT = """\
+Take candidates over HTTP, evaluate them one after the other on each device, and answer with records, feedback and
+rewards. Accepted tasks outlive the service. Needs the extra: pip install 'kernel-assay[serve]'.
+"""
+
+SERVE_EXAMPLES = """\
+examples:
+  ASSAY_TOKEN=$(openssl rand -hex 16) python run_eval.py serve configs/quickstart.yaml
+  python run_eval.py serve CONFIG.yaml --problems ../KernelBench/KernelBench/level1 --token-file token --port 8000
+
+exit code: 0, or that of the signal that ended it; 2 if it cannot start. The same command goes on with what was accepted
+"""
+
 ALL = "show every candidate in the terminal, also those that need what this machine lacks"
 RAW = argparse.RawDescriptionHelpFormatter
 
@@ -215,6 +229,7 @@ def parser() -> Parser:
     _report(commands)
     _compare(commands)
     _import(commands)
+    _serve(commands)
     about = "show what this machine can do, what is missing, and how to fix it"
     add = _command(commands, "doctor", about, DOCTOR_ABOUT, DOCTOR_EXAMPLES).add_argument
     add("--json", action="store_true", help="print what was found as JSON")
@@ -342,6 +357,30 @@ def _compare(commands: Commands) -> None:
     add("--fail-on", action="append", default=[], metavar="CHANGE", help=fail_on)
     form = "html: one page with each candidate as a slope from A to B (default: terminal)"
     add("--format", default="terminal", choices=("terminal", "html"), help=form)
+
+
+def _serve(commands: Commands) -> None:
+    about = "evaluate candidates that come over HTTP"
+    add = _command(commands, "serve", about, SERVE_ABOUT, SERVE_EXAMPLES).add_argument
+    what = "how to evaluate, and the problems that clients may name; its candidates count for nothing"
+    add("config", type=Path, metavar="CONFIG.yaml", help=what)
+    add("--problems", action="append", metavar="PATH", help="file, folder or glob in place of the config's; repeatable")
+    add("--device", metavar="auto|cpu|cuda|cuda:N", help="what to run on; auto: every GPU, or else the CPU")
+    add("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")
+    out = "folder for accepted tasks and their results, of this service alone (default: results/serve)"
+    add("--dir", type=Path, default=Path("results/serve"), metavar="DIR", help=out)
+    add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)")
+    add("--port", type=int, default=8642, help="port to listen on (default: 8642)")
+    secret = "file with the token that clients send (default: the environment's ASSAY_TOKEN)"
+    add("--token-file", type=Path, metavar="FILE", help=secret)
+    add("--queue", type=int, default=256, metavar="N", help="tasks that may be unfinished at a time (default: 256)")
+    deadline = "for requests that name none, from their arrival on (default: 600)"
+    add("--deadline", type=float, default=600.0, metavar="SECONDS", help=deadline)
+    keep = "how long results are kept, and answer the same submission (default: 86400)"
+    add("--keep", type=float, default=86_400.0, metavar="SECONDS", help=keep)
+    add("--max-body", type=float, default=16.0, metavar="MB", help="largest request, in 10^6 bytes (default: 16)")
+    trust = "also take problems by source: clients then run code of theirs as this user, outside the sandbox"
+    add("--allow-problem-source", action="store_true", help=trust)
 
 
 def _import(commands: Commands) -> None:

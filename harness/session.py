@@ -93,14 +93,8 @@ def _planned(config: Config, devices: list[Device]) -> tuple[Config, jobs.JobMat
     """The config with folders in place of packs, and its jobs."""
     with Reader() as reader:
         config, notes = named.resolved(config, reader)
-        todo = jobs.plan(config, _surroundings(devices), reader)
+        todo = jobs.plan(config, environment.surroundings(devices), reader)
     return config, msgspec.structs.replace(todo, notes=[*notes, *todo.notes])
-
-
-def _surroundings(devices: list[Device]) -> dict[str, str]:
-    """What a record's numbers depend on beside the files; part of every key."""
-    torch = environment.torch_build()
-    return {"device": devices[0].name, "torch": torch.version, "cuda": torch.cuda, "driver": environment.gpus()[1]}
 
 
 def _manifest(config: Config, devices: list[Device], command: list[str], parts: list[dict[str, Any]]) -> dict[str, Any]:

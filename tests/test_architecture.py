@@ -18,7 +18,9 @@ STEPS = [
     {"__main__"},
     {"cli"},
     {"options"},
-    {"session", "audit", "check", "doctor"},
+    {"serve", "adapters"},
+    {"api"},
+    {"session", "audit", "check", "doctor", "evaluator"},
     {"execution", "reports", "packs"},
     {"supervise"},
     {"processes"},
@@ -28,6 +30,7 @@ STEPS = [
     {"compile", "oracle", "timing", "integrity", "sandbox"},
     {"roofline"},
     {"machine"},
+    {"rewards"},
     {"catalog", "store", "metrics", "environment"},
     {"config"},
     {"records"},
@@ -54,7 +57,9 @@ GUESTS = {
         "roofline/views.py",
         "roofline/work.py",
     },
-    "pandas": {"reports/rows.py"},
+    "pandas": {"reports/rows.py", "api.py"},
+    "starlette": {"serve"},
+    "uvicorn": {"serve"},
     "rich": {
         "reports/terminal.py",
         "reports/compare_table.py",
@@ -138,7 +143,7 @@ def test_package_init_files_are_empty():
 # They take apart what others wrote, which has made parsers crash, hang and run out of stack. In the session none of
 # them may even be loaded: reading.reader and the processes that run candidates do the reading.
 READS_SOURCES = {"ast", "tokenize", "harness.integrity.cxx", "harness.reading.reader"}
-SESSION = ["cli", "session", "check", "audit", "doctor", "execution.local", "packs.importing"]
+SESSION = ["cli", "session", "check", "audit", "doctor", "api", "execution.local", "packs.importing"]
 # A number on the user's own command line, and a problem that `new` makes a candidate of, where no session is.
 NO_SOURCE = {"harness.cli", "harness.catalog.starting_points", "harness.catalog.modules"}
 
@@ -215,6 +220,13 @@ def test_who_supervises_loads_no_torch():
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
 
 
+def test_who_uses_the_package_waits_for_no_library():
+    heavy = {"torch", "pandas", "numpy", "matplotlib", "starlette", "rich"}
+    script = f"import sys, harness.api; print(sorted({heavy!r} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True, text=True)
+    assert found.stdout == "[]\n"
+
+
 def test_no_room_is_crowded():
     folders = Counter(path.parent.relative_to(ROOT / "harness") for path in FILES if path.name != "__init__.py")
-    assert {str(folder) for folder, count in folders.items() if count > 16} <= {"oracle"}
+    assert {str(folder) for folder, count in folders.items() if count > 17} <= {"oracle"}

@@ -9,13 +9,17 @@ import pytest
 from harness.compile.ways.order import WAYS
 from harness.records import Status
 from harness.reports.rows import COLUMNS
+from harness.rewards.rewards import SCHEMES
 from harness.sandbox.enforcement import LAYERS
+from harness.serve.requests import EvaluateRequest
 
 DOCS = Path(__file__).parents[1] / "docs"
 TABLES = {
     "evaluation.md / ## Statuses": Status,
     "threat-model.md / ## The layers": LAYERS,
     "compile.md / ## Ways to build": [way.name for way in WAYS],
+    "rewards.md / ## Schemes": SCHEMES,
+    "serve.md / ## A request": EvaluateRequest.__struct_fields__,
     "results.md / ## The columns of `results.csv`": COLUMNS,
 }
 

@@ -3,9 +3,12 @@ user's files meanwhile, and whoever may read those."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
+import threading
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -25,16 +28,21 @@ class Copies:
         # A sandboxed process is another user and must be able to pass through.
         folder.chmod(0o711)
         self._folder = folder
-        self._known: dict[Path, Path | Outcome] = {}
+        self._known: dict[tuple[Path, str], Path] = {}
         # Where the files of the copies' folders, which have numbers for names, come from.
-        self._origins: list[bytes] = []
+        self._origins: dict[int, bytes] = {}
+        self._numbers = itertools.count()
+        self._uses = Counter[Path]()
+        self._lock = threading.RLock()
         self._place = re.compile(re.escape(os.fsencode(folder)) + rb"/(0|[1-9]\d{0,8})(?=\W|$)")
 
     def job(self, job: Job) -> Job:
-        """The job with copies in place of the user's files."""
+        """The job with copies in place of the user's files, which stay until `release`."""
         if job.problem.fault or job.candidate.fault:
             return job
-        problem, candidate = self.problem(job.problem), self.candidate(job.candidate)
+        with self._lock:
+            problem, candidate = self.problem(job.problem), self.candidate(job.candidate)
+            self._uses[candidate.path] += 1
         if isinstance(problem, Outcome):
             return msgspec.structs.replace(job, candidate=msgspec.structs.replace(candidate, fault=problem))
         return msgspec.structs.replace(job, problem=problem, candidate=candidate)
@@ -53,6 +61,24 @@ class Copies:
         copy = self._copied(problem.path, problem.digest)
         return copy if isinstance(copy, Outcome) else msgspec.structs.replace(problem, path=copy)
 
+    def release(self, job: Job) -> None:
+        """Remove the copy of a candidate with the last of the jobs that `job` has given and that were not released.
+
+        Copies of problems stay: what is beside them may be large.
+        """
+        place = job.candidate.path
+        with self._lock:
+            self._uses.subtract([place] if place in self._uses else [])
+            if self._uses.get(place) != 0:
+                return
+            del self._uses[place]
+            known = [] if job.candidate.baseline else [key for key, copy in self._known.items() if copy == place]
+            for key in known:
+                del self._known[key]
+        if known:
+            shutil.rmtree(place.parent, ignore_errors=True)
+            self._origins.pop(int(place.parent.name), None)
+
     def shown(self, text: str) -> str:
         """`text` with the user's own folders in place of the copies'."""
         changed = self.shown_bytes(text.encode(errors="surrogatepass"))
@@ -63,29 +89,35 @@ class Copies:
         return self._place.sub(self._origin, text)
 
     def _origin(self, found: re.Match[bytes]) -> bytes:
-        number = int(found[1])
-        return self._origins[number] if number < len(self._origins) else found[0]
+        return self._origins.get(int(found[1]), found[0])
 
     def _copied(self, path: Path, digest: str) -> Path | Outcome:
-        if path not in self._known:
-            self._known[path] = self._copy(path, digest)
-        return self._known[path]
+        # The same file may have been edited between two jobs that come one after the other.
+        with self._lock:
+            copy = self._known.get((path, digest)) or self._copy(path, digest)
+            if isinstance(copy, Path):
+                self._known[path, digest] = copy
+            return copy
 
     def _copy(self, path: Path, digest: str) -> Path | Outcome:
-        folder = self._folder / str(len(self._origins))
-        self._origins.append(str(path.resolve().parent).encode(errors="replace"))
+        number = next(self._numbers)
+        folder = self._folder / str(number)
+        self._origins[number] = str(path.resolve().parent).encode(errors="replace")
         try:
             folder.mkdir()
             folder.chmod(0o755)
             copy, found = sources.copy(path, folder)
-        except sources.LoadFault as fault:
-            return _changed(f"{path.name}: {fault}")
+            if found == digest:
+                return copy
+            fault = _changed(f"{path.name}, or data beside it, is another one by now")
+        except sources.LoadFault as error:
+            fault = _changed(f"{path.name}: {error}")
         except OSError as error:
-            # What there is of it would leave no room for others.
-            shutil.rmtree(folder, ignore_errors=True)
             message = f"{path.name} and the data beside it could not be copied to {self._folder}: {error.strerror}"
-            return Outcome(status=Status.HARNESS_ERROR, reason="not_copied", message=message)
-        return copy if found == digest else _changed(f"{path.name}, or data beside it, is another one by now")
+            fault = Outcome(status=Status.HARNESS_ERROR, reason="not_copied", message=message)
+        # What there is of it would leave no room for others.
+        shutil.rmtree(folder, ignore_errors=True)
+        return fault
 
 
 def _changed(what: str) -> Outcome:

@@ -35,8 +35,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     key: str
 
     @property
-    def group(self) -> tuple[str, str, str]:
-        return (self.problem.id, self.variant, self.precision)
+    def group(self) -> tuple[str, str, str, str]:
+        return (self.problem.id, self.variant, self.precision, self.problem.digest)
 
     @property
     def title(self) -> str:

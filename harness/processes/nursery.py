@@ -130,7 +130,8 @@ class Nursery:
         self._shown = shown
         self._processes = processes
         self._layers = tuple(layers)
-        self._readable = tuple(visible.common(private)) if layers else ()
+        self._private = set(private)
+        self._readable = tuple(visible.common(self._private)) if layers else ()
         self._essential = tuple(visible.essential()) if layers else ()
         self._memory_bytes = memory_bytes
         self._trusted_environment = _kept(TRUSTED_VARIABLES) | {"ASSAY_CACHE": str(places.cache())}
@@ -213,6 +214,11 @@ class Nursery:
             child.channel.close()
             raise NoProcess("no more processes can be started: raise pids.max of the control group, or ulimit -u")
         return child
+
+    def hide(self, private: Iterable[Path]) -> None:
+        """Close more folders to builders and runners that are started from now on."""
+        self._private |= set(private)
+        self._readable = tuple(visible.common(self._private)) if self._layers else ()
 
     def _confinement(self, folder: Path | None, readable: Iterable[str], card: Device | None) -> Confinement:
         return Confinement(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Protocol
 
 from harness.processes.nursery import Child, ZygoteLost
@@ -14,6 +15,9 @@ class Starter(Protocol):
 
     def start(self, *args: Any, **kwargs: Any) -> Child:
         """As Nursery.start."""
+
+    def hide(self, private: Iterable[Path]) -> None:
+        """As Nursery.hide."""
 
     def close(self) -> None:
         """Ends every child."""
@@ -47,6 +51,11 @@ class RenewedNursery:
                     except OSError as error:
                         raise ZygoteLost(f"the forking parent died, and no other starts: {error}") from error
             return self._nursery.start(*args, **kwargs)
+
+    def hide(self, private: Iterable[Path]) -> None:
+        """As Nursery.hide; a nursery that is made anew hides what `make` says."""
+        with self._lock:
+            self._nursery.hide(private)
 
     def close(self) -> None:
         with self._lock:

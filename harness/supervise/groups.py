@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import time
 from pathlib import Path
@@ -33,7 +34,7 @@ LEAVE_S = 30.0
 class OpenGroup:
     """A judge that has opened one problem at one variant and precision, and the baseline's runner beside it."""
 
-    def __init__(self, name: tuple[str, str, str], judge: Dialogue, baseline: Child) -> None:
+    def __init__(self, name: tuple[str, str, str, str], judge: Dialogue, baseline: Child) -> None:
         self.name = name
         self.judge = judge
         self.baseline = baseline
@@ -57,11 +58,12 @@ class OpenGroup:
 class Groups:
     """Opens one group after the other on one device, in the same judge: what that has loaded stays loaded.
 
-    A judge in which a problem's code leaves something behind is replaced, as one whose group broke off is.
+    A judge in which a problem's code leaves something behind is replaced, as one whose group broke off is. Without a
+    seed, each opening has a secret one of its own.
     """
 
     def __init__(
-        self, nursery: Starter, device: Device, config: Config, logs: Path, seed: int, runners: Runners
+        self, nursery: Starter, device: Device, config: Config, logs: Path, seed: int | None, runners: Runners
     ) -> None:
         self._nursery = nursery
         self._device = device
@@ -72,7 +74,7 @@ class Groups:
         # The one that is open, or is being opened.
         self.current: OpenGroup | None = None
         # Of groups whose judge the problem's own code ends: nobody waits for that once more.
-        self.unopened: dict[tuple[str, str, str], Outcome] = {}
+        self.unopened: dict[tuple[str, str, str, str], Outcome] = {}
 
     def end(self) -> None:
         group, self.current = self.current, None
@@ -136,7 +138,7 @@ class Groups:
             baseline=reference(job, self._config.baseline),
             precision=job.precision,
             device=self._device.alone,
-            seed=self._seed,
+            seed=secrets.randbits(63) if self._seed is None else self._seed,
             allow=tuple(self._config.allow),
             check=self._config.check,
             timing=self._config.timing,

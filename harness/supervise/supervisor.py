@@ -35,7 +35,7 @@ class Supervisor:
         device: Device,
         config: Config,
         logs: Path,
-        seed: int,
+        seed: int | None,
         report_phase: Callable[[Job, str], None],
     ) -> None:
         self._device = device

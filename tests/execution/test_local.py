@@ -1,9 +1,8 @@
 """Runs on this machine: builds and evaluations side by side, and what they leave."""
 
-import functools
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
 from types import SimpleNamespace
 
 import msgspec
@@ -12,9 +11,9 @@ import pytest
 from harness import session
 from harness.config import BuildConfig
 from harness.environment import Device
-from harness.execution import local
+from harness.execution import build_slots, pool
+from harness.execution.build_slots import BuildSlots
 from harness.execution.local import LocalExecutor
-from harness.execution.turns import Turns
 from harness.records import Outcome, Status
 from harness.supervise import recording
 from harness.supervise.builds import BuildResult, Workshop
@@ -31,7 +30,7 @@ def jobs():
 
 def test_a_run_shows_what_it_waits_for_and_yields_failures_first(tmp_path, monkeypatch):
     config = corpus_config("honest_cpp", "does_not_compile")
-    monkeypatch.setattr(local, "needs_build", lambda job: True)
+    monkeypatch.setattr(build_slots, "needs_build", lambda job: True)
     failed = []
 
     def build(self, job, nursery, folder, log, card):
@@ -40,17 +39,17 @@ def test_a_run_shows_what_it_waits_for_and_yields_failures_first(tmp_path, monke
         for _ in range(200):
             if failed:
                 break
-            local.time.sleep(0.05)
+            time.sleep(0.05)
         return BuildResult(fault=FAULT.fault) if failed else BuildResult()
 
     monkeypatch.setattr(Workshop, "build", build)
     phases = []
     executor = LocalExecutor(session.environment.choose_devices("cpu"), config, tmp_path / "logs", 0)
-    monkeypatch.setattr(executor, "_build_slots", lambda: 2)
+    monkeypatch.setattr(build_slots, "how_many", lambda config: 2)
     for record in executor.run(session.plan(config).jobs, lambda *told: phases.append(told)):
         failed.append(record.candidate)
     assert failed == ["does_not_compile", "honest_cpp"]
-    assert ("cpu", local.BESIDE, "waiting for 1 build") in phases
+    assert ("cpu", pool.BESIDE, "waiting for 1 build") in phases
 
 
 def test_a_run_leaves_no_folder_behind(tmp_path, monkeypatch):
@@ -59,7 +58,7 @@ def test_a_run_leaves_no_folder_behind(tmp_path, monkeypatch):
     close = Supervisor.close
 
     def slowly(self):
-        local.time.sleep(0.5)
+        time.sleep(0.5)
         close(self)
 
     monkeypatch.setattr(Supervisor, "close", slowly)
@@ -79,7 +78,7 @@ def test_a_build_that_is_tried_again_has_a_folder_of_its_own(tmp_path, monkeypat
         seen.append(folder)
         return BuildResult(fault=killed)
 
-    monkeypatch.setattr(local, "needs_build", lambda job: True)
+    monkeypatch.setattr(build_slots, "needs_build", lambda job: True)
     monkeypatch.setattr(Workshop, "build", build)
     config = corpus_config("honest")
     executor = LocalExecutor(session.environment.choose_devices("cpu"), config, tmp_path / "logs", 0)
@@ -90,12 +89,13 @@ def test_a_build_that_is_tried_again_has_a_folder_of_its_own(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("room", "slots", "share"), [(None, 4, 0), (100_000, 4, 100_000 // 7), (400, 2, 400 // 5), (3, 1, 1)]
 )
-def test_processes_are_shared_out_by_what_a_control_group_leaves(room, slots, share, tmp_path, monkeypatch):
-    monkeypatch.setattr(local, "room_for_processes", lambda: room)
-    monkeypatch.setattr(local, "cores", lambda: 8)
-    monkeypatch.setattr(local, "available_memory_bytes", lambda: 1 << 40)
-    executor = LocalExecutor(session.environment.choose_devices("cpu"), corpus_config("honest"), tmp_path, 0)
-    assert (executor._build_slots(), executor._share_of_processes()) == (slots, share)
+def test_processes_are_shared_out_by_what_a_control_group_leaves(room, slots, share, monkeypatch):
+    for module in (build_slots, pool):
+        monkeypatch.setattr(module, "room_for_processes", lambda: room)
+    monkeypatch.setattr(build_slots, "cores", lambda: 8)
+    monkeypatch.setattr(build_slots, "available_memory_bytes", lambda: 1 << 40)
+    config = corpus_config("honest")
+    assert (build_slots.how_many(config), pool.share_of_processes(config, 1)) == (slots, share)
 
 
 def test_build_slots_are_numbered_from_zero_on(jobs, monkeypatch, tmp_path):
@@ -106,14 +106,14 @@ def test_build_slots_are_numbered_from_zero_on(jobs, monkeypatch, tmp_path):
         together.wait(30.0)
         return FAULT
 
-    monkeypatch.setattr(local, "needs_build", lambda job: True)
+    monkeypatch.setattr(build_slots, "needs_build", lambda job: True)
     monkeypatch.setattr(Workshop, "build", build)
     config = msgspec.structs.replace(corpus_config("honest"), build=BuildConfig(slots=3))
-    executor = LocalExecutor([], config, tmp_path, 0)
-    with ThreadPoolExecutor(3) as pool:
-        build = functools.partial(executor._built, Workshop.__new__(Workshop), None, tmp_path, Turns())
-        builds = executor._start_builds(jobs, pool, build, lambda slot, *_: seen.append(slot))
-        assert [build.result() for build in builds.values()] == [FAULT] * 3
+    monkeypatch.setattr(Workshop, "__init__", lambda *_: None)
+    device = Device(kind="cpu", spec="cpu", name="made up")
+    slots = BuildSlots(device, config, None, tmp_path, tmp_path, lambda slot, *_: seen.append(slot))
+    assert [build.result() for build in list(map(slots.start, jobs))] == [FAULT] * 3
+    slots.close()
     assert set(seen) == {"builder 0", "builder 1", "builder 2"}
 
 
@@ -209,13 +209,13 @@ def test_what_a_build_without_a_device_may_have_missed_is_built_with_one(
     def evaluate(self, job, build):
         outcome = Outcome(status=Status.INCORRECT, reason="mismatch") if build.libraries else build.fault or in_runner
         conclusion = recording.Conclusion(outcome=outcome)
-        return recording.record(job, build, conclusion, device, config, phases_s={}, wall_s=0.0)
+        return recording.record(job, build, conclusion, device, config, phases_s={}, wall_s=0.0, log="")
 
     monkeypatch.setattr(Workshop, "__init__", lambda *_: None)
     monkeypatch.setattr(Workshop, "build", build)
     monkeypatch.setattr(Supervisor, "evaluate", evaluate)
     executor = LocalExecutor([device], config, tmp_path / "logs", 0, lambda *_: "")
-    monkeypatch.setattr(executor, "_nursery", lambda jobs, copies: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(pool, "Nursery", lambda *_: SimpleNamespace(close=lambda: None))
     (record,) = executor.run(session.plan(config).jobs, lambda *_: None)
     assert seen == cards
     assert record.status is (Status.INCORRECT if len(cards) == 2 else (at_build or in_runner).status)

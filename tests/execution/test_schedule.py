@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from harness import session
-from harness.execution.schedule import Schedule, build_key
+from harness.execution.schedule import MOST_OVERTAKEN, Schedule, Task, build_key
 from harness.records import Outcome, Status
 from harness.supervise.builds import BuildResult
 from tests.conftest import corpus_config
@@ -26,9 +26,39 @@ def jobs():
     return session.plan(corpus_config("honest", "honest_after", "honest_cpp")).jobs
 
 
-def work(jobs, *builds, all_builds_first=True):
-    keyed = {build_key(job): build for job, build in zip(jobs, builds, strict=True)}
-    return Schedule(jobs, keyed, 1, all_builds_first=all_builds_first)
+class Work:
+    """A schedule of jobs whose builds the test ends, and that says which job a slot gets."""
+
+    def __init__(self, jobs, *builds, all_builds_first=True, slots=1):
+        keyed = {build_key(job): build for job, build in zip(jobs, builds, strict=True)}
+        self.started = []
+        self.all = Schedule(
+            lambda job: self.started.append(job) or keyed[build_key(job)], slots, all_builds_first=all_builds_first
+        )
+        self.add(*jobs)
+
+    def add(self, *jobs, priority=0):
+        tasks = [Task(job=job, priority=priority) for job in jobs]
+        self.all.add(tasks)
+        return tasks
+
+    def take(self, slot):
+        task = self.all.take(slot)
+        return task and task.job
+
+    def builds_awaited(self):
+        return self.all.builds_awaited()
+
+    def leave(self, slot):
+        return [task.job for task in self.all.leave(slot)]
+
+    @property
+    def empty(self):
+        self.all.close()
+        return self.all.done
+
+
+work = Work
 
 
 def test_on_the_cpu_nothing_is_measured_before_the_last_build(jobs):
@@ -98,7 +128,7 @@ def test_the_end_of_a_group_is_left_to_the_slot_that_has_it(many):
 
 
 def test_a_lost_slots_group_is_free_again(many):
-    todo = Schedule(many[:12], dict.fromkeys(map(build_key, many), ended(BuildResult())), 2, all_builds_first=False)
+    todo = work(many[:12], *[ended(BuildResult())] * 12, all_builds_first=False, slots=2)
     assert groups_of(todo, "aaaaaaaabb") == ["first"] * 8 + ["second"] * 2
     assert groups_of(todo, "b") == [None]
     assert todo.leave("a") == []
@@ -108,3 +138,58 @@ def test_a_lost_slots_group_is_free_again(many):
 def test_groups_that_are_built_come_first(many):
     builds = [ended(BuildResult()), *[Future() for _ in range(9)], *[ended(BuildResult())] * 5]
     assert groups_of(work(many, *builds, all_builds_first=False), "aaaa") == ["second"] * 3 + ["third"]
+
+
+def test_on_the_cpu_what_comes_during_a_round_is_of_the_next(jobs):
+    first, second = jobs[:2]
+    second_build = Future()
+    todo = work(jobs, ended(BuildResult()), second_build, ended(BuildResult()))
+    assert todo.started == jobs
+    todo = Work([], all_builds_first=True)
+    builds = {build_key(first): ended(BuildResult()), build_key(second): second_build}
+    todo.all._start_build = lambda job: todo.started.append(job) or builds[build_key(job)]
+    (task,) = todo.add(first)
+    assert todo.take("cpu") == first
+    todo.add(second)
+    # No compiler beside a measurement.
+    assert todo.started == [first]
+    assert todo.all.ended(task)
+    assert todo.started == [first, second]
+    second_build.set_result(BuildResult())
+    assert todo.take("cpu") == second
+
+
+def test_the_more_urgent_comes_first(jobs):
+    todo = work(jobs[:2], *[ended(BuildResult())] * 2, all_builds_first=False)
+    todo.all._start_build = lambda job: ended(BuildResult())
+    todo.add(jobs[2], priority=1)
+    assert [todo.take("a") for _ in range(4)] == [jobs[2], *jobs[:2], None]
+
+
+def test_a_group_that_is_open_does_not_starve_another(many):
+    todo = work(many[:1], ended(BuildResult()), all_builds_first=False)
+    todo.all._start_build = lambda job: ended(BuildResult())
+    assert todo.take("a") == many[0]
+    todo.add(many[10])
+    for _ in range(MOST_OVERTAKEN):
+        todo.add(many[1])
+        assert todo.take("a") == many[1]
+    todo.add(many[1])
+    assert todo.take("a") == many[10]
+
+
+def test_a_task_is_withdrawn_until_a_slot_has_it(jobs):
+    todo = work(jobs[:1], ended(BuildResult()), all_builds_first=False)
+    todo.all._start_build = lambda job: ended(BuildResult())
+    (second,) = todo.add(jobs[1])
+    (third,) = todo.add(jobs[2])
+    assert todo.all.withdraw(second)
+    assert not todo.all.withdraw(second)
+    assert (todo.take("a"), todo.take("a")) == (jobs[0], jobs[2])
+    assert not todo.all.withdraw(third)
+
+
+def test_without_a_slot_no_task_is_taken_in(jobs):
+    todo = work(jobs[:1], ended(BuildResult()))
+    assert todo.leave("cpu") == jobs[:1]
+    assert not todo.all.add([Task(job=jobs[1])])

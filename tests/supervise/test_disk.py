@@ -9,7 +9,7 @@ import pytest
 
 from harness import environment, session
 from harness.config import BuildConfig
-from harness.execution import local
+from harness.execution import build_slots, pool
 from harness.execution.local import LocalExecutor
 from harness.processes.nursery import Nursery
 from harness.records import Outcome, Status
@@ -62,11 +62,11 @@ def test_the_free_room_is_that_of_the_folder_s_disk(tmp_path, monkeypatch):
 
 
 def run(tmp_path, monkeypatch, build, slots=2):
-    monkeypatch.setattr(local, "needs_build", lambda job: True)
+    monkeypatch.setattr(build_slots, "needs_build", lambda job: True)
     monkeypatch.setattr(Workshop, "build", build)
     monkeypatch.setattr(Supervisor, "evaluate", lambda self, job, made: (job.candidate.name, made.fault))
-    monkeypatch.setattr(local, "with_texts", lambda record, change: record)
-    monkeypatch.setattr(local, "_may_have_broken", lambda record: False)
+    monkeypatch.setattr(pool, "with_texts", lambda record, change: record)
+    monkeypatch.setattr(pool, "_may_have_broken", lambda record: False)
     config = corpus_config(*HONEST, build=BuildConfig(slots=slots))
     executor = LocalExecutor(environment.choose_devices("cpu"), config, tmp_path / "logs", 0)
     return dict(executor.run(session.plan(config).jobs, lambda *_: None))

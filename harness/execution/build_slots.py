@@ -1,0 +1,125 @@
+"""Build slots: candidates compiled side by side, each by an untrusted process; libraries go with their last job."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from harness.catalog.jobs import Job
+from harness.config import Config
+from harness.environment import Device, available_memory_bytes, cores, room_for_processes
+from harness.execution.executor import ReportPhase
+from harness.execution.schedule import BuildKey, build_key
+from harness.execution.turns import Turns
+from harness.processes import folders
+from harness.processes.nursery import NoProcess, NotStarted
+from harness.processes.renewal import Starter
+from harness.supervise import disk, losses, recording
+from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
+
+# nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
+BUILD_MEMORY_BYTES = 4 << 30
+# Two compilers, their subprocesses and what starts them, and a pool of threads.
+BUILD_PROCESSES = 64
+
+
+def how_many(config: Config) -> int:
+    """Build slots: what the config says, or else what cores, free memory and the control group allow."""
+    if config.build.slots:
+        return config.build.slots
+    room = room_for_processes()
+    by_processes = cores() if room is None else room // 2 // (BUILD_PROCESSES + cores())
+    return max(1, min(cores() // 2, available_memory_bytes() // BUILD_MEMORY_BYTES, by_processes))
+
+
+class BuildSlots:
+    """Builds below `scratch` by processes of `nursery`, for one kind of device; each build's output goes to `logs`."""
+
+    def __init__(
+        self, device: Device, config: Config, nursery: Starter, scratch: Path, logs: Path, report_phase: ReportPhase
+    ) -> None:
+        self._device = device
+        self._nursery = nursery
+        self._scratch = scratch
+        self._logs = logs
+        self._report_phase = report_phase
+        self._workshop = Workshop(device, config)
+        self._turns = Turns()
+        self._numbers = itertools.count()
+        self._folders: dict[BuildKey, list[Path]] = {}
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(how_many(config), thread_name_prefix="build")
+
+    def close(self) -> None:
+        """Begin no more builds; those under way end with the nursery."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def start(self, job: Job) -> Future[BuildResult]:
+        """The build of one candidate file, or of one variant of it where its constructor may compile."""
+        if needs_build(job) and not job.problem.fault and not job.candidate.fault:
+            return self._threads.submit(self._in_a_slot, job)
+        nothing: Future[BuildResult] = Future()
+        nothing.set_result(BuildResult(fault=job.candidate.fault))
+        return nothing
+
+    def build(self, job: Job, log: Path, card: Device | None = None) -> BuildResult:
+        """One build; that its process cannot be started is a result, too. It may use `card`, if one is given."""
+
+        def attempt() -> BuildResult:
+            # Each has a folder of its own: what the last one left may still be there.
+            folder = self._scratch / str(next(self._numbers))
+            with self._lock:
+                self._folders.setdefault(build_key(job), []).append(folder)
+            return self._workshop.build(job, self._nursery, folder, log, card)
+
+        try:
+            result = self._with_room(lambda: built_again(attempt))
+            return msgspec.structs.replace(result, log=log.name if log.is_file() else "")
+        except NotStarted as error:
+            return BuildResult(fault=losses.not_started(error))
+        except BlockingIOError as error:
+            return BuildResult(fault=losses.not_started(NoProcess(str(error))))
+
+    def forget(self, job: Job) -> None:
+        """Remove what was built for a job, and for no other."""
+        with self._lock:
+            left = self._folders.pop(build_key(job), [])
+        for folder in left:
+            folders.remove(folder)
+
+    def _in_a_slot(self, job: Job) -> BuildResult:
+        # The pool numbers its threads from 0.
+        slot = f"builder {threading.current_thread().name.rpartition('_')[2]}"
+        self._report_phase(slot, job.title, "building")
+        try:
+            return self.build(job, self._logs / f"{recording.build_name(job)}.build.txt")
+        finally:
+            self._report_phase(slot, job.title, "")
+
+    def _with_room(self, attempt: Callable[[], BuildResult]) -> BuildResult:
+        """`attempt()`, and once more without other builds beside it where the disk was full."""
+
+        def tried() -> BuildResult:
+            try:
+                return attempt()
+            except OSError as error:
+                if error.errno not in disk.ERRORS:
+                    raise
+                return BuildResult(fault=disk.full(self._scratch, error))
+
+        with self._turns.together():
+            result = tried()
+        if not disk.may_be_to_blame(result.fault, self._scratch):
+            return result
+        with self._turns.alone():
+            result = tried()
+        if not disk.may_be_to_blame(result.fault, self._scratch) or result.fault is None:
+            return result
+        # On a card, candidates run meanwhile.
+        fault = disk.blamed(result.fault, self._scratch, alone=self._device.kind == "cpu")
+        return msgspec.structs.replace(result, fault=fault)

@@ -1,0 +1,249 @@
+"""The service behind the HTTP interface: a bounded queue in front of an Evaluator, and tasks that outlive it."""
+
+from __future__ import annotations
+
+import functools
+import math
+import secrets
+import sqlite3
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+
+import msgspec
+
+from harness import records
+from harness.api import Config, Evaluator, UsageError
+from harness.evaluator.deadlines import Deadlines
+from harness.records import Record, Status
+from harness.rewards.rewards import is_no_word
+from harness.serve.contents import Contents
+from harness.serve.requests import PRIORITIES, BadRequest, EvaluateRequest
+from harness.serve.store import OPEN, Store, Stored
+
+# Of the last evaluations, by which a client is told when to come again.
+REMEMBERED = 50
+LONGEST_RETRY_S = 300
+FORGET_EVERY_S = 600.0
+WRITE_AGAIN_S = 5.0
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator decides. `queue` bounds tasks that have not ended; times are in seconds."""
+
+    queue: int = 256
+    deadline_s: float = 600.0
+    keep_s: float = 86_400.0
+    # A problem's source is run by the trusted judge, unconfined.
+    allow_problem_source: bool = False
+
+
+class Service:
+    """Takes in tasks, has them evaluated, and tells when they end. Thread-safe.
+
+    `ended` is called with a task's id when it has ended. Tasks that an earlier service on the same folder had accepted
+    are taken up. Raises UsageError as Evaluator does.
+    """
+
+    def __init__(self, config: Config, folder: Path, settings: Settings, ended: Callable[[str], None]) -> None:
+        self.settings = settings
+        self.counts = Counter[str]()
+        self.running: dict[str, str] = {}
+        self._ended = ended
+        self._config = config
+        self._walls_s = deque[float](maxlen=REMEMBERED)
+        self._lock = threading.RLock()
+        self._open: dict[str, Future[Record]] = {}
+        self._closing = False
+        self._contents = Contents(config, settings.allow_problem_source)
+        self._store = Store(folder)
+        try:
+            self.evaluator = Evaluator(config, report_phase=self._phase)
+        except BaseException:
+            self._store.close()
+            raise
+        self._deadlines = Deadlines()
+        self._forgot_s = -math.inf
+        for task in self._store.unfinished():
+            self._begin(task)
+
+    def close(self) -> None:
+        """End all processes. What has not ended is taken up by the next service on the same folder."""
+        with self._lock:
+            self._closing = True
+        self._deadlines.close()
+        self.evaluator.close(cancel=True)
+        self._store.close()
+
+    @property
+    def length(self) -> int:
+        """How many tasks have not ended."""
+        return len(self._open)
+
+    def submit(self, requests: Sequence[EvaluateRequest], arrived_s: float) -> list[Stored]:
+        """Accept all of the requests or none; they are on disk when this returns.
+
+        `arrived_s` is when they came, in seconds since 1970. Raises BadRequest.
+        """
+        self._forget()
+        made = [self._task(request, arrived_s) for request in requests]
+        with self._lock:
+            found = [self._known(task) or task for task in made]
+            new = [task for task in found if task in made]
+            waiting = [task for task in new if task.status == OPEN]
+            self._check_room(len(waiting))
+            self._store.accept(new)
+            self.counts["accepted"] += len(waiting)
+            self.counts["cached"] += len(new) - len(waiting)
+            for task in waiting:
+                self._begin(task)
+        return found
+
+    def task(self, identity: str) -> Stored | None:
+        return self._store.task(identity)
+
+    def is_running(self, identity: str) -> bool:
+        future = self._open.get(identity)
+        return future is not None and future.running()
+
+    def cancel(self, identity: str) -> None:
+        """End a task without a record; an evaluation that has begun goes on, and its result is kept."""
+        with self._lock:
+            future = self._open.pop(identity, None)
+            if future is not None and self._store.end(identity, "cancelled"):
+                self.counts["cancelled"] += 1
+        if future is not None:
+            future.cancel()
+            self._ended(identity)
+
+    def retry_after_s(self) -> int:
+        """When there may be room again, by how long evaluations took of late."""
+        usual_s = sum(self._walls_s) / len(self._walls_s) if self._walls_s else 10.0
+        return max(1, min(LONGEST_RETRY_S, math.ceil(usual_s / len(self.evaluator.devices))))
+
+    def _check_room(self, wanted: int) -> None:
+        if wanted > self.settings.queue:
+            raise BadRequest(413, f"a batch of {wanted} is larger than the queue, which takes {self.settings.queue}")
+        if wanted and self.length + wanted > self.settings.queue:
+            self.counts["refused"] += 1
+            message = f"the queue is full ({self.length} of {self.settings.queue}); come again"
+            raise BadRequest(429, message, self.retry_after_s())
+
+    def _task(self, request: EvaluateRequest, arrived_s: float) -> Stored:
+        content = self._contents.digest(request)
+        kept = None if request.force else self._store.result(content, arrived_s - self.settings.keep_s)
+        return Stored(
+            id=request.task_id or secrets.token_hex(16),
+            content=content,
+            request=request,
+            accepted_at=arrived_s,
+            expires_at=arrived_s + (request.deadline_s or self.settings.deadline_s),
+            status="completed" if kept else OPEN,
+            ended_at=time.time() if kept else None,
+            cached=kept is not None,
+            record=kept,
+        )
+
+    def _known(self, task: Stored) -> Stored | None:
+        """The task that has this id already. Raises BadRequest where that is another one."""
+        known = self._store.task(task.id)
+        if known is not None and known.content != task.content:
+            raise BadRequest(409, f"task_id '{task.id}' is that of another submission")
+        return known
+
+    def _begin(self, task: Stored) -> None:
+        """Hand a task that is on disk to the evaluator, with what is left of its time."""
+        request = task.request
+        left_s = task.expires_at - time.time()
+        try:
+            problem = request.problem_source or self._contents.problem(request.problem).path
+            future = self.evaluator.submit(
+                # A text without a line break would be a path.
+                f"{problem}\n" if request.problem_source else problem,
+                f"{request.candidate}\n",
+                variant=request.variant,
+                precision=request.precision,
+                name=request.name,
+                priority=PRIORITIES[request.priority],
+            )
+        except (BadRequest, UsageError) as error:
+            self._end(task.id, "failed", error=str(error))
+            return
+        with self._lock:
+            self._open[task.id] = future
+        self._deadlines.at(time.monotonic() + left_s, functools.partial(self._expire, task))
+        future.add_done_callback(functools.partial(self._done, task))
+
+    def _done(self, task: Stored, future: Future[Record]) -> None:
+        """The evaluator is done with a task, which may have ended by its deadline before."""
+        with self._lock:
+            self._open.pop(task.id, None)
+        if self._closing:
+            return
+        try:
+            record = future.result()
+        except CancelledError:
+            return
+        except Exception as error:
+            self._end(task.id, "failed", error=str(error))
+            return
+        with self._lock:
+            self._walls_s.append(record.wall_s or 0.0)
+            self.counts[f"status {record.status}"] += 1
+        kept = not is_no_word(record) or record.status is Status.INVALID_REFERENCE
+        self._end(task.id, "completed", record, content=task.content if kept else "")
+
+    def _expire(self, task: Stored) -> None:
+        with self._lock:
+            future = self._open.pop(task.id, None)
+            if future is None or self._closing:
+                return
+            self.counts["expired"] += 1
+        self._end(task.id, "completed", self._late(task))
+        # One that has begun goes on, and its result is kept for the next submission.
+        future.cancel()
+
+    def _late(self, task: Stored) -> Record:
+        given_s = task.expires_at - task.accepted_at
+        return Record(
+            key="",
+            problem=task.request.problem,
+            variant=task.request.variant,
+            precision=task.request.precision,
+            candidate=task.request.name or "candidate",
+            status=Status.HARNESS_ERROR,
+            reason="deadline",
+            message=f"no result within {given_s:g} s of the request's arrival, its wait included",
+            device=self.evaluator.devices[0].name,
+            baseline=self._config.baseline,
+        )
+
+    def _end(
+        self, identity: str, status: str, record: Record | None = None, error: str = "", content: str = ""
+    ) -> None:
+        """Note how a task ended, and its record by `content`; again and again while the disk does not take it."""
+        try:
+            if record is not None and content:
+                self._store.keep(content, record)
+            ended = self._store.end(identity, status, record and records.presentable(record), error[:2000])
+        except sqlite3.Error:
+            again = functools.partial(self._end, identity, status, record, error, content)
+            self._deadlines.at(time.monotonic() + WRITE_AGAIN_S, again)
+            return
+        if ended:
+            self._ended(identity)
+
+    def _phase(self, slot: str, title: str, phase: str) -> None:
+        with self._lock:
+            if phase:
+                self.running[slot] = f"{title}: {phase}"
+            else:
+                self.running.pop(slot, None)
+
+    def _forget(self) -> None:
+        if time.monotonic() - self._forgot_s > FORGET_EVERY_S:
+            self._forgot_s = time.monotonic()
+            self._store.forget(time.time() - self.settings.keep_s)

@@ -1,0 +1,162 @@
+"""What a model reads of its record: within the limit, of use, and without what a candidate must not know."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness import records
+from harness.errors import BadValue
+from harness.oracle import explain
+from harness.records import Status, Timing
+from harness.rewards.feedback import TELLING, cut, feedback
+from tests.rewards.test_rewards import failed, passed
+
+QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+numbers = st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda x: len(f"{x:.6g}") >= TELLING)
+texts = st.text(max_size=5000)
+records_of_any_kind = st.builds(
+    failed,
+    st.sampled_from([status for status in Status if status is not Status.PASSED]),
+    texts.filter(bool),
+    message=texts,
+    evidence=st.dictionaries(
+        st.sampled_from(["errors", "line", "share_wrong", "shape", "worst", "first"]),
+        st.none() | st.integers() | st.floats() | texts | st.lists(st.integers()) | st.dictionaries(texts, texts),
+    ),
+    warnings=st.lists(texts, max_size=10),
+)
+
+
+@QUICK
+@given(records_of_any_kind, st.integers(0, 4000), texts)
+def test_it_is_never_longer_than_the_limit(record, limit, source):
+    assert len(feedback(record, limit, source=source)) <= limit
+    assert len(feedback(records.presentable(record), source=source)) <= 2048
+
+
+@QUICK
+@given(st.text(), st.integers(0, 300))
+def test_the_middle_is_what_is_left_out(text, limit):
+    text = text * 5
+    kept = cut(text, limit)
+    assert len(kept) <= limit
+    if len(text) <= limit:
+        assert kept == text
+    elif " characters or more are left out ...]" in kept:
+        assert text.startswith(kept.partition("\n[... ")[0])
+        assert text.endswith(kept.rpartition(" left out ...]\n")[2])
+
+
+def forms(number):
+    return {form for form in (f"{number:.6g}", f"{number:.9g}", repr(number)) if len(form) >= TELLING}
+
+
+@QUICK
+@given(numbers, numbers, st.lists(st.integers(0, 99), max_size=4), st.booleans())
+def test_no_right_value_of_an_element_is_told(got, expected, index, as_warning):
+    """Bound to the words in which the oracle tells of an element."""
+    element = {"index": index, "got": got, "expected": expected}
+    said = explain._told(element)
+    message = f"output: no usual mistake fits; 3 of 6144 elements wrong (the worst {said}); error 0.5"
+    evidence = {"worst": element, "first": element, "shape": [64, 96], "share_wrong": 0.25}
+    more = {"warnings": [f"stress: on inputs 'huge': {message}"[:300]]} if as_warning else {"message": message}
+    text = feedback(failed(Status.INCORRECT, "mismatch", evidence=evidence, **more), 10_000)
+    for form in forms(expected) - forms(0.25) - forms(0.5):
+        assert not re.search(rf"(?<![\w.]){re.escape(form)}(?!\w)", text)
+    assert "no usual mistake fits" in text
+    if index:
+        assert str(index) in text
+
+
+@QUICK
+@given(numbers)
+def test_nor_where_a_number_itself_is_the_output(expected):
+    record = failed(Status.INCORRECT, "mismatch:scalar", message=f"output: expected {expected!r}, got 3")
+    assert repr(expected) not in feedback(record)
+
+
+OURS = """harness/runner/cuda_runner.py:87 (for mine.py, of which no line called it): AcceleratorError: CUDA error
+Traceback (most recent call last):
+  File "/opt/assay/harness/runner/runner.py", line 12, in serve
+"""
+
+
+def test_no_place_of_ours_is_told():
+    text = feedback(failed(Status.RUNTIME_ERROR, "device_assert", message=OURS))
+    assert text == "runtime_error: device_assert\nmine.py: AcceleratorError: CUDA error\n"
+
+
+def test_a_failure_of_ours_is_said_to_be_one():
+    text = feedback(failed(Status.HARNESS_ERROR, "judge_lost", message="the judge went away: secret"))
+    assert text == "harness_error: judge_lost\nThe harness failed, not this candidate. Submit it again."
+
+
+SOURCE = """import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x @ 3
+"""
+
+
+def test_the_place_in_its_own_source_is_quoted():
+    record = failed(Status.RUNTIME_ERROR, "exception:TypeError", message="a.py:6: TypeError: no", evidence={"line": 6})
+    text = feedback(record, source=SOURCE)
+    assert ">    6 |         return x @ 3" in text
+    assert "     4 | class ModelNew(nn.Module):" in text
+    assert "import torch" not in text
+
+
+def test_the_compiler_s_first_error_is_told_with_its_hint():
+    errors = [
+        {"text": "expected ';'", "line": 3, "source_line": "int x", "hint": "end it"},
+        {"text": "and more", "line": 9},
+    ]
+    record = failed(Status.COMPILE_ERROR, "compiler", message="a.py:3: expected ';'", evidence={"errors": errors})
+    text = feedback(record)
+    assert text.splitlines() == [
+        "compile_error: compiler",
+        "the compiler's first error, line 3: expected ';'",
+        "int x",
+        "hint: end it",
+    ]
+
+
+def test_a_pass_is_told_in_times():
+    timing = {"clock": "host", "calls_per_burst": 1, "baseline_calls_per_burst": 1, "fixed_us": 0.0}
+    timing |= {name: [] for name in ("candidate_us", "baseline_us", "candidate_claimed_us", "baseline_claimed_us")}
+    record = passed(2.0, lo=1.9)
+    changes = {"timing": Timing(**timing, floor_us=500.0, floor_bound="memory"), "sol_fraction": 0.5}
+    text = feedback(records.msgspec.structs.replace(record, **changes))
+    assert "speedup 2 over the baseline (eager), 95 % interval 1.9 to 2" in text
+    assert "time of one call: 1 ms, the baseline's 2 ms" in text
+    assert "0.5 ms, bound by memory; this candidate reaches 50% of that" in text
+
+
+def test_a_negative_limit_is_refused():
+    with pytest.raises(BadValue):
+        feedback(passed(1.0), -1)
+
+
+def test_of_published_records_each_has_its_text_and_none_a_right_value():
+    seen = 0
+    for path in sorted((Path(__file__).parents[2] / "results").rglob("records.jsonl")):
+        for line in path.read_bytes().splitlines():
+            record = records.decode(line)
+            text = feedback(record)
+            assert text.startswith(record.status)
+            assert 0 < len(text) <= 2048
+            assert "harness/" not in text
+            assert "Traceback" not in text
+            for name in ("first", "worst"):
+                expected = record.evidence.get(name, {}).get("expected")
+                if record.status is Status.INCORRECT and isinstance(expected, float):
+                    seen += 1
+                    assert not any(form in text.split() for form in forms(expected)), (record.candidate, text)
+                    assert f" in place of {expected:.6g}" not in text
+    assert seen > 100

@@ -1,0 +1,244 @@
+"""A service under many clients, some of them hostile: nothing is lost, mixed up, or paid for by another."""
+
+import contextlib
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.api import SCHEMES
+from tests.serve.conftest import HANGS, PROBLEM, RIGHT, TOKEN, candidate
+
+HOSTILE = {
+    "crashes": (candidate("os.kill(os.getpid(), 11)"), "crashed"),
+    "hangs": (HANGS, "timeout"),
+    "floods": (
+        candidate("[print('x' * 100_000) for _ in range(300)]; raise RuntimeError('flood is over')"),
+        "runtime_error",
+    ),
+    "forks": (
+        candidate(
+            "[subprocess.Popen(['sleep', '4321.5']) for _ in range(20)]; [os.fork() for _ in range(6)]; return x"
+        ),
+        "",
+    ),
+}
+CPP = '''import torch
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = """
+torch::Tensor finish(torch::Tensor x) { return torch::tanh(x); }
+"""
+ext = load_inline(name="finish", cpp_sources=SOURCE, functions=["finish"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+
+    def forward(self, x):
+        return ext.finish(self.linear(x))
+'''
+
+
+def submissions():
+    """Forty: four hostile, one in C++, and the others told apart by what they raise, or right."""
+    found = [(name, *one) for name, one in HOSTILE.items()]
+    found.append(("cpp", CPP, "passed"))
+    found += [(f"right{number}", f"{RIGHT}# {number}\n", "passed") for number in range(3)]
+    raises = 'raise RuntimeError("this is number {number}")'
+    found += [(f"number{number}", candidate(raises.format(number=number)), "runtime_error") for number in range(32)]
+    return found
+
+
+def processes_of(word):
+    """Command lines on this machine that have the word."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes())
+    return [line for line in found if word in line.split(b"\0")]
+
+
+def submit_all(server, todo, answers, refusals):
+    """One client: submit with patience, then collect."""
+    with server.client() as http:
+        accepted = []
+        for name, source, _ in todo:
+            body = {"problem": PROBLEM, "candidate": source, "name": name, "deadline_s": 600}
+            while (answer := http.post("/evaluate", json=body)).status_code == 429:
+                refusals.append(int(answer.headers["Retry-After"]))
+                time.sleep(0.3)
+            assert answer.status_code == 202, answer.text
+            accepted.append((name, answer.json()["task_id"]))
+        for name, identity in accepted:
+            while (view := http.get(f"/tasks/{identity}?wait=30").json())["status"] in ("pending", "running"):
+                pass
+            answers[name] = view
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_or_mixed_up_among_hostile_candidates(server):
+    todo = submissions()
+    assert len(todo) == 40
+    answers, refusals = {}, []
+    parts = [todo[number::8] for number in range(8)]
+    clients = [threading.Thread(target=submit_all, args=(server, part, answers, refusals)) for part in parts]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert set(answers) == {name for name, _, _ in todo}
+    assert refusals
+    assert all(1 <= seconds <= 300 for seconds in refusals)
+    for name, _, status in todo:
+        view = answers[name]
+        assert view["status"] == "completed", view
+        record = view["record"]
+        assert (record["candidate"], record["problem"]) == (name, PROBLEM)
+        if status:
+            assert record["status"] == status, (name, record["status"], record["message"])
+        if name.startswith("number"):
+            assert record["message"].endswith(f"this is number {name.removeprefix('number')}")
+            assert record["message"] in view["feedback"]
+        assert set(view["rewards"]) == set(SCHEMES)
+        assert None not in view["rewards"].values()
+    assert processes_of(b"4321.5") == []
+    with server.client() as http:
+        metrics = http.get("/metrics").text
+        assert "assay_accepted_total 40\n" in metrics
+        assert 'assay_evaluations_total{status="passed"} 4\n' in metrics
+        assert "assay_queue_tasks 0\n" in metrics
+
+
+def test_the_same_submission_is_answered_at_once_unless_it_is_forced(server):
+    body = {"problem": PROBLEM, "candidate": candidate("raise RuntimeError('again')")}
+    with server.client() as http:
+        first = http.post("/evaluate?wait=60", json=body).json()
+        assert (first["status"], first["cached"]) == ("completed", False)
+        again = http.post("/evaluate", json=body)
+        assert again.status_code == 200
+        assert again.json()["cached"]
+        assert again.json()["record"] == first["record"]
+        assert again.json()["task_id"] != first["task_id"]
+        # In KernelGYM's words.
+        renamed = {"problem": PROBLEM, "kernel_code": body["candidate"], "force_refresh": True, "task_id": "mine-1"}
+        anew = http.post("/evaluate?wait=60", json=renamed).json()
+        assert (anew["task_id"], anew["cached"]) == ("mine-1", False)
+        assert anew["record"]["phases_s"] != first["record"]["phases_s"]
+        # Sent twice is accepted once.
+        assert http.post("/evaluate", json=renamed).json() == anew
+        assert http.post("/evaluate", json=body | {"task_id": "mine-1", "name": "other"}).status_code == 409
+
+
+@pytest.mark.parametrize("token", ["x", "wrong", f"{TOKEN}x", "\N{SNOWMAN}"])
+def test_who_does_not_know_the_token_is_refused(server, token):
+    with server.client() as http:
+        for verb, path in (("POST", "/evaluate"), ("GET", "/queue"), ("GET", "/metrics"), ("DELETE", "/tasks/x")):
+            answer = http.request(verb, path, headers={"Authorization": f"Bearer {token}".encode()})
+            assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert http.get("/health", headers={"Authorization": ""}).json()["status"] == "ok"
+
+
+BAD = {
+    "no problem of that name": ({"problem": "toy/scales", "candidate": "x"}, 404, "did you mean 'toy/scale'"),
+    "no such variant": ({"problem": PROBLEM, "candidate": "x", "variant": "wid"}, 400, "did you mean 'wide'"),
+    "unknown field": ({"problem": PROBLEM, "candidate": "x", "prio": 1}, 400, "unknown field 'prio'"),
+    "wrong type": ({"problem": PROBLEM, "candidate": 3}, 400, "Expected `str`"),
+    "twice": ({"problem": PROBLEM, "candidate": "x", "kernel_code": "y"}, 400, "given twice"),
+    "path": ({"problem": PROBLEM, "candidate": "x", "name": "../x"}, 400, "matching regex"),
+    "source": ({"problem_source": "x", "candidate": "x"}, 403, "by id only"),
+    "too large": ({"problem": PROBLEM, "candidate": "x" * 1_100_000}, 413, "larger than"),
+    "not JSON": ("{", 400, "not JSON"),
+    "nested": ("[" * 100_000, 400, "not JSON"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_request_that_is_wrong_is_told_why(server, case):
+    body, status, why = BAD[case]
+    with server.client() as http:
+        headers = {"Content-Type": "application/json"}
+        answer = http.post(
+            "/evaluate", **({"json": body} if isinstance(body, dict) else {"content": body, "headers": headers})
+        )
+        assert answer.status_code == status
+        assert why in answer.json()["error"]
+        assert "Traceback" not in answer.text
+
+
+def test_only_json_is_taken(server):
+    # A page in the operator's browser can send a form without asking.
+    with server.client() as http:
+        assert http.post("/evaluate", data={"candidate": "x"}).status_code == 415
+
+
+def test_the_document_has_every_route(server):
+    with server.client() as http:
+        found = http.get("/openapi.json").json()
+    assert set(found["paths"]) == {
+        *("/evaluate", "/evaluate/batch", "/tasks/{id}", "/health", "/queue", "/metrics"),
+    }
+    assert "EvaluateRequest" in found["components"]["schemas"]
+
+
+def vanishing(server, body, *, whole):
+    """Send a request, or the first half of one, and hang up."""
+    request = (
+        f"POST /evaluate?wait=30 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(request if whole else request[: -len(body) // 2])
+        time.sleep(0.5)
+
+
+def until(http, most):
+    deadline = time.monotonic() + 15
+    while (seen := http.get("/queue").json())["tasks"] > most and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return seen["tasks"]
+
+
+def test_clients_that_vanish_and_deadlines_that_pass_cost_nothing(server):
+    """While a candidate hangs, and then without a trace."""
+    with server.client() as http:
+        hanging = http.post("/evaluate", json={"problem": PROBLEM, "candidate": HANGS, "force": True}).json()["task_id"]
+        text = RIGHT.replace("\n", "\\n").replace('"', '\\"')
+        body = f'{{"problem": "{PROBLEM}", "candidate": "{text}", "name": "vanished"}}'.encode()
+        vanishing(server, body, whole=False)
+        vanishing(server, body, whole=True)
+        # The one that hangs is all that is left.
+        assert until(http, 1) <= 1
+        begun = time.monotonic()
+        late = http.post("/evaluate?wait=20", json={"problem": PROBLEM, "candidate": RIGHT, "deadline_s": 0.5}).json()
+        assert time.monotonic() - begun < 15
+        assert (late["record"]["status"], late["record"]["reason"]) == ("harness_error", "deadline")
+        assert set(late["rewards"].values()) == {None}
+        assert http.delete(f"/tasks/{hanging}").json()["status"] == "cancelled"
+        assert http.delete("/tasks/nobody").status_code == 404
+        assert until(http, 0) == 0
+
+
+def test_no_accepted_task_is_lost_by_a_kill(server):
+    raises = 'raise RuntimeError("{number} after the kill")'
+    tasks = [{"problem": PROBLEM, "candidate": candidate(raises.format(number=number))} for number in range(6)]
+    with server.client() as http:
+        answer = http.post("/evaluate/batch", json={"tasks": tasks})
+        assert answer.status_code == 202
+        accepted = [view["task_id"] for view in answer.json()["tasks"]]
+        assert http.post("/evaluate/batch", json={"tasks": tasks * 3}).status_code == 413
+    server.end(signal.SIGKILL)
+    server.start()
+    with server.client() as http:
+        for number, identity in enumerate(accepted):
+            while (view := http.get(f"/tasks/{identity}?wait=30").json())["status"] in ("pending", "running"):
+                pass
+            assert view["record"]["message"].endswith(f"{number} after the kill")
+    assert server.end(signal.SIGTERM) in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+    assert "Traceback" not in (server.folder / "output").read_text()
