@@ -65,7 +65,7 @@ class Recording:
             conclusion = Conclusion(outcome=job.candidate.fault or self.outcome)
             build = BuildResult(warnings=[self.outcome.message])
             device = Device(kind="cpu", spec="cpu", name="made up")
-            yield recording.record(job, build, conclusion, device, self.config, phases_s={}, wall_s=0.0)
+            yield recording.record(job, build, conclusion, device, self.config, phases_s={}, wall_s=0.0, log="")
 
 
 def put(folder, files):

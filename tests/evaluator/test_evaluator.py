@@ -113,7 +113,7 @@ class Held:
                 raise ZeroDivisionError("our own mistake")
             outcome = recording.Outcome(status=Status.INCORRECT, reason="made_up")
             conclusion = recording.Conclusion(outcome=outcome)
-            return recording.record(job, build, conclusion, self._device, self._config, phases_s={}, wall_s=0.0)
+            return recording.record(job, build, conclusion, self._device, self._config, phases_s={}, wall_s=0.0, log="")
 
         monkeypatch.setattr(Supervisor, "evaluate", evaluate)
 
