@@ -4,6 +4,7 @@ import errno
 import json
 import os
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -73,6 +74,25 @@ def test_fresh_forgets(tmp_path):
     again = FakeExecutor()
     assert len(run(tmp_path, again, *HONEST, fresh=True)) == 3
     assert len(again.seen) == 3
+
+
+def test_a_record_that_cannot_be_put_together_costs_its_own_job_alone(tmp_path):
+    deep = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+
+    class Deep(FakeExecutor):
+        def run(self, jobs, report_phase):
+            first, *others = super().run(jobs, report_phase)
+            yield from (msgspec.structs.replace(first, evidence=deep), *others)
+
+    first, *others = run(tmp_path, Deep(), *HONEST)
+    assert (first.status, first.reason) == (Status.HARNESS_ERROR, "unrecorded")
+    assert "RecursionError" in first.message
+    assert [record.candidate for record in others] == ["honest_after", "honest_cpp"]
+    again = FakeExecutor()
+    run(tmp_path, again, *HONEST)
+    assert again.seen == ["honest"]
 
 
 def test_the_run_directory_is_complete_after_an_interruption(tmp_path):
