@@ -167,6 +167,23 @@ def test_an_out_that_is_a_file_is_a_sentence(tmp_path):
     assert (tmp_path / "file").read_text() == "not a run"
 
 
+def test_a_run_s_folder_with_links_in_it_changes_nothing_of_the_user_s(tmp_path):
+    out, home = tmp_path / "out", tmp_path / "home"
+    out.mkdir()
+    home.mkdir()
+    names = ["run.json", "results.csv", "leaderboard.md", "report.html"]
+    for name in names:
+        (home / name).write_text("{}")
+        (out / name).symlink_to(home / name)
+    (out / "logs").symlink_to(home)
+    with pytest.raises(UsageError, match="logs: it is a link"):
+        run(out, FakeExecutor(), "honest")
+    (out / "logs").unlink()
+    run(out, FakeExecutor(), "honest")
+    assert {(home / name).read_text() for name in names} == {"{}"}
+    assert not any((out / name).is_symlink() for name in names)
+
+
 @pytest.mark.parametrize("victim", ["run.json", "results.csv", "leaderboard.md", "report.html"])
 def test_a_full_disk_is_one_sentence_and_leaves_no_draft(tmp_path, monkeypatch, victim):
     run(tmp_path, FakeExecutor(), "honest")
