@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from harness.config import Config
 
 QUICKSTART = "configs/quickstart.yaml"
+# What the system says about a path that it does not let us use.
+REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,14 +55,23 @@ def _exit_code(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
+        where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
+        if error.errno in REFUSALS and where and _is_given(os.fsdecode(error.filename), words):
+            print(f"error: {_said(error.strerror)}{_said(where)}", file=sys.stderr)
+            return 2
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        where = f" ({error.filename})" if error.filename else ""
         print(
             f"error: {_said(error.strerror)}{_said(where)}. Finished results are saved. Free some disk space",
             file=sys.stderr,
         )
         return 2
+
+
+def _is_given(place: str, words: list[str]) -> bool:
+    """Whether a path is one of the command's words, or lies below one or above; any other is our own choice."""
+    given = {os.path.abspath(part) for word in words for part in (word, word.partition("=")[2]) if part}
+    return any(os.path.commonpath([os.path.abspath(place), one]) in (os.path.abspath(place), one) for one in given)
 
 
 def _said(words: object) -> str:
@@ -129,17 +140,18 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
 
 def _of_one_candidate(path: Path, problem: str) -> dict[str, Any]:
     """What a config says that selects one candidate: of the problem that is named, or else of that of its folders."""
+    from harness import places
     from harness.catalog import problems
 
-    told = "/".join(path.resolve().parent.parts[-2:])
+    told = "/".join(places.real(path).parent.parts[-2:])
     try:
         found = problems.by_name(problem) if problem else problems.above(path, told) or problems.by_name(told)
     except UsageError as error:
         if problem:
             raise
         advice = "name it: --problem attention/sdpa"
-        raise UsageError(f"which problem {path} solves, its folders do not tell; {advice}") from error
-    solved = f"{found.resolve().parent.name}/{found.stem}"
+        raise UsageError(f"which problem {_said(path)} solves, its folders do not tell; {advice}") from error
+    solved = f"{places.real(found).parent.name}/{found.stem}"
     return {"problems": [str(found)], "solutions": [str(path)], "variants": ["default"], "solves": solved}
 
 
