@@ -21,6 +21,7 @@ from harness.packs import files, formats
 from harness.packs.checkout import Checkout
 from harness.packs.files import Unusable
 from harness.packs.names import Names, safe
+from harness.packs.remainder import Remainder
 from harness.packs.sample import Sample, Wishes
 
 PROBLEMS, SOLUTIONS = "problems", "solutions"
@@ -49,16 +50,21 @@ def run(source: Path, out: Path, wishes: Wishes, checkout: Path | None, reader: 
 def _filled(folder: _Folder, found: Iterable[Sample | Left], source: Path, out: Path) -> Manifest:
     folder.fill(found)
     if not folder.candidates:
-        first = next((f": {one.origin}: {one.reason}" for one in folder.left), "")
+        first = next((f": {one.origin}: {one.reason}" for one in folder.left.all()), "")
         raise UsageError(f"{wording.plain(str(source), 300)} has nothing to import{first}")
     manifest = Manifest(
         source=wording.plain(source.absolute().name, 300, kept=""),
         candidates=folder.candidates,
         problems=folder.problems,
-        left=folder.left,
+        left=folder.left.all(),
     )
+    data = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+    if len(data) > claims.MOST_BYTES:
+        raise UsageError(
+            f"{wording.plain(str(source), 300)} has too many candidates to import at once; import parts of it"
+        )
     _write(config(out), _config(out))
-    _write(out / claims.MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+    _write(out / claims.MANIFEST, data)
     return manifest
 
 
@@ -73,7 +79,7 @@ class _Folder:
     def __init__(self, out: Path, source: Path, checkout: Checkout | None) -> None:
         self.candidates: list[Imported] = []
         self.problems: list[ImportedProblem] = []
-        self.left: list[Left] = []
+        self.left = Remainder()
         self._out = out
         self._source_name = safe(source.absolute().stem)
         self._checkout = checkout

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from harness import cli, config
 from harness.catalog import claims, problems, solutions
 from harness.errors import UsageError
-from harness.packs import importing
+from harness.packs import importing, remainder
 from harness.packs.sample import Wishes
 from harness.reading.reading import Reader
 from tests.packs.conftest import MODEL, NEW
+
+FIELDS = {"code_field": "code", "problem_field": "task", "level_field": "level", "reference_field": "ref"}
 
 
 def files_in(folder):
@@ -158,6 +160,27 @@ def test_a_folder_that_cannot_be_written_is_a_wrong_argument(tmp_path, texts):
     for place in ("file/out", "x" * 300):
         with pytest.raises(UsageError, match="cannot be written"):
             importing.run(tmp_path / "pack.py", tmp_path / place, Wishes(), None, texts)
+
+
+def test_what_is_left_of_a_pack_without_end_is_counted(tmp_path, texts, monkeypatch):
+    row = {"level": 1, "task": 19, "code": NEW, "ref": MODEL}
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack/a.json").write_text(json.dumps([row, *[0] * 50]))
+    (tmp_path / "pack/b.json").write_text(json.dumps([*[row | {"code": None}] * 30, *[{"code": NEW}] * 20]))
+    monkeypatch.setattr(remainder, "MOST_LISTED", 10)
+    monkeypatch.setattr(remainder, "MOST_REASONS", 2)
+    manifest = importing.run(tmp_path / "pack", tmp_path / "out", Wishes(**FIELDS), None, texts)
+    more = [(one.origin.file, one.origin.row) for one in manifest.left[10:]]
+    assert more == [("a.json", "40 more"), ("b.json", "30 more"), ("other files", "20 more")]
+    assert claims.read(tmp_path / "out" / claims.MANIFEST) == manifest
+
+
+def test_an_import_that_could_not_be_read_again_is_refused(tmp_path, texts, monkeypatch):
+    (tmp_path / "a.json").write_text(json.dumps([{"level": 1, "task": 19, "code": NEW, "ref": MODEL}]))
+    monkeypatch.setattr(claims, "MOST_BYTES", 100)
+    with pytest.raises(UsageError, match="too many candidates to import at once"):
+        importing.run(tmp_path / "a.json", tmp_path / "out", Wishes(**FIELDS), None, texts)
+    assert not list((tmp_path / "out").rglob("*.py"))
 
 
 def test_what_import_json_says_is_checked(tmp_path):
