@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import resource
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,6 +82,11 @@ def _said(words: object) -> str:
     return wording.plain(str(words), 2000, kept="")
 
 
+def _quoted(path: Path) -> str:
+    """A path as a word of a command to be copied into a shell."""
+    return _said(shlex.quote(str(path)))
+
+
 def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     import msgspec
     from rich.console import Console
@@ -124,7 +130,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     manifest, _ = run_directory.read(out)
     terminal.leaderboard(records, console, manifest, every=arguments.all)
     if any(map(agreement.claimed, records)):
-        more = f"{options.program()} report {_said(out)} --claims"
+        more = f"{options.program()} report {_quoted(out)} --claims"
         said = f"\n{agreement.summary(records)}. Each disagreement: {more}"
         console.print(said, highlight=False, soft_wrap=True, markup=False)
     console.print(
@@ -163,8 +169,11 @@ def _new(arguments: argparse.Namespace, words: list[str]) -> int:
     print(f"wrote {_said(path)}")
     program = options.program()
     steps = {
-        "problem": [f"audit {path} --variant small", f"new solution {arguments.name.removesuffix('.py')}/mine"],
-        "solution": [f"run {path} --variant small"],
+        "problem": [
+            f"audit {_quoted(path)} --variant small",
+            f"new solution {arguments.name.removesuffix('.py')}/mine",
+        ],
+        "solution": [f"run {_quoted(path)} --variant small"],
     }
     for step in steps[arguments.kind]:
         print(_said(f"next: {program} {step}"))
@@ -346,7 +355,7 @@ def _import(arguments: argparse.Namespace, words: list[str]) -> int:
     )
     with Reader() as reader:
         manifest = importing.run(arguments.source, arguments.out, wishes, arguments.kernelbench, reader)
-    for line in imported.lines(manifest, f"{options.program()} run {importing.config(arguments.out)}"):
+    for line in imported.lines(manifest, f"{options.program()} run {_quoted(importing.config(arguments.out))}"):
         print(line)
     return 3 if arguments.require and manifest.left else 0
 

@@ -32,6 +32,11 @@ def plain(text: str, longest: int, kept: str = "\n\t") -> str:
     return "".join(letter if letter.isprintable() or letter in kept else REPLACEMENT for letter in cut)
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text, as a path, has no bytes in it that are not valid UTF-8."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def name(raw: str, longest: int = LONGEST_NAME) -> str:
     """The name of a file or folder in records, logs and reports: its own name, if that is safe everywhere and no other
     looks like it.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from harness import wording
+from harness import places, wording
 from harness.catalog import claims, sources
 from harness.catalog.claims import Imported, ImportedProblem, Left, Manifest, Origin
 from harness.catalog.facts import ReadsTexts
@@ -25,6 +26,8 @@ from harness.packs.remainder import Remainder
 from harness.packs.sample import Sample, Wishes
 
 PROBLEMS, SOLUTIONS = "problems", "solutions"
+# Unprintable for YAML, or the end of a line.
+NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def run(source: Path, out: Path, wishes: Wishes, checkout: Path | None, reader: ReadsTexts) -> Manifest:
@@ -38,6 +41,9 @@ def run(source: Path, out: Path, wishes: Wishes, checkout: Path | None, reader: 
         raise UsageError("--kernelbench and --reference-field: choose whose problems the candidates are to solve")
     if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{wording.plain(str(out), 300)} is not an empty folder; name another")
+    if not wording.is_unicode(str(places.real(out))):
+        # The config could not name it.
+        raise UsageError(f"{wording.plain(str(out), 300)}: its path is not valid UTF-8; name another folder")
     folder = _Folder(out, source, Checkout(checkout) if checkout else None)
     try:
         return _filled(folder, formats.samples(source, wishes, reader), source, out)
@@ -148,11 +154,14 @@ class _Folder:
 
 
 def _config(out: Path) -> bytes:
-    """Every place whole, so that the run can be started from any folder. A text of JSON is one of YAML."""
-    places = [
-        f"{name}: [{msgspec.json.encode(str(out.resolve() / name)).decode()}]\n" for name in (PROBLEMS, SOLUTIONS)
-    ]
-    return ("# Everything that was imported here, at the sizes that its problems have.\n" + "".join(places)).encode()
+    """Every place whole, so that the run can be started from any folder."""
+    lines = [f"{name}: [{_quoted(str(places.real(out) / name))}]\n" for name in (PROBLEMS, SOLUTIONS)]
+    return ("# Everything that was imported here, at the sizes that its problems have.\n" + "".join(lines)).encode()
+
+
+def _quoted(text: str) -> str:
+    """A text of JSON is one of YAML, without what YAML does not take as it is."""
+    return NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(text).decode())
 
 
 def _write(place: Path, data: bytes) -> None:
