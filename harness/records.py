@@ -174,6 +174,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         if fault := newer(self.schema):
             raise ValueError(fault)
         who = f"{self.problem}/{self.candidate}"
+        if self.claimed_speedup is not None and not 0 < self.claimed_speedup < math.inf:
+            raise ValueError(f"a claimed speedup is positive and finite: {who}")
         interval = (self.speedup_lo, self.speedup, self.speedup_hi)
         if self.status is Status.PASSED:
             figures = (*interval, self.candidate_ms, self.baseline_ms)

@@ -82,6 +82,14 @@ def test_a_manifest_of_another_shape_is_said_so(tmp_path, manifest, fault):
     assert f"run.json is not a run's manifest: {fault}; move the file away" in str(raised.value)
 
 
+@pytest.mark.parametrize("claimed", [-1.0, 0.0])
+def test_a_claim_that_is_no_figure_is_no_record(tmp_path, claimed):
+    line = LINES.replace(b'"claimed_speedup":null', b'"claimed_speedup":%f' % claimed, 1)
+    (tmp_path / "records.jsonl").write_bytes(line)
+    with pytest.raises(UsageError, match="a claimed speedup is positive and finite"):
+        run_directory.read(tmp_path)
+
+
 def test_a_strange_line_in_the_middle_is_no_crash_s_doing(tmp_path):
     path = tmp_path / "records.jsonl"
     path.write_bytes(b"hello\n" + LINES)
