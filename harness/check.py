@@ -24,6 +24,7 @@ from harness.reading.reading import Reader
 from harness.records import Outcome, Status
 from harness.reports.check_table import CheckRow
 from harness.sandbox import probe
+from harness.store import run_directory
 from harness.supervise import losses
 from harness.supervise.checks import CheckResult, check
 from harness.wire.messages import Built
@@ -56,7 +57,7 @@ def run(
     target = config.architecture(architecture, "--arch") if architecture else _of_the_card()
     cuda = toolkit.find()
     tools = find_tools(cuda, target)
-    logs.mkdir(parents=True, exist_ok=True)
+    run_directory.make_folder(logs)
     private = {logs, *(candidate.path.parent for candidate in found)}
     scratch = folders.temporary("check")
     copies = Copies(scratch / "sources")

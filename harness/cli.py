@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import resource
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from harness.config import Config
 
 QUICKSTART = "configs/quickstart.yaml"
+# What the system says about a path that it does not let us use.
+REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,9 +56,12 @@ def _exit_code(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
+        where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
+        if error.errno in REFUSALS and where and _is_given(os.fsdecode(error.filename), words):
+            print(f"error: {_said(error.strerror)}{_said(where)}", file=sys.stderr)
+            return 2
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        where = f" ({error.filename})" if error.filename else ""
         print(
             f"error: {_said(error.strerror)}{_said(where)}. Finished results are saved. Free some disk space",
             file=sys.stderr,
@@ -63,11 +69,22 @@ def _exit_code(words: list[str]) -> int:
         return 2
 
 
+def _is_given(place: str, words: list[str]) -> bool:
+    """Whether a path is one of the command's words, or lies below one or above; any other is our own choice."""
+    given = {os.path.abspath(part) for word in words for part in (word, word.partition("=")[2]) if part}
+    return any(os.path.commonpath([os.path.abspath(place), one]) in (os.path.abspath(place), one) for one in given)
+
+
 def _said(words: object) -> str:
     """Text as one printable line; it may quote paths and other text from outside."""
     from harness import wording
 
     return wording.plain(str(words), 2000, kept="")
+
+
+def _quoted(path: Path) -> str:
+    """A path as a word of a command to be copied into a shell."""
+    return _said(shlex.quote(str(path)))
 
 
 def _run(arguments: argparse.Namespace, words: list[str]) -> int:
@@ -113,7 +130,7 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     manifest, _ = run_directory.read(out)
     terminal.leaderboard(records, console, manifest, every=arguments.all)
     if any(map(agreement.claimed, records)):
-        more = f"{options.program()} report {_said(out)} --claims"
+        more = f"{options.program()} report {_quoted(out)} --claims"
         console.print(f"\nEach claim that we disagree with: {more}", highlight=False, soft_wrap=True, markup=False)
     console.print(
         f"\nResults in {_said(out)}: records.jsonl, results.csv, leaderboard.md, report.html, logs/",
@@ -128,17 +145,18 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
 
 def _of_one_candidate(path: Path, problem: str) -> dict[str, Any]:
     """What a config says that selects one candidate: of the problem that is named, or else of that of its folders."""
+    from harness import places
     from harness.catalog import problems
 
-    told = "/".join(path.resolve().parent.parts[-2:])
+    told = "/".join(places.real(path).parent.parts[-2:])
     try:
         found = problems.by_name(problem) if problem else problems.above(path, told) or problems.by_name(told)
     except UsageError as error:
         if problem:
             raise
         advice = "name it: --problem attention/sdpa"
-        raise UsageError(f"which problem {path} solves, its folders do not tell; {advice}") from error
-    solved = f"{found.resolve().parent.name}/{found.stem}"
+        raise UsageError(f"which problem {_said(path)} solves, its folders do not tell; {advice}") from error
+    solved = f"{places.real(found).parent.name}/{found.stem}"
     return {"problems": [str(found)], "solutions": [str(path)], "variants": ["default"], "solves": solved}
 
 
@@ -150,8 +168,11 @@ def _new(arguments: argparse.Namespace, words: list[str]) -> int:
     print(f"wrote {_said(path)}")
     program = options.program()
     steps = {
-        "problem": [f"audit {path} --variant small", f"new solution {arguments.name.removesuffix('.py')}/mine"],
-        "solution": [f"run {path} --variant small"],
+        "problem": [
+            f"audit {_quoted(path)} --variant small",
+            f"new solution {arguments.name.removesuffix('.py')}/mine",
+        ],
+        "solution": [f"run {_quoted(path)} --variant small"],
     }
     for step in steps[arguments.kind]:
         print(_said(f"next: {program} {step}"))
@@ -342,7 +363,7 @@ def _import(arguments: argparse.Namespace, words: list[str]) -> int:
     )
     with Reader() as reader:
         manifest = importing.run(arguments.source, arguments.out, wishes, arguments.kernelbench, reader)
-    for line in imported.lines(manifest, f"{options.program()} run {importing.config(arguments.out)}"):
+    for line in imported.lines(manifest, f"{options.program()} run {_quoted(importing.config(arguments.out))}"):
         print(line)
     return 3 if arguments.require and manifest.left else 0
 

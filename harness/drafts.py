@@ -1,8 +1,12 @@
-"""Files that appear whole or not at all: a reader, or a kill at any moment, meets the old one or the new one."""
+"""Our own files in folders that may have come from somebody else: whole or not at all, and never through a link.
+
+A repository may hold a run's folder, with a link in the place of a file that the next run writes.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import threading
 from collections.abc import Iterator
@@ -11,14 +15,22 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def draft(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """Where to write what `path` is to hold; it takes that place as the block ends, and goes where the block fails.
+    """Where to write what `path` is to hold; it takes that place as the block ends, and goes where the block fails: a
+    reader, or a kill at any moment, meets the old one or the new one.
 
     It lies beside `path`, or in `folder` of the same file system. Raises OSError.
     """
     # Not tempfile, whose files only their owner may read.
     place = (folder or path.parent) / f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp"
+    place.unlink(missing_ok=True)
     try:
         yield place
         os.replace(place, path)
     finally:
         place.unlink(missing_ok=True)
+
+
+def fresh(path: Path) -> io.FileIO:
+    """A new, empty file at `path` to write to, in place of what had that name, as a link. Raises OSError."""
+    path.unlink(missing_ok=True)
+    return open(path, "xb", buffering=0)

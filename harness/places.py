@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 
+from harness import wording
 from harness.errors import UsageError
 
 PACKAGE = Path(__file__).resolve().parent
@@ -28,6 +29,18 @@ def found(name: str | Path) -> Path:
     if path.is_absolute() or path.parts[:1] not in {(folder,) for folder in BROUGHT} or _is_there(path):
         return path
     return LIBRARY / path if _is_there(LIBRARY / path) else path
+
+
+def real(path: Path) -> Path:
+    """Where a path leads that comes from outside, links followed; as far as it leads anywhere.
+
+    Raises UsageError where that may not be known. Path.resolve raises three kinds of errors there.
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{wording.plain(str(path), 300, kept='')} leads nowhere: {why}") from error
 
 
 def _is_there(path: Path) -> bool:

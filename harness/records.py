@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import re
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -192,6 +193,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         if fault := newer(self.schema):
             raise ValueError(fault)
         who = f"{self.problem}/{self.candidate}"
+        if self.claimed_speedup is not None and not 0 < self.claimed_speedup < math.inf:
+            raise ValueError(f"a claimed speedup is positive and finite: {who}")
         interval = (self.speedup_lo, self.speedup, self.speedup_hi)
         if self.status is Status.PASSED:
             figures = (*interval, self.candidate_ms, self.baseline_ms)
@@ -216,15 +219,34 @@ def newer(schema: object) -> str:
 # Of a record's texts, in characters. They quote candidates, compilers and their output.
 LONGEST = {"caption": 300, "message": 4000, "reason": 200, "warnings": 1000, "notes": 1000}
 LONGEST_OTHER, MOST_ITEMS, MOST_DEPTH = 5000, 100, 8
+# Fields that say whose record it is.
+NAMING = ("key", "problem", "variant", "precision", "candidate")
 # Of all evidence together: each value counts the characters that it prints.
 MOST_EVIDENCE = 200_000
 
 
 def with_texts(record: Record, change: Callable[[str], str]) -> Record:
-    """The record with `change` applied to each text that processes may have had a part in."""
+    """The record with `change` applied to each text that processes may have had a part in.
+
+    Where that fails, by a mistake of ours, the record is a `harness_error` that says so: the others go on.
+    """
     fields = ("message", "evidence", "warnings", "notes")
-    return msgspec.structs.replace(
-        record, **{name: wording.each_text(getattr(record, name), change) for name in fields}
+    try:
+        return msgspec.structs.replace(
+            record, **{name: wording.each_text(getattr(record, name), change) for name in fields}
+        )
+    except Exception as error:
+        fault = unrecorded(error)
+        kept = {name: getattr(record, name) for name in (*NAMING, "device", "baseline", "log", "finished_at")}
+        return Record(**kept, status=fault.status, reason=fault.reason, message=fault.message, evidence=fault.evidence)
+
+
+def unrecorded(error: Exception) -> Outcome:
+    """The outcome of a job whose record could not be put together."""
+    said = "".join(traceback.format_exception(error, limit=-5))
+    message = f"its record could not be put together: {type(error).__name__}: {error}"
+    return Outcome(
+        status=Status.HARNESS_ERROR, reason="unrecorded", message=message, evidence={"traceback": said[-LONGEST_OTHER:]}
     )
 
 
@@ -235,6 +257,15 @@ def presentable(record: Record) -> Record:
     """
     fields = {name: _fit(getattr(record, name), name) for name in record.__struct_fields__ if name != "evidence"}
     return msgspec.structs.replace(record, evidence=_bounded(record.evidence, _Room(MOST_EVIDENCE)), **fields)
+
+
+def too_deep(evidence: Any) -> bool:
+    """Whether evidence is nested deeper than a record keeps it. No recursion: it may come from an untrusted process."""
+    level = [evidence]
+    for _ in range(MOST_DEPTH):
+        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [item for items in inner for item in items]
+    return any(isinstance(one, dict | list) for one in level)
 
 
 class _Room:

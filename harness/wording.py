@@ -14,6 +14,8 @@ UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+# On one letter; no script needs more once composed.
+MOST_MARKS = 2
 # In bytes, so that file names can be made of several names.
 LONGEST_NAME = 120
 # Names for PyTorch's own baselines only, and the suffix that `name` itself appends.
@@ -23,13 +25,29 @@ RESERVED = re.compile(r"baseline:|.*~[0-9a-f]{20}\Z", re.DOTALL)
 def plain(text: str, longest: int, kept: str = "\n\t") -> str:
     """At most `longest` printable characters of `text`, and those in `kept`.
 
-    Control characters, changes of writing direction, characters without width and halves of surrogate pairs are
-    replaced.
+    Control characters, changes of writing direction, characters without width, halves of surrogate pairs and heaps of
+    marks are replaced.
     """
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
-    if cut.isprintable():
-        return cut
-    return "".join(letter if letter.isprintable() or letter in kept else REPLACEMENT for letter in cut)
+    if not cut.isprintable():
+        cut = "".join(letter if letter.isprintable() or letter in kept else REPLACEMENT for letter in cut)
+    return _with_few_marks(cut)
+
+
+def _with_few_marks(text: str) -> str:
+    """The text without marks beyond MOST_MARKS on one letter, which would be drawn over the lines around it."""
+    if text.isascii():
+        return text
+    letters, marks = [], 0
+    for letter in text:
+        marks = marks + 1 if unicodedata.category(letter).startswith("M") else 0
+        letters.append(letter if marks <= MOST_MARKS else REPLACEMENT)
+    return "".join(letters)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text, as a path, has no bytes in it that are not valid UTF-8."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def name(raw: str, longest: int = LONGEST_NAME) -> str:
@@ -52,7 +70,7 @@ def told_apart(shown: str, raw: str, longest: int = LONGEST_NAME) -> str:
 def _as_seen(raw: str) -> str:
     """The name as a reader tells it from others: composed, without blanks at its ends, two in a row, or what shows
     nothing."""
-    words = " ".join(unicodedata.normalize("NFKC", UNSEEN.sub(REPLACEMENT, raw)).split())
+    words = " ".join(_with_few_marks(unicodedata.normalize("NFKC", UNSEEN.sub(REPLACEMENT, raw))).split())
     # A mark would be drawn on what stands before the name.
     return f"{REPLACEMENT}{words}" if words and unicodedata.category(words[0]).startswith("M") else words
 

@@ -1,5 +1,7 @@
 """The command line as its users meet it: exit codes, sentences, speed of the light verbs."""
 
+import errno
+import os
 import re
 import subprocess
 import sys
@@ -45,6 +47,52 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments, sentence, capsys):
     assert sentence in error
     assert error.count("\n") == 1
     assert error.startswith("error: ")
+
+
+# A folder that nobody may look into, where the tests may not look into that process.
+CLOSED = "/proc/1/cwd/x"
+
+
+@pytest.mark.parametrize("place", ["LOOP", "PROC", CLOSED, f"{CLOSED}.py", "x" * 300, f"{'x' * 300}.py"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check {}",
+        "audit {}",
+        "run {}",
+        "run {} --dry-run",
+        "run {} --problem attention/sdpa --dry-run",
+        "run solutions/attention/sdpa/flash_wide_head.py --problem {} --dry-run",
+        "run configs/quickstart.yaml --dry-run --problems {}",
+        "run configs/quickstart.yaml --dry-run --solutions {}",
+        "run configs/quickstart.yaml --device cpu --out {}/y",
+        "new problem own/mine --root {}",
+        "new solution attention/sdpa/mine --root {}",
+        "import {} --out {}/out",
+        "import tests/packs/data --kernelbench {} --out {}/out",
+        "report {}",
+        "compare {} {}",
+    ],
+)
+def test_a_path_that_leads_nowhere_is_a_sentence(command, place, tmp_path, monkeypatch, capsys):
+    if (place == "PROC" or place.startswith(CLOSED)) and os.access("/proc/1/cwd", os.R_OK):
+        pytest.skip("every folder is open to these tests")
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "LOOP.py").symlink_to(tmp_path / "LOOP.py")
+    (tmp_path / "PROC.py").symlink_to(CLOSED)
+    place = place if place.startswith(("/", "x")) else str(tmp_path / f"{place}.py")
+    assert cli.main(command.replace("{}", place).split()) == 2
+    error = capsys.readouterr().err
+    assert error.splitlines()[-1].startswith("error: ")
+
+
+def test_a_path_of_our_own_that_cannot_be_used_is_no_mistake_of_the_user_s(monkeypatch):
+    def mistaken(*_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/somewhere/of/ours")
+
+    monkeypatch.setitem(cli.COMMANDS, "report", mistaken)
+    with pytest.raises(PermissionError):
+        cli.main(["report", "results/seeds"])
 
 
 def test_a_required_sandbox_that_is_not_there_stops_the_run_before_it_starts(tmp_path, monkeypatch, capsys):

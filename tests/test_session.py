@@ -4,6 +4,7 @@ import errno
 import json
 import os
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -73,6 +74,25 @@ def test_fresh_forgets(tmp_path):
     again = FakeExecutor()
     assert len(run(tmp_path, again, *HONEST, fresh=True)) == 3
     assert len(again.seen) == 3
+
+
+def test_a_record_that_cannot_be_put_together_costs_its_own_job_alone(tmp_path):
+    deep = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+
+    class Deep(FakeExecutor):
+        def run(self, jobs, report_phase):
+            first, *others = super().run(jobs, report_phase)
+            yield from (msgspec.structs.replace(first, evidence=deep), *others)
+
+    first, *others = run(tmp_path, Deep(), *HONEST)
+    assert (first.status, first.reason) == (Status.HARNESS_ERROR, "unrecorded")
+    assert "RecursionError" in first.message
+    assert [record.candidate for record in others] == ["honest_after", "honest_cpp"]
+    again = FakeExecutor()
+    run(tmp_path, again, *HONEST)
+    assert again.seen == ["honest"]
 
 
 def test_the_run_directory_is_complete_after_an_interruption(tmp_path):
@@ -145,6 +165,23 @@ def test_an_out_that_is_a_file_is_a_sentence(tmp_path):
     with pytest.raises(UsageError, match="Not a directory; choose a folder for this run's files with --out"):
         run(tmp_path / "file", FakeExecutor(), "honest")
     assert (tmp_path / "file").read_text() == "not a run"
+
+
+def test_a_run_s_folder_with_links_in_it_changes_nothing_of_the_user_s(tmp_path):
+    out, home = tmp_path / "out", tmp_path / "home"
+    out.mkdir()
+    home.mkdir()
+    names = ["run.json", "results.csv", "leaderboard.md", "report.html"]
+    for name in names:
+        (home / name).write_text("{}")
+        (out / name).symlink_to(home / name)
+    (out / "logs").symlink_to(home)
+    with pytest.raises(UsageError, match="logs: it is a link"):
+        run(out, FakeExecutor(), "honest")
+    (out / "logs").unlink()
+    run(out, FakeExecutor(), "honest")
+    assert {(home / name).read_text() for name in names} == {"{}"}
+    assert not any((out / name).is_symlink() for name in names)
 
 
 @pytest.mark.parametrize("victim", ["run.json", "results.csv", "leaderboard.md", "report.html"])

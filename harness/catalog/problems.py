@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import glob
 import hashlib
 import os
 from collections.abc import Callable, Iterable
@@ -93,8 +94,8 @@ def _read(path: Path, reader: Reads) -> tuple[Problem, bool]:
 
 def above(path: Path, problem: str) -> Path | None:
     """problems/<set>/<name>.py of the nearest folder above `path` that has it; None where none has."""
-    beside = (folder / "problems" / f"{problem}.py" for folder in path.resolve().parents)
-    return next((place for place in beside if place.is_file()), None)
+    beside = (folder / "problems" / f"{problem}.py" for folder in places.real(path).parents)
+    return next((place for place in beside if os.path.isfile(place)), None)
 
 
 def by_name(name: str, root: Path = Path()) -> Path:
@@ -103,12 +104,12 @@ def by_name(name: str, root: Path = Path()) -> Path:
     Raises UsageError with the nearest name there is.
     """
     for place in (root / name, root / "problems" / f"{name}.py", places.LIBRARY / "problems" / f"{name}.py"):
-        if place.suffix == ".py" and place.is_file():
+        if place.suffix == ".py" and os.path.isfile(place):
             return place
     known = {
         f"{path.parent.name}/{path.stem}"
         for folder in (root, places.LIBRARY)
-        for path in (folder / "problems").glob("*/[!_]*.py")
+        for path in search.matches(Path(glob.escape(str(folder))) / "problems/*/[!_]*.py")
     }
     raise UsageError(f"there is no problem '{wording.plain(name, 200)}'; {nearest(name, known)}")
 
@@ -153,12 +154,12 @@ def python_files(pattern: str, note: Callable[[str], None]) -> tuple[bool, list[
         path = places.found(Path(pattern or "\0").expanduser())
     except RuntimeError as error:
         raise UsageError(f"'{pattern}': this machine has no user of that name") from error
-    # Not Path's: that raises for a name that is too long for the system.
+    # Not Path's: that raises for a name that is too long for the system, and behind a folder that is closed.
     if os.path.isdir(path):
         return False, _files(_named_python([path]), note)
     found = [path] if os.path.lexists(path) else search.matches(path)
-    files = _files([match for match in found if match.suffix == ".py" and not match.is_dir()], note)
-    files += _files(_named_python(match for match in found if match.is_dir()), note)
+    files = _files([match for match in found if match.suffix == ".py" and not os.path.isdir(match)], note)
+    files += _files(_named_python(match for match in found if os.path.isdir(match)), note)
     if not files:
         raise UsageError(f"'{wording.plain(pattern, 200)}' matches no Python file or folder")
     return os.path.isfile(path), files

@@ -38,7 +38,7 @@ def obstacle(path: Path) -> str:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        return f"a link that leads nowhere ({error.strerror})" if path.is_symlink() else str(error.strerror)
+        return f"a link that leads nowhere ({error.strerror})" if os.path.islink(path) else str(error.strerror)
     return "" if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "not a regular file")
 
 
@@ -68,7 +68,7 @@ def regular(path: Path, most: int, flags: int = 0) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise LoadFault("unreadable", "it is not a regular file")
-        _refuse_a_secret(status, is_link=path.is_symlink())
+        _refuse_a_secret(status, is_link=os.path.islink(path))
         return file.read(most + 1)
 
 

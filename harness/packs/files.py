@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 import msgspec
 
-from harness import wording
+from harness import places, wording
 from harness.catalog import search, sources
 from harness.catalog.claims import Left, Origin
 from harness.errors import AssayError, UsageError
@@ -66,7 +66,7 @@ def walk(source: Path) -> Iterator[File | Left]:
 
 def single(path: Path) -> File:
     """A file that the user names, not one that a folder happens to hold."""
-    return msgspec.structs.replace(_file(path, path.parent), real=Path(os.path.realpath(path)))
+    return msgspec.structs.replace(_file(path, path.parent), real=places.real(path))
 
 
 def contents(file: File, most: int = sources.MOST_BYTES) -> bytes:
@@ -76,7 +76,7 @@ def contents(file: File, most: int = sources.MOST_BYTES) -> bytes:
     except sources.LoadFault as fault:
         raise Unusable(str(fault)) from fault
     except OSError as error:
-        is_link = file.real is None and file.path.is_symlink()
+        is_link = file.real is None and os.path.islink(file.path)
         what = "a link that leads out of the source" if is_link else error.strerror
         raise Unusable(f"it cannot be read: {what}") from error
     if len(data) > most:
@@ -103,8 +103,12 @@ def encoded(text: str) -> bytes:
 
 def _followed(file: File, source: Path) -> File:
     """A link may lead to a file of the user's that is no part of the pack; runs link to each other's kernels, too."""
-    real = Path(os.path.realpath(file.path))
-    inside = file.path.is_symlink() and real.is_relative_to(os.path.realpath(source))
+    try:
+        real = places.real(file.path)
+    except UsageError:
+        # Reading it says that it is a link.
+        return file
+    inside = os.path.islink(file.path) and real.is_relative_to(places.real(source))
     return msgspec.structs.replace(file, real=real) if inside else file
 
 

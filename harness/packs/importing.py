@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness import wording
+from harness import places, wording
 from harness.catalog import claims, sources
 from harness.catalog.claims import Imported, ImportedProblem, Left, Manifest, Origin
 from harness.catalog.facts import ReadsTexts
@@ -22,9 +23,12 @@ from harness.packs import files, formats
 from harness.packs.checkout import Checkout
 from harness.packs.files import Unusable
 from harness.packs.names import Names, of_sample, safe
+from harness.packs.remainder import Remainder
 from harness.packs.sample import Sample, Wishes
 
 PROBLEMS, SOLUTIONS = "problems", "solutions"
+# Unprintable for YAML, or the end of a line.
+NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def run(source: Path, out: Path, wishes: Wishes, checkout: Path | None, reader: ReadsTexts) -> Manifest:
@@ -38,6 +42,9 @@ def run(source: Path, out: Path, wishes: Wishes, checkout: Path | None, reader: 
         raise UsageError("--kernelbench and --reference-field: choose whose problems the candidates are to solve")
     if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{wording.plain(str(out), 300)} is not an empty folder; name another")
+    if not wording.is_unicode(str(places.real(out))):
+        # The config could not name it.
+        raise UsageError(f"{wording.plain(str(out), 300)}: its path is not valid UTF-8; name another folder")
     folder = _Folder(out, source, Checkout(checkout) if checkout else None)
     try:
         return _filled(folder, formats.samples(source, wishes, reader), source, out)
@@ -50,16 +57,21 @@ def run(source: Path, out: Path, wishes: Wishes, checkout: Path | None, reader: 
 def _filled(folder: _Folder, found: Iterable[Sample | Left], source: Path, out: Path) -> Manifest:
     folder.fill(found)
     if not folder.candidates:
-        first = next((f": {one.origin}: {one.reason}" for one in folder.left), "")
+        first = next((f": {one.origin}: {one.reason}" for one in folder.left.all()), "")
         raise UsageError(f"{wording.plain(str(source), 300)} has nothing to import{first}")
     manifest = Manifest(
         source=wording.plain(source.absolute().name, 300, kept=""),
         candidates=folder.candidates,
         problems=folder.problems,
-        left=folder.left,
+        left=folder.left.all(),
     )
+    data = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+    if len(data) > claims.MOST_BYTES:
+        raise UsageError(
+            f"{wording.plain(str(source), 300)} has too many candidates to import at once; import parts of it"
+        )
     _write(config(out), _config(out))
-    _write(out / claims.MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+    _write(out / claims.MANIFEST, data)
     return manifest
 
 
@@ -74,7 +86,7 @@ class _Folder:
     def __init__(self, out: Path, source: Path, checkout: Checkout | None) -> None:
         self.candidates: list[Imported] = []
         self.problems: list[ImportedProblem] = []
-        self.left: list[Left] = []
+        self.left = Remainder()
         self._out = out
         self._source_name = safe(source.absolute().stem)
         self._checkout = checkout
@@ -152,11 +164,14 @@ class _Folder:
 
 
 def _config(out: Path) -> bytes:
-    """Every place whole, so that the run can be started from any folder. A text of JSON is one of YAML."""
-    places = [
-        f"{name}: [{msgspec.json.encode(str(out.resolve() / name)).decode()}]\n" for name in (PROBLEMS, SOLUTIONS)
-    ]
-    return ("# Everything that was imported here, at the sizes that its problems have.\n" + "".join(places)).encode()
+    """Every place whole, so that the run can be started from any folder."""
+    lines = [f"{name}: [{_quoted(str(places.real(out) / name))}]\n" for name in (PROBLEMS, SOLUTIONS)]
+    return ("# Everything that was imported here, at the sizes that its problems have.\n" + "".join(lines)).encode()
+
+
+def _quoted(text: str) -> str:
+    """A text of JSON is one of YAML, without what YAML does not take as it is."""
+    return NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(text).decode())
 
 
 def _write(place: Path, data: bytes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Any
 
 from harness import wording
@@ -59,26 +59,35 @@ def _samples(file: File, row: str, data: Any, wishes: Wishes, reader: ReadsTexts
 
 
 def _rows(text: str, code_field: str) -> Iterator[tuple[str, Any]]:
-    """The rows of a table, each with its place: a list, a mapping of rows, a single row, or one on each line."""
+    """The rows of a table, each with its place: a list, a mapping of rows, a single row, or one on each line.
+
+    Raises Unusable where there are none, or too many.
+    """
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
         lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
         if len(lines) < 2:
             raise Unusable(f"it is no JSON: {error}") from error
-        if len(lines) > MOST_ROWS:
-            raise Unusable(f"it has more than {MOST_ROWS} lines") from error
+        _check_number(lines)
         yield from ((f"line {number}", _line(line)) for number, line in lines)
         return
     if not isinstance(whole, dict) or _field(whole, code_field) is not None:
         ones = whole if isinstance(whole, list) else [whole]
     elif all(isinstance(one, dict) for one in whole.values()):
+        _check_number(whole)
         yield from ((f"key {wording.plain(key, 100, kept='')}", one) for key, one in whole.items())
         return
     else:
         # Its rows may lie beside what is said about them all.
         ones = max((one for one in whole.values() if isinstance(one, list)), key=len, default=[whole])
+    _check_number(ones)
     yield from ((f"row {number}", one) for number, one in enumerate(ones, 1))
+
+
+def _check_number(rows: Sized) -> None:
+    if len(rows) > MOST_ROWS:
+        raise Unusable(f"it has more than {MOST_ROWS} rows")
 
 
 def _line(line: str) -> Any:

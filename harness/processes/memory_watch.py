@@ -21,6 +21,8 @@ from harness.sandbox.syscalls import PR_SET_PDEATHSIG, prctl
 
 CAUSE = "host_memory"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# What a descriptor's link begins with where the file is memory.
+MEMORY_FILES = ("/memfd:", "/dev/shm/")
 # With less than this left on the machine, the largest untrusted family goes, whatever its own limit.
 FLOOR_SHARE = 0.03
 WATCH_S = 0.25
@@ -44,7 +46,8 @@ class Watch:
         # The first figure is quickly had, and counts what forked processes share once for each of them.
         found = [pid for pid, limit in watched.items() if sizes[pid] > limit and self._is_over(pid, limit)]
         if not found and nearly_out():
-            found = [max(sizes, key=lambda pid: sizes[pid])]
+            until_s = time.monotonic() + LOOK_S
+            found = [max(sizes, key=lambda pid: sizes[pid] + shared_bytes(pid, until_s))]
         self._rests_until_s = {pid: until_s for pid, until_s in self._rests_until_s.items() if pid in watched}
         return found
 
@@ -69,25 +72,58 @@ def is_over(pid: int, limit: int) -> bool:
 
 
 def private_bytes(pid: int) -> int:
-    """Resident memory that is the process's own; what it maps of the judge's is not counted. 0 where it is gone."""
-    for thread in _threads(pid):
-        fields = procfs.read(Path(f"/proc/{thread}/statm")).split()
-        # A thread that has ended while others go on, the first one even, has none.
-        if fields and fields[1] != "0":
-            return (int(fields[1]) - int(fields[2])) * PAGE_BYTES
-    return 0
+    """Resident memory that is the process's own, and its page tables; what it maps of the judge's is not counted. 0
+    where it is gone."""
+    return _sizes(pid, "RssAnon", "VmPTE")
 
 
 def own_share_bytes(pid: int) -> int:
-    """Its own resident memory, and its part of what it shares with other processes, as after a fork.
+    """Its own resident memory, and its part of what it shares with other processes, as after a fork; its page tables.
 
     The kernel walks the whole address space for it. `private_bytes` where it may not be read.
     """
     for thread in _threads(pid):
         found = re.search(r"^Pss_Anon:\s+(\d+) kB", procfs.read(Path(f"/proc/{thread}/smaps_rollup")), re.MULTILINE)
         if found:
-            return int(found.group(1)) * 1024
+            return int(found.group(1)) * 1024 + _sizes(pid, "VmPTE")
     return private_bytes(pid)
+
+
+def shared_bytes(pid: int, until_s: float) -> int:
+    """The memory that a family shares by mapping it, or else by files of its own that are memory: the larger of both.
+
+    Looked for until a time of the monotonic clock, which a family with many files may outlast. What is mapped may be
+    the judge's.
+    """
+    members = list(Freezer(pid).members())
+    mapped = max((_sizes(member, "RssShmem") for member in members), default=0)
+    files: dict[tuple[int, int], int] = {}
+    for member in members:
+        for place in _descriptors(member):
+            if time.monotonic() > until_s:
+                break
+            with contextlib.suppress(OSError):
+                if os.readlink(place).startswith(MEMORY_FILES):
+                    status = os.stat(place)
+                    files[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return max(mapped, sum(files.values()))
+
+
+def _descriptors(pid: int) -> list[str]:
+    for thread in _threads(pid):
+        with contextlib.suppress(OSError):
+            return [f"/proc/{thread}/fd/{number}" for number in os.listdir(f"/proc/{thread}/fd")]
+    return []
+
+
+def _sizes(pid: int, *names: str) -> int:
+    """The sum of these figures of a process's status, in bytes."""
+    for thread in _threads(pid):
+        found = dict(re.findall(r"^(\w+):\s+(\d+) kB$", procfs.read(Path(f"/proc/{thread}/status")), re.MULTILINE))
+        # A thread that has ended while others go on, the first one even, has none.
+        if found:
+            return sum(int(found.get(name, 0)) for name in names) * 1024
+    return 0
 
 
 def family_bytes(pid: int) -> int:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from harness import places
+from harness.drafts import fresh
 from harness.environment import Device
 from harness.errors import AssayError
 from harness.processes import zygote
@@ -106,7 +107,9 @@ class Child:
     def log_tail(self, limit_bytes: int = 4000) -> str:
         """The end of what it printed."""
         try:
-            data = self.log.read_bytes()
+            # Where it could not be made, something else may have its name.
+            with open(os.open(self.log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                data = file.read()
         except OSError:
             return ""
         return data[-limit_bytes:].decode(errors="replace")
@@ -319,6 +322,6 @@ def _pump(source: int, log: Path, drained: threading.Event, shown: Callable[[byt
 
 def _opened(log: Path) -> io.FileIO:
     try:
-        return open(log, "wb", buffering=0)
+        return fresh(log)
     except OSError:
         return open(os.devnull, "wb", buffering=0)

@@ -27,7 +27,7 @@ def lines(manifest: Manifest, command: str) -> list[str]:
     alone = [one for one in manifest.left if not _is_beside(one, taken)]
     said += [f"left {one.origin}: {one.reason}" for one in alone[:MOST_LEFT]]
     if len(alone) > MOST_LEFT:
-        said.append(f"left {len(alone) - MOST_LEFT} more: import.json has each with its reason")
+        said.append(f"left more: import.json has {len(alone) - MOST_LEFT} other entries with their reasons")
     if beside:
         said.append(
             f"left {_counted(beside, 'block')} of texts that gave a candidate: import.json has each with its reason"

@@ -55,16 +55,16 @@ def elapsed(seconds: float) -> str:
 
 
 def factor(value: float) -> str:
-    """A speedup: `3.10x`, `0.843x`, `0.084x`."""
-    return f"{value:.{_decimals(value)}f}x"
+    """A speedup: `3.10x`, `0.843x`, `0.084x`, `1.2e-05x`."""
+    return f"{value:{_form(value)}}x"
 
 
 def interval(record: Record) -> str:
     """The 95 % interval, with as many decimals as its speedup: `[3.08, 3.12]`; empty unless the record passed."""
     if record.speedup is None:
         return ""
-    places = _decimals(record.speedup)
-    return f"[{record.speedup_lo:.{places}f}, {record.speedup_hi:.{places}f}]"
+    form = _form(record.speedup)
+    return f"[{record.speedup_lo:{form}}, {record.speedup_hi:{form}}]"
 
 
 def speedup(record: Record) -> str:
@@ -84,8 +84,8 @@ def verdict(record: Record) -> str:
 
 def ratio(value: float, lo: float, hi: float) -> str:
     """One speedup over another, with its interval: `1.051x [1.045, 1.057]`; more digits than a speedup has."""
-    places = max(_decimals(value), 3)
-    return f"{value:.{places}f}x [{lo:.{places}f}, {hi:.{places}f}]"
+    form = _form(value, least=3)
+    return f"{value:{form}}x [{lo:{form}}, {hi:{form}}]"
 
 
 def number(value: float | None) -> str:
@@ -170,8 +170,10 @@ def _three_digits(value: float) -> str:
     return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
-def _decimals(value: float) -> int:
-    """Enough to distinguish a 0.5 % interval from its speedup up to 10x; fewer far below 1x."""
-    if value >= 1:
-        return 2
-    return 3 if value >= 0.1 else 1 - math.floor(math.log10(value))
+def _form(value: float, least: int = 0) -> str:
+    """With enough decimals to distinguish a 0.5 % interval from its speedup up to 10x; fewer far below 1x, and with an
+    exponent where there would be no end of digits."""
+    if not 1e-3 <= value < 1e6:
+        return ".1e"
+    decimals = 2 if value >= 1 else 3 if value >= 0.1 else 1 - math.floor(math.log10(value))
+    return f".{max(decimals, least)}f"

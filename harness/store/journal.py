@@ -16,6 +16,10 @@ from harness import records
 from harness.errors import UsageError
 from harness.records import Record, Status
 
+FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND
+# What each line begins with.
+RECORD = b'{"key":'
+
 
 class Journal:
     """`records.jsonl` of one run directory, locked by one session at a time.
@@ -27,7 +31,7 @@ class Journal:
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+            self._file = os.open(path, FLAGS | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         except FileExistsError as error:
             raise unwritable(path, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))) from error
         except OSError as error:
@@ -40,13 +44,17 @@ class Journal:
                 f"another run is writing to {path.parent}; wait until it ends, or choose another folder with --out"
             ) from None
         try:
-            data = contents(path)
+            data = _own(self._file)
             self.records, intact = parse(data)
+            if not _torn(data[intact:]):
+                raise OSError(errno.EEXIST, "its last line is no record, nor the beginning of one")
             os.ftruncate(self._file, intact)
             if intact and data[intact - 1 : intact] != b"\n":
                 os.write(self._file, b"\n")
-        except OSError as error:
+        except BaseException as error:
             os.close(self._file)
+            if not isinstance(error, OSError):
+                raise
             raise unwritable(path, error) from error
 
     def __enter__(self) -> Journal:
@@ -90,20 +98,37 @@ def contents(path: Path) -> bytes:
     """All of a file of a run. Raises OSError, also for a pipe or a device, where reading could block for ever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        kind = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(kind):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(kind):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read()
+        return _whole(descriptor)
     finally:
         os.close(descriptor)
 
 
+def _whole(descriptor: int) -> bytes:
+    kind = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(kind):
+        raise OSError(errno.EINVAL, "not a regular file")
+    with open(descriptor, "rb", closefd=False) as file:
+        return file.read()
+
+
+def _own(descriptor: int) -> bytes:
+    """All of a file that is to be written to. Raises OSError for one that has a second name, perhaps as the user's."""
+    if os.fstat(descriptor).st_nlink > 1:
+        raise OSError(errno.EMLINK, "it has another name, too (a hard link): put a copy in its place")
+    return _whole(descriptor)
+
+
+def _torn(line: bytes) -> bool:
+    """Whether a line without its end may be what a crash left of a record: the beginning of one, or zeros."""
+    return line.startswith(RECORD) or RECORD.startswith(line) or not line.strip(b"\0")
+
+
 def unwritable(path: Path, error: OSError) -> UsageError:
     """The error for a file of a run that cannot be opened or written."""
-    what = f"cannot write {path}: {error.strerror or error}"
+    why = "it is a link" if error.errno == errno.ELOOP else error.strerror or error
+    what = f"cannot write {path}: {why}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UsageError(
             f"{what}. Finished results are saved. Free some disk space, then run the same command to resume"

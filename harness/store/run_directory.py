@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -24,8 +25,11 @@ def write_manifest(run_dir: Path, manifest: dict[str, Any]) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder of a run if it is missing. Raises UsageError if it cannot be made."""
+    """Make a folder of a run if it is missing. Raises UsageError if it cannot be made, or if it is a link: who made
+    that may be somebody else."""
     try:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise journal.unwritable(path, error) from error

@@ -17,6 +17,7 @@ from harness.catalog.jobs import Job
 from harness.compile import architectures, cache, prepare, toolkit, tools
 from harness.compile.ways.certain import first_error_line
 from harness.config import Config
+from harness.drafts import fresh
 from harness.environment import Device, cpu_name, torch_build, why_no_cuda
 from harness.processes import folders
 from harness.processes.nursery import ZygoteLost
@@ -91,7 +92,8 @@ class Workshop:
         kept = self._cache.fetch(key, folder) if self._cache else None
         if kept is not None:
             libraries, warnings = kept
-            log.write_text("the libraries are from the cache\n")
+            with fresh(log) as file:
+                file.write(b"the libraries are from the cache\n")
             return BuildResult(libraries=libraries, warnings=warnings, compile_s=_since(started))
         prepared, remark = self._prepared(job)
         started = time.monotonic()

@@ -15,7 +15,7 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device
 from harness.processes.renewal import Starter
-from harness.records import Outcome, Record, Status
+from harness.records import Outcome, Record, Status, unrecorded
 from harness.supervise.builds import BuildResult
 from harness.supervise.device_check import DeviceCheck
 from harness.supervise.dialogue import JobPhases
@@ -68,15 +68,21 @@ class Supervisor:
             conclusion = self._second_chance.conclude(job, build, phases)
             log = log_name(job)
         wall_s = time.monotonic() - started
-        return record(
-            job, build, conclusion, self._device, self._config, phases_s=phases.spent_s, wall_s=wall_s, log=log
-        )
+        try:
+            return record(
+                job, build, conclusion, self._device, self._config, phases_s=phases.spent_s, wall_s=wall_s, log=log
+            )
+        except Exception as error:
+            # A mistake of ours, which costs this job its result, and not the run.
+            return self._without_result(job, unrecorded(error), log)
 
     def unserved(self, job: Job, why: str) -> Record:
         """The record of a job that no device is left for; the next run tries again."""
-        lost = Outcome(status=Status.HARNESS_ERROR, reason="device_lost", message=why)
-        conclusion = Conclusion(outcome=lost)
-        return record(job, BuildResult(), conclusion, self._device, self._config, phases_s={}, wall_s=0.0, log="")
+        return self._without_result(job, Outcome(status=Status.HARNESS_ERROR, reason="device_lost", message=why))
+
+    def _without_result(self, job: Job, why: Outcome, log: str = "") -> Record:
+        conclusion = Conclusion(outcome=why)
+        return record(job, BuildResult(), conclusion, self._device, self._config, phases_s={}, wall_s=0.0, log=log)
 
     def device_fault(self) -> str:
         """What is wrong with the device; empty where it still computes."""

@@ -53,10 +53,21 @@ class Interval:
         if not 0 < self.lo <= self.value <= self.hi:
             raise ValueError(f"not an interval: {self.lo} <= {self.value} <= {self.hi}")
 
+    @classmethod
+    def of_logs(cls, lo: float, value: float, hi: float) -> Interval:
+        """From the logarithms of its figures."""
+        lo, value, hi = (math.exp(min(max(end, -LARGEST_LOG), LARGEST_LOG)) for end in (lo, value, hi))
+        return cls(value, lo, hi)
+
+    @property
+    def logs(self) -> tuple[float, float, float]:
+        """The logarithms of `lo`, `value` and `hi`."""
+        return math.log(self.lo), math.log(self.value), math.log(self.hi)
+
     @property
     def half_width(self) -> float:
         """Half of log(hi/lo): 0.005 reads as 'plus or minus 0.5 %', and is the same for a ratio and its inverse."""
-        return math.log(self.hi / self.lo) / 2
+        return (math.log(self.hi) - math.log(self.lo)) / 2
 
 
 def median(values: Sequence[float]) -> float:
@@ -183,6 +194,4 @@ def _exponential(logs: tuple[Floats, Floats, Floats], systematic: float) -> Inte
     if not (math.isfinite(systematic) and systematic >= 0):
         raise ValueError(f"a systematic error of {systematic} is none")
     middle, low, high = (float(end) for end in logs)
-    ends = (middle, low - systematic, high + systematic)
-    value, lo, hi = (math.exp(min(max(end, -LARGEST_LOG), LARGEST_LOG)) for end in ends)
-    return Interval(value, lo, hi)
+    return Interval.of_logs(low - systematic, middle, high + systematic)

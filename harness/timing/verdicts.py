@@ -41,10 +41,11 @@ def compare(first: Interval, second: Interval) -> Comparison:
     within 1/(1+SAME) .. 1+SAME (two one-sided tests: Schuirmann 1987); `faster` or `slower` where all of it lies on one
     side of 1; else `can't tell`. Speedups rather than times: the shared baseline cancels the card's state.
     """
-    ratio = second.value / first.value
-    below = math.hypot(math.log(second.value / second.lo), math.log(first.hi / first.value), BETWEEN_RUNS)
-    above = math.hypot(math.log(second.hi / second.value), math.log(first.value / first.lo), BETWEEN_RUNS)
-    interval = Interval(ratio, ratio * math.exp(-below), ratio * math.exp(above))
+    (one_lo, one, one_hi), (lo, value, hi) = first.logs, second.logs
+    below = math.hypot(value - lo, one_hi - one, BETWEEN_RUNS)
+    above = math.hypot(hi - value, one - one_lo, BETWEEN_RUNS)
+    ratio = value - one
+    interval = Interval.of_logs(ratio - below, ratio, ratio + above)
     if interval.lo >= 1 / (1 + SAME) and interval.hi <= 1 + SAME:
         return Comparison(Standing.SAME, interval)
     if interval.lo > 1:

@@ -14,7 +14,7 @@ from harness import config
 from harness.compile.resources import Kernel
 from harness.compile.toolkit import Toolkit
 from harness.integrity.provenance import Profile
-from harness.records import Outcome, Status, Timing
+from harness.records import Outcome, Status, Timing, too_deep
 from harness.wire.nodes import Node, Size, TensorRef, Word
 
 MOST_NAMES, MOST_BLOCKS, MOST_EXTENSIONS, MOST_WARNINGS, MOST_KERNELS = 1000, 4096, 256, 8, 200
@@ -371,6 +371,9 @@ class BuildFailed(Message, frozen=True, kw_only=True, tag=True):
             raise ValueError("an outcome by a limit that only others hold")
         if max(len(outcome.reason), len(outcome.message)) > LONGEST_SENTENCE:
             raise ValueError("an outcome with an endless reason or message")
+        # Before anything that recurses sees it, here or later.
+        if too_deep(outcome.evidence):
+            raise ValueError("an outcome with evidence in endless depth")
         if len(msgspec.json.encode(outcome.evidence)) > LARGEST_EVIDENCE_BYTES:
             raise ValueError("an outcome with endless evidence")
 

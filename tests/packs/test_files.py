@@ -67,9 +67,11 @@ def test_a_link_within_the_source_is_followed(tmp_path, read):
     (tmp_path / "pack/first/level_1_problem_1_sample_0.py").write_text(NEW)
     (tmp_path / "pack/second/level_1_problem_1_sample_0.py").symlink_to("../first/level_1_problem_1_sample_0.py")
     (tmp_path / "pack/second/circle.py").symlink_to("circle.py")
+    # Whose folder that is may not be known.
+    (tmp_path / "pack/second/process.py").symlink_to("/proc/1/cwd/x")
     samples, left = read(tmp_path / "pack")
     assert [one.code.decode() for one in samples] == [NEW, NEW]
-    assert [one.origin.file for one in left] == ["second/circle.py"]
+    assert [one.origin.file for one in left] == ["second/circle.py", "second/process.py"]
 
 
 def test_a_link_that_the_user_names_is_followed(tmp_path, read):

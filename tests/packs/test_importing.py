@@ -1,21 +1,25 @@
 """The command: a folder like any other, import.json, and what it says."""
 
 import json
+import os
+import shlex
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from harness import cli, config
 from harness.catalog import claims, problems, solutions
 from harness.errors import UsageError
-from harness.packs import importing
+from harness.packs import importing, remainder
 from harness.packs.names import LONGEST
 from harness.packs.sample import Wishes
 from harness.reading.reading import Reader
 from harness.records import SAMPLE
 from tests.packs.conftest import MODEL, NEW
+
+FIELDS = {"code_field": "code", "problem_field": "task", "level_field": "level", "reference_field": "ref"}
 
 
 def files_in(folder):
@@ -182,6 +186,54 @@ def test_a_folder_that_cannot_be_written_is_a_wrong_argument(tmp_path, texts):
     for place in ("file/out", "x" * 300):
         with pytest.raises(UsageError, match="cannot be written"):
             importing.run(tmp_path / "pack.py", tmp_path / place, Wishes(), None, texts)
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20))
+@example("out\x7f")
+@example("a\x85b\u2028c\ufeffd\uffffe\n'\" ")
+def test_a_config_names_any_folder(tmp_path_factory, name):
+    folder = tmp_path_factory.mktemp("any") / f"_{name}"
+    (tmp_path_factory.getbasetemp() / "any.yaml").write_bytes(importing._config(folder))
+    found = config.load(tmp_path_factory.getbasetemp() / "any.yaml")
+    assert (found.problems, found.solutions) == ([str(folder / "problems")], [str(folder / "solutions")])
+
+
+def test_a_folder_that_no_config_can_name_is_a_wrong_argument(tmp_path, capsys):
+    (tmp_path / "a.json").write_text(json.dumps([{"code": NEW, "ref": MODEL}]))
+    words = ["import", str(tmp_path / "a.json"), "--code-field", "code", "--reference-field", "ref", "--out"]
+    assert cli.main([*words, os.fsdecode(os.fsencode(tmp_path) + b"/out\xff")]) == 2
+    assert "its path is not valid UTF-8" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_the_command_to_go_on_with_is_quoted_for_a_shell(tmp_path, capsys):
+    (tmp_path / "a.json").write_text(json.dumps([{"code": NEW, "ref": MODEL}]))
+    words = ["import", str(tmp_path / "a.json"), "--code-field", "code", "--reference-field", "ref", "--out"]
+    assert cli.main([*words, str(tmp_path / "a b; echo $HOME")]) == 0
+    hint = capsys.readouterr().out.partition("To run them: ")[2].partition("\n")[0]
+    assert shlex.split(hint)[-1] == str(importing.config(tmp_path / "a b; echo $HOME"))
+
+
+def test_what_is_left_of_a_pack_without_end_is_counted(tmp_path, texts, monkeypatch):
+    row = {"level": 1, "task": 19, "code": NEW, "ref": MODEL}
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack/a.json").write_text(json.dumps([row, *[0] * 50]))
+    (tmp_path / "pack/b.json").write_text(json.dumps([*[row | {"code": None}] * 30, *[{"code": NEW}] * 20]))
+    monkeypatch.setattr(remainder, "MOST_LISTED", 10)
+    monkeypatch.setattr(remainder, "MOST_REASONS", 2)
+    manifest = importing.run(tmp_path / "pack", tmp_path / "out", Wishes(**FIELDS), None, texts)
+    more = [(one.origin.file, one.origin.row) for one in manifest.left[10:]]
+    assert more == [("a.json", "40 more"), ("b.json", "30 more"), ("other files", "20 more")]
+    assert claims.read(tmp_path / "out" / claims.MANIFEST) == manifest
+
+
+def test_an_import_that_could_not_be_read_again_is_refused(tmp_path, texts, monkeypatch):
+    (tmp_path / "a.json").write_text(json.dumps([{"level": 1, "task": 19, "code": NEW, "ref": MODEL}]))
+    monkeypatch.setattr(claims, "MOST_BYTES", 100)
+    with pytest.raises(UsageError, match="too many candidates to import at once"):
+        importing.run(tmp_path / "a.json", tmp_path / "out", Wishes(**FIELDS), None, texts)
+    assert not list((tmp_path / "out").rglob("*.py"))
 
 
 def test_what_import_json_says_is_checked(tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.catalog.claims import Claim
-from harness.packs import values
+from harness.packs import tables, values
 from tests.packs.conftest import MODEL, NEW
 
 FIELDS = {"code_field": "code", "problem_field": "task", "level_field": "level", "reference_field": "ref"}
@@ -39,6 +39,13 @@ def test_rows_are_found_wherever_they_lie(table, read, content, row):
     assert (sample.origin.row, sample.identity) == (row, (1, "19"))
     assert (sample.code.decode(), sample.reference.decode()) == (NEW, MODEL)
     assert [one.origin.row for one in left] == (["line 3"] if row == "line 1" else [])
+
+
+@pytest.mark.parametrize("many", [[0] * 4, {"rows": [0] * 4}, {str(n): {} for n in range(4)}, "{}\n" * 4])
+def test_more_rows_than_anybody_means_are_one_reason(table, read, monkeypatch, many):
+    monkeypatch.setattr(tables, "MOST_ROWS", 3)
+    samples, (left,) = read(table(many), **FIELDS)
+    assert (samples, left.reason) == ([], "it has more than 3 rows")
 
 
 @pytest.mark.parametrize("nothing", [None, "None", "null", "", " NaN "])

@@ -110,6 +110,45 @@ def test_when_the_machine_runs_out_the_largest_family_goes(monkeypatch):
         assert memory_watch.Watch().too_large({alone: 10**15, parent: 10**15}) == [parent]
 
 
+PAGE_TABLES = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+size = 60 << 30
+at = libc.mmap(None, size, 1, 0x4022, -1, 0)
+libc.madvise(at, size, 15)
+# Reading brings no memory but a page of zeros that all share, and a table of 4 KiB for each 2 MiB.
+for offset in range(0, size, 1 << 21):
+    ctypes.c_char.from_address(at + offset).value
+"""
+
+
+def test_page_tables_count():
+    with process(PAGE_TABLES) as leader:
+        assert memory_watch.private_bytes(leader) > 120 * MIB
+        assert memory_watch.own_share_bytes(leader) > 120 * MIB
+        assert memory_watch.Watch().too_large({leader: 110 * MIB}) == [leader]
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        "import os; file = os.memfd_create('x'); os.write(file, b'x' * (200 << 20))",
+        "import os; file = os.open(f'/dev/shm/{os.getpid()}', os.O_CREAT | os.O_RDWR); "
+        "os.unlink(f'/dev/shm/{os.getpid()}'); os.write(file, b'x' * (200 << 20))",
+        "import mmap; kept = mmap.mmap(-1, 200 << 20); kept.write(b'x' * (200 << 20))",
+    ],
+    ids=["memfd", "deleted", "mapped"],
+)
+def test_when_the_machine_runs_out_files_in_memory_are_somebody_s_too(monkeypatch, taken):
+    monkeypatch.setattr(memory_watch, "memory", lambda: (10**12, 10**9))
+    with process("kept = b'x' * (100 << 20)") as honest, process(taken) as other:
+        assert memory_watch.private_bytes(other) < 100 * MIB
+        assert memory_watch.Watch().too_large({honest: 10**15, other: 10**15}) == [other]
+
+
 def test_a_process_that_is_gone_has_none():
     with process("pass") as pid:
         pass

@@ -133,6 +133,16 @@ def test_hanging_up_ends_a_child_and_its_words_are_in_the_log(nursery, tmp_path)
     assert "PeerGone" in child.log_tail()
 
 
+def test_a_link_in_the_place_of_a_log_is_replaced_and_not_followed(nursery, tmp_path):
+    (tmp_path / "bashrc").write_text("the user's")
+    (tmp_path / "log").symlink_to(tmp_path / "bashrc")
+    child = nursery.start("builder", FromBuilder, tmp_path / "log")
+    child.channel.close()
+    child.wait(10)
+    assert "PeerGone" in child.log_tail()
+    assert (tmp_path / "bashrc").read_text() == "the user's"
+
+
 def test_killing_ends_a_silent_child(nursery, tmp_path):
     child = nursery.start("judge", FromBuilder, tmp_path / "log")
     with pytest.raises(DeadlineExceeded):

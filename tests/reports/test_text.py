@@ -31,10 +31,18 @@ def test_durations_come_in_the_unit_that_suits(ms, words):
         ((0.843, 0.84, 0.846), "0.843x [0.840, 0.846]"),
         ((0.0843, 0.084, 0.0846), "0.084x [0.084, 0.085]"),
         ((0.00123, 0.0012, 0.00126), "0.0012x [0.0012, 0.0013]"),
+        ((0.0000123, 0.000012, 0.0000126), "1.2e-05x [1.2e-05, 1.3e-05]"),
+        ((1e-29, 1e-30, 1e29), "1.0e-29x [1.0e-30, 1.0e+29]"),
     ],
 )
 def test_an_interval_has_its_speedups_decimals(make, figures, words):
     assert text.speedup(make("c", interval=figures)) == words
+
+
+@pytest.mark.parametrize("value", [1e-320, 1e-300, 1e-4, 0.1, 1.0, 99999.0, 1e300])
+def test_a_figure_is_short_whatever_is_claimed(value):
+    assert len(text.factor(value)) <= 9
+    assert len(text.ratio(value, value, value)) <= 40
 
 
 def test_without_a_speedup_there_are_no_figures(make):

@@ -361,11 +361,26 @@ def test_nobody_is_told_of_others_files(found, place):
 
     def attempt():
         watch = libc.inotify_add_watch(libc.inotify_init1(0), os.fsencode(place / "other.py"), 0xFFF)
-        return watch >= 0
+        folder = os.open(place, os.O_RDONLY)
+        return [watch >= 0, libc.fcntl(folder, fcntl.F_NOTIFY, fcntl.DN_ACCESS) >= 0]
 
-    assert in_child(attempt) is True
+    assert in_child(attempt) == [True, True]
     if needs("seccomp", found):
-        assert in_child(attempt, confined(place, "seccomp")) is False
+        assert in_child(attempt, confined(place, "seccomp")) == [False, False]
+
+
+def test_nothing_that_a_timer_wakes_goes_on_while_its_process_is_stopped(found, place):
+    """An alarm stays: there is one a process, and it wakes nobody in the interrupt."""
+
+    def attempt():
+        signals = ctypes.create_string_buffer(128)
+        made = [libc.timerfd_create(1, 0), libc.signalfd(-1, signals, 0)]
+        signal.setitimer(signal.ITIMER_REAL, 1000.0)
+        return [file >= 0 for file in made] + [ctypes.get_errno() == errno.ENOSYS, signal.alarm(0) > 0]
+
+    assert in_child(attempt) == [True, True, False, True]
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) == [False, False, True, True]
 
 
 def test_nobody_leaves_the_process_group(found, place):
@@ -473,6 +488,12 @@ def test_the_filter_knows_whom_a_call_is_about(machine):
     letting_go = [answer("clone", 18), answer("fcntl", 3, 10), answer("timer_create"), answer("kill", 1, 18)]
     letting_go += [answer("tgkill", 1, 1, 18), answer("pidfd_send_signal", 3, 18)]
     assert set(letting_go) == {refused}
+    assert [answer("fcntl", 3, command) for command in (2, 9, 11, 1024, 1025, 1026)] == [
+        *(allowed, allowed, allowed, refused, allowed, refused)
+    ]
+    # Nor does anything that a timer wakes work for a stopped one.
+    waking = {answer(name) for name in ("timerfd_create", "signalfd", "signalfd4") if name in known.numbers}
+    assert waking == {0x00050000 | errno.ENOSYS}
     assert (
         answer("kill", 1, 15) == answer("tgkill", 18, 18, 6) == answer("fcntl", 10, 1) == answer("clone", 0) == allowed
     )

@@ -82,12 +82,58 @@ def test_a_manifest_of_another_shape_is_said_so(tmp_path, manifest, fault):
     assert f"run.json is not a run's manifest: {fault}; move the file away" in str(raised.value)
 
 
+@pytest.mark.parametrize("claimed", [-1.0, 0.0])
+def test_a_claim_that_is_no_figure_is_no_record(tmp_path, claimed):
+    line = LINES.replace(b'"claimed_speedup":null', b'"claimed_speedup":%f' % claimed, 1)
+    (tmp_path / "records.jsonl").write_bytes(line)
+    with pytest.raises(UsageError, match="a claimed speedup is positive and finite"):
+        run_directory.read(tmp_path)
+
+
 def test_a_strange_line_in_the_middle_is_no_crash_s_doing(tmp_path):
     path = tmp_path / "records.jsonl"
     path.write_bytes(b"hello\n" + LINES)
     with pytest.raises(UsageError, match=r"line 1 of records\.jsonl is not a record"):
         Journal(path)
     assert path.read_bytes() == b"hello\n" + LINES
+
+
+def linked(path, victim):
+    path.symlink_to(victim)
+
+
+def hard_linked(path, victim):
+    os.link(victim, path)
+
+
+@pytest.mark.parametrize(("put", "why"), [(linked, "it is a link"), (hard_linked, "it has another name")])
+@pytest.mark.parametrize("text", ["alias ls=ls", "", LINES.decode()])
+def test_a_journal_that_is_another_file_of_the_user_s_is_left_alone(tmp_path, put, why, text):
+    victim = tmp_path / "bashrc"
+    victim.write_text(text)
+    put(tmp_path / "records.jsonl", victim)
+    with pytest.raises(UsageError, match=f"records.jsonl: {why}"):
+        Journal(tmp_path / "records.jsonl")
+    assert victim.read_text() == text
+
+
+@pytest.mark.parametrize("tail", [b"export PATH", b"\x7fELF", b"{}", b'{"other": 1}'])
+@pytest.mark.parametrize("before", [b"", LINES])
+def test_a_last_line_that_no_crash_leaves_is_not_cut_off(tmp_path, before, tail):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(before + tail)
+    with pytest.raises(UsageError, match="its last line is no record"):
+        Journal(path)
+    assert path.read_bytes() == before + tail
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 100, b"{", b'{"key":"ab'])
+def test_what_a_crash_leaves_of_a_line_is_cut_off(tmp_path, tail):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(LINES + tail)
+    with Journal(path):
+        pass
+    assert path.read_bytes() == LINES
 
 
 def test_one_session_at_a_time(tmp_path):

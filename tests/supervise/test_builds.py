@@ -75,7 +75,11 @@ def test_the_same_source_is_compiled_once_across_runs_and_names(tmp_path, nurser
     first = workshop(tmp_path).build(job_of("one", HONEST), nursery, tmp_path / "a", tmp_path / "a.log")
     assert (first.fault, first.warnings) == (None, [])
     assert "lean headers" in (tmp_path / "a.log").read_text()
+    (tmp_path / "bashrc").write_text("the user's")
+    (tmp_path / "b.log").symlink_to(tmp_path / "bashrc")
     second = workshop(tmp_path).build(job_of("two", HONEST), NoNursery(), tmp_path / "b", tmp_path / "b.log")
+    assert "cache" in (tmp_path / "b.log").read_text()
+    assert (tmp_path / "bashrc").read_text() == "the user's"
     assert second.libraries.keys() == first.libraries.keys()
     (library,), (copy,) = first.libraries.values(), second.libraries.values()
     assert Path(copy).read_bytes() == Path(library).read_bytes()

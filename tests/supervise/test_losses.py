@@ -12,8 +12,8 @@ from harness.execution.local import LocalExecutor
 from harness.processes import folders
 from harness.processes.nursery import Nursery, ZygoteLost
 from harness.processes.renewal import RenewedNursery
-from harness.records import Status
-from harness.supervise import builds
+from harness.records import Outcome, Status
+from harness.supervise import builds, recording
 from harness.supervise.builds import BuildResult
 from harness.supervise.evaluation import Evaluator
 from harness.supervise.second_chance import SecondChance
@@ -197,6 +197,26 @@ def test_a_build_killed_from_outside_is_done_again_once():
         return outcome
 
     assert builds.built_again(attempt).compile_s == 1.0
+
+
+def test_a_mistake_of_ours_in_one_job_s_record_costs_that_job_alone(tmp_path, monkeypatch):
+    told = recording.provenance.told
+    mistakes = [ZeroDivisionError("in the profile")]
+
+    def mistaken(*arguments):
+        if mistakes:
+            raise mistakes.pop()
+        return told(*arguments)
+
+    monkeypatch.setattr(recording.provenance, "told", mistaken)
+    config = corpus_config("honest", "honest_after")
+    supervisor = Supervisor(None, environment.choose_devices("cpu")[0], config, tmp_path, 0, lambda *_: None)
+    failed = BuildResult(fault=Outcome(status=Status.COMPILE_ERROR, reason="compiler", message="no"))
+    first, second = [supervisor.evaluate(job, failed) for job in session.plan(config).jobs]
+    supervisor.close()
+    assert (first.status, first.reason) == (Status.HARNESS_ERROR, "unrecorded")
+    assert "ZeroDivisionError: in the profile" in first.evidence["traceback"]
+    assert second.status is Status.COMPILE_ERROR
 
 
 class Broken:

@@ -50,6 +50,15 @@ def test_swapping_runs_turns_the_verdict(first: Interval, second: Interval) -> N
     assert back.verdict is OPPOSITE.get(there.verdict, there.verdict)
 
 
+FIGURES = st.floats(0, exclude_min=True, allow_infinity=False, allow_nan=False)
+
+
+@given(*[st.lists(FIGURES, min_size=3, max_size=3).map(sorted)] * 2)
+def test_figures_of_any_size_are_compared(first: list[float], second: list[float]) -> None:
+    found = compare(*(Interval(value, lo, hi) for lo, value, hi in (first, second)))
+    assert 0 < found.ratio.lo <= found.ratio.value <= found.ratio.hi < math.inf
+
+
 @given(intervals)
 def test_a_run_is_never_slower_or_faster_than_itself(only: Interval) -> None:
     assert compare(only, only).verdict in (Standing.SAME, Standing.CANT_TELL)

@@ -203,6 +203,28 @@ def test_a_build_may_only_say_that_it_failed_and_not_for_ever(outcome):
         received(BuildTried, len(built).to_bytes(4, "little") + built)
 
 
+@pytest.mark.parametrize("depth", [9, 300, 500, 900, 5000])
+def test_evidence_nested_without_end_is_refused_where_it_arrives(depth):
+    told = (
+        b'{"type": "BuildFailed", "outcome": {"status": "compile_error", "reason": "compiler", "evidence": {"a": %b}}}'
+    )
+    nested = told % (b"[" * depth + b"]" * depth)
+    for kind, data in ((FromBuilder, nested), (BuildTried, b'{"type": "BuildTried", "built": %b}' % nested)):
+        with pytest.raises(ProtocolError):
+            received(kind, len(data).to_bytes(4, "little") + data)
+
+
+def test_evidence_as_deep_as_a_record_keeps_it_is_taken():
+    evidence = {"a": []}
+    for _ in range(records.MOST_DEPTH - 2):
+        evidence = {"a": evidence}
+    outcome = Outcome(status=Status.COMPILE_ERROR, reason="compiler", evidence=evidence)
+    message = received(FromBuilder, lies.frame({"type": "BuildFailed", "outcome": msgspec.to_builtins(outcome)}))
+    assert message.outcome.evidence == evidence
+    assert "[dict]" not in str(records._bounded(evidence, records._Room(1000)))
+    assert records.too_deep({"a": evidence})
+
+
 def test_a_nesting_that_our_own_senders_do_not_make_is_refused():
     told = {"type": "scalar", "value": 1}
     for _ in range(400):

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.catalog import solutions, sources
 from harness.errors import UsageError
+from harness.places import real
 
 LONGEST_LOG = 8000
 
@@ -77,7 +78,7 @@ def log(run_dir: Path, name: str) -> str:
     """The end of a log of this run; empty where there is none, it is empty, or it is no file of the run's."""
     path = run_dir / name
     try:
-        if not name or not path.resolve().is_relative_to(run_dir.resolve()):
+        if not name or not real(path).is_relative_to(real(run_dir)):
             return ""
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
@@ -85,7 +86,7 @@ def log(run_dir: Path, name: str) -> str:
                 return ""
             file.seek(max(0, os.fstat(descriptor).st_size - LONGEST_LOG))
             return file.read(LONGEST_LOG).decode(errors="replace").strip()
-    except (OSError, ValueError):
+    except (OSError, ValueError, UsageError):
         return ""
 
 
