@@ -15,7 +15,7 @@ from harness import wording
 SCHEMA_VERSION = 1
 
 # Part of every resume key: raised if the same files may get another verdict or another time after a change.
-PROTOCOL_VERSION = 6
+PROTOCOL_VERSION = 7
 
 
 class Status(enum.StrEnum):

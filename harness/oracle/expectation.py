@@ -14,6 +14,7 @@ from harness.oracle.chunks import Cut
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
 from harness.oracle.formats import Format, all_finite, calculable
+from harness.oracle.rule import FURTHER
 from harness.oracle.slices import SHORTEST_ROW, real, wide_dtype
 from harness.oracle.structure import flatten, unsupported
 from harness.oracle.yardstick import Runs, Yardstick, yardstick
@@ -101,11 +102,14 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
         return {path: parts[path].joined(pieces) for path, pieces in found.items()}
 
     # Not cut: each slice would be moved in the same way.
-    jitters = (
-        taken(functools.partial(reference.jittered, ulps=1, seed=seed, draw=draw), None)
-        for draw in range(JITTERED if few else 0)
-    )
-    jittered = [run for run in jitters if run is not None]
+    @functools.cache
+    def jittered(ulps: int) -> list[dict[str, torch.Tensor]]:
+        runs = (
+            taken(functools.partial(reference.jittered, ulps=ulps, seed=seed, draw=draw), None)
+            for draw in range(JITTERED if few else 0)
+        )
+        return [run for run in runs if run is not None]
+
     composed = taken(lambda some: reference.composed(some, seed)) if attention else None
     permitted = taken(lambda some: reference.permitted(some, seed)) if dtype is torch.float32 else None
     lowered = functools.cache(lambda format: taken(lambda some: reference.lowered(some, format, seed)))
@@ -128,7 +132,8 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
             strict=lambda: leaf_of(strict(), path),
             composed=leaf_of(composed, path),
             permitted=leaf_of(permitted, path),
-            jittered=tuple(run[path] for run in jittered),
+            jittered=tuple(run[path] for run in jittered(1)),
+            further=lambda: tuple(run[path] for run in jittered(FURTHER)),
         )
 
     yards = {path: yardstick(runs(path), longest, allow) for path in parts}

@@ -69,7 +69,7 @@ class Oracle:
         unknown = set(allow) - set(formats.ALLOWABLE)
         if unknown:
             raise ValueError(f"no such precision: {', '.join(sorted(unknown))}; valid: {', '.join(formats.ALLOWABLE)}")
-        self.reference = ExactReference(module, memory_limit, strict_float32)
+        self.reference = ExactReference(module, memory_limit, strict_float32, promises)
         self.allow = allow
         # Of stress sets on which the reference raised, by name: what it said.
         self.undefined: dict[str, str] = {}
