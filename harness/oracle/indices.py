@@ -19,7 +19,7 @@ from harness.oracle.formats import FLOAT32, format_of
 from harness.oracle.slices import rms
 from harness.oracle.structure import flatten
 
-# The dimension's position among the arguments, and its default.
+# Of operators that give an index, alone or behind the value: the dimension's position among the arguments, its default.
 _CHOOSERS: dict[str, tuple[int, int | None]] = {
     "aten::argmax": (1, None),
     "aten::argmin": (1, None),
@@ -100,10 +100,20 @@ def _maker(output: Any, seen: list[Operation], path: str) -> Operation | None:
     if not isinstance(leaf, torch.Tensor):
         return None
     for operation in reversed(seen):
-        for _, result in flatten(operation.result):
-            if result.data_ptr() == leaf.data_ptr() and result.numel() == leaf.numel() and result.dtype == leaf.dtype:
-                return operation
+        index = _index(operation)
+        if index is None or (index.numel(), index.dtype) != (leaf.numel(), leaf.dtype):
+            continue
+        if index.data_ptr() == leaf.data_ptr():
+            return operation
     return None
+
+
+def _index(operation: Operation) -> torch.Tensor | None:
+    """The index that an operator gives; none where it gives the value alone, as `max` of a whole tensor does."""
+    result = operation.result
+    if operation.name.startswith("aten::arg"):
+        return result if isinstance(result, torch.Tensor) else None
+    return result[1] if isinstance(result, (tuple, list)) and len(result) > 1 else None
 
 
 def _ties(choice: Choice, got: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
