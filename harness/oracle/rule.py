@@ -94,6 +94,10 @@ COARSE = 8.0
 JUMP = 64.0
 FURTHER, GROWS = 16, 4.0
 
+# A constant of this size, this many times as large as the rest of an output, is a fill value: what saturates (a
+# sigmoid, a clamp) ends at smaller numbers.
+FILL_LEAST, FILL_FAR = 1e3, 2.0**10
+
 # Above this share of the output's variation, the reference's own error leaves nothing to judge by.
 MEANINGFUL = 0.1
 

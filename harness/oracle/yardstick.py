@@ -10,6 +10,7 @@ import torch
 
 from harness.oracle import rule
 from harness.oracle.error import Errors, Expected, Part, expected_errors, measure
+from harness.oracle.fills import NONE, Fills
 from harness.oracle.formats import (
     BY_NAME,
     FLOAT32,
@@ -70,7 +71,7 @@ class Yardstick:
     or of no account). drift: what a plain running sum may lose, where rounding goes one way, or where a variance is the
     difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. centred: whether a
     variance is taken on the way. limits: what a candidate may show; `loose` the same for each allowed format. finite:
-    whether the reference's output is.
+    whether the reference's output is. fills: its fill values, of which none of the others knows.
     """
 
     numel: int
@@ -89,6 +90,7 @@ class Yardstick:
     expected: Expected
     finite: bool
     signature: Signature | None
+    fills: Fills = NONE
 
     @property
     def unit(self) -> float:
