@@ -61,7 +61,7 @@ class Fast:
             return self
         least = {name: min(getattr(self, name), getattr(other, name)) for name in _FIGURES}
         expected = min(self.expected, other.expected, key=lambda expected: expected.relative)
-        return Fast(**least, expected=expected, fills=self.fills)
+        return Fast(**least, expected=expected, fills=self.fills | other.fills)
 
     def limits(self, scale: Scale) -> Tolerances:
         """For an output of this scale: the absolute or the relative figure, whichever allows less."""

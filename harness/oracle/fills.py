@@ -29,6 +29,10 @@ class Fills:
     def __bool__(self) -> bool:
         return bool(self.values)
 
+    def __or__(self, other: Fills) -> Fills:
+        """Those of both."""
+        return Fills(tuple(dict.fromkeys((*self.values, *other.values))))
+
     def lifted(self, output: torch.Tensor, *native: torch.Tensor) -> torch.Tensor:
         """An output of real numbers with infinities where the output itself, or the `native` one, has a fill value."""
         for value in self.values:
@@ -56,8 +60,9 @@ class Fills:
         most = (rule.HONEST if format.bits >= FLOAT32.bits else rule.TIGHT) * format.roundoff
         missed = torch.zeros(native.shape, dtype=torch.bool, device=got.device)
         for value in self.values:
-            # Written so that a NaN is missed.
-            near = (got.double() - value).abs() <= most * abs(value)
+            away = most * abs(value)
+            # At the end of a format these bounds are infinities.
+            near = (got >= value - away) & (got <= value + away) & got.isfinite()
             missed |= (native == value) & exact.to(got.device).isinf() & ~near
         return missed
 

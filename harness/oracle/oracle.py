@@ -20,7 +20,7 @@ from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, InvalidReference, number
 from harness.oracle.fast import Fast
-from harness.oracle.fills import Fills
+from harness.oracle.fills import NONE, Fills
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.slices import real, rms, widened
 from harness.oracle.stress import SETS, Stress
@@ -98,7 +98,7 @@ class Oracle:
         for path, yard in expected.yards.items():
             self._fast[path] = Fast.of(yard).stricter(self._fast.get(path))
             self._centred = self._centred or yard.centred
-            self._fills[path] = yard.fills
+            self._fills[path] = yard.fills | self._fills.get(path, NONE)
         self._earlier.keep(expected.native)
         return expected
 
