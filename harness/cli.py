@@ -140,7 +140,11 @@ def _run(arguments: argparse.Namespace, words: list[str]) -> int:
     )
     if arguments.require and any(record.status != arguments.require for record in records):
         return 3
-    return 0
+    failed = [record for record in records if record.status is Status.HARNESS_ERROR]
+    if failed:
+        which = f"{len(failed)} of {len(records)} jobs have no verdict, because the harness failed: {failed[0].message}"
+        print(f"error: {_said(which)}. The same command tries them again", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def _of_one_candidate(path: Path, problem: str) -> dict[str, Any]:

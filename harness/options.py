@@ -52,7 +52,8 @@ statuses, for --require:
   passed, incorrect, rejected, compile_error, load_error, runtime_error, crashed, timeout, out_of_memory,
   resource_limit, unsupported, invalid_reference, harness_error
 
-exit code: 0 if the run was carried out, whatever the verdicts; 3 if --require was not met; 130 if it was interrupted
+exit code: 0 if the run was carried out, whatever the verdicts; 1 if the harness failed at a job (harness_error);
+3 if --require was not met; 130 if it was interrupted
 """
 
 NEW_ABOUT = """\

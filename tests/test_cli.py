@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness import cli, options, session
@@ -149,6 +150,21 @@ def test_a_dry_run_shapes_no_rows(tmp_path):
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "honest_cpp" in result.stdout
+
+
+def test_a_job_at_which_the_harness_failed_makes_it_1(tmp_path, monkeypatch, capsys):
+    config = dump_config(corpus_config("zeros"), tmp_path / "c.yaml")
+    run = ["run", str(config), "--out", str(tmp_path / "run")]
+    outcome = {"status": Status.HARNESS_ERROR, "reason": "exception:RuntimeError", "message": "the judge raised"}
+
+    def fail(*given, **named):
+        [record] = session_run(*given, **named, make_executor=FakeExecutor())
+        return [msgspec.structs.replace(record, **outcome)]
+
+    session_run = session.run
+    monkeypatch.setattr(session, "run", fail)
+    assert cli.main(run) == 1
+    assert "1 of 1 jobs have no verdict, because the harness failed: the judge raised" in capsys.readouterr().err
 
 
 def test_require_fails_a_run_with_3(tmp_path):

@@ -161,7 +161,8 @@ def _returned(module: ModuleType, name: str) -> list[Any]:
 @door
 def _constructed(entry: type, arguments: Any, device: torch.device, dtype: torch.dtype) -> torch.nn.Module:
     model: torch.nn.Module = entry(*arguments)
-    return model.to(device=device, dtype=dtype)
+    weights.cast(model, device, dtype)
+    return model
 
 
 def _synchronize(device: torch.device) -> None:

@@ -102,6 +102,8 @@ class Case:
         """The same leaf of another run's output, if it has the shape; in a dtype to calculate in."""
         found = dict(flatten(output)).get(self.path)
         leaf = None if found is None else number(found, self.got.dtype)
+        if leaf is not None and self.yard.fills:
+            leaf = self.yard.fills.lifted(real(leaf))
         return leaf if leaf is not None and leaf.shape == self.got.shape else None
 
     def left_by(self, output: Any) -> float | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from harness.oracle import indices
+from harness.oracle import indices, regions
 from harness.oracle.case import Case, Earlier
 from harness.oracle.error import measure
 from harness.oracle.exact import ExactReference
@@ -15,9 +16,28 @@ from harness.oracle.expectation import Expectation, number
 from harness.oracle.explain import explain, explain_other
 from harness.oracle.factor import slope
 from harness.oracle.fast import Fast, quick
+from harness.oracle.slices import real
 from harness.oracle.structure import flatten
 from harness.oracle.verdict import Finding, Slope, Weighed, weigh
 from harness.records import Status
+
+
+@dataclass(frozen=True)
+class _Missed:
+    """The elements of a leaf that should have its fill value, and have not, by `mask`."""
+
+    got: torch.Tensor
+    native: torch.Tensor
+    mask: torch.Tensor
+
+    def __str__(self) -> str:
+        at = int(self.mask.reshape(-1).to(torch.uint8).argmax())
+        got, native = (float(one.reshape(-1)[at]) for one in (self.got, self.native))
+        count = f"{int(self.mask.sum())} of {self.mask.numel()} elements"
+        return f"{count} are not the fill value that masked ones have: {got:g} in place of {native:g}"
+
+    def evidence(self) -> dict[str, Any]:
+        return {"share_wrong": int(self.mask.sum()) / self.mask.numel(), "wrong_within": regions.locate(self.mask).box}
 
 
 def full(
@@ -39,8 +59,13 @@ def full(
             if refusal is not None:
                 return refusal
             continue
-        yard = expected.yards[path]
-        errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, number(native, dtype))
+        yard, own = expected.yards[path], number(native, dtype)
+        missed = None
+        if yard.fills and own is not None:
+            given, own = real(leaf), real(own)
+            missed = _Missed(given, own, yard.fills.missed(given, own, expected.exact[path]))
+            leaf, own = yard.fills.lifted_as(given, own), yard.fills.lifted(own)
+        errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own)
         weighed = weigh(leaf, errors, yard)
         leaf_error = errors.norm / yard.scale.spread if yard.scale.spread else errors.norm
         leaf_ratio = errors.norm / yard.unit
@@ -55,6 +80,12 @@ def full(
             evidence = {**figures, **why.evidence}
             return Finding(
                 Status.INCORRECT, why.reason, why.message, leaf_error, leaf_ratio, leaf=path, evidence=evidence
+            )
+        if missed is not None and bool(missed.mask.any()):
+            evidence = figures | missed.evidence()
+            message = f"{path}: {missed}"
+            return Finding(
+                Status.INCORRECT, "mismatch:fill_value", message, leaf_error, leaf_ratio, leaf=path, evidence=evidence
             )
         found = slope(leaf, expected.exact[path], yard.level.roundoff)
         if found is not None:
@@ -96,7 +127,7 @@ def _other(reference: ExactReference, expected: Expectation, path: str, native: 
         return None
     wrong = indices.mismatches(got, exact, native)
     if bool(wrong.any()):
-        wrong &= ~indices.excused(reference, expected.inputs, expected.seed, path, got, exact)
+        wrong &= ~indices.excused(reference, expected.inputs, expected.seed, path, got, exact, native)
     if not bool(wrong.any()):
         return None
     why = explain_other(path, got, exact.to(got.device), wrong)

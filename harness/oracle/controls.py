@@ -208,6 +208,8 @@ def _rounded(expected: Expectation) -> Any:
         exact = expected.exact[path]
         if not isinstance(leaf, torch.Tensor):
             return leaf
+        if path in expected.yards and expected.yards[path].fills:
+            exact = torch.where(exact.isinf(), real(leaf).to(exact), exact)
         if leaf.is_complex():
             exact = torch.view_as_complex(exact.contiguous())
         return exact.to(leaf.device, leaf.dtype)

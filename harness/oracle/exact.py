@@ -16,8 +16,10 @@ from harness.environment import available_memory_bytes
 from harness.errors import door
 from harness.oracle.chunks import Cut, Split, find_split, independent
 from harness.oracle.float64 import Operation, Widened
-from harness.oracle.formats import Format, jitter, round_to
+from harness.oracle.formats import Format, round_to
+from harness.oracle.jitter import Mover, Stepwise
 from harness.oracle.lengths import Longest
+from harness.oracle.promises import NOTHING, Promises
 from harness.oracle.replica import Reused, Unknown, batch_statistics, replica
 from harness.oracle.slices import wide_dtype
 from harness.oracle.structure import convert, flatten, rebuild
@@ -52,11 +54,18 @@ class ExactReference:
     """A reference module and the ways to run it; every run starts from the same module state and generator state.
 
     `memory_limit` in bytes replaces the free memory of the inputs' device, and what a float64 run may take at once.
-    `strict_float32` asks for float32 where PyTorch's switches allow TF32.
+    `strict_float32` asks for float32 where PyTorch's switches allow TF32. Jittered inputs keep their `promises`.
     """
 
-    def __init__(self, module: nn.Module, memory_limit: int | None = None, strict_float32: bool = False) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        memory_limit: int | None = None,
+        strict_float32: bool = False,
+        promises: Promises = NOTHING,
+    ) -> None:
         self.module = module
+        self.promises = promises
         # Whether the switches allow TF32 to an operator that the reference calls; None until it is known.
         self._permits = False if strict_float32 else None
         self.memory_limit = memory_limit
@@ -120,16 +129,17 @@ class ExactReference:
         return output
 
     def jittered(self, inputs: list[Any], ulps: int, seed: int, draw: int) -> Any:
-        """The native output for inputs moved by up to `ulps` units in the last place, in a new way for each `draw`."""
-        generators: dict[torch.device, torch.Generator] = {}
+        """The native output for inputs moved by up to `ulps` units in the last place, in a new way for each `draw`.
 
-        def move(tensor: torch.Tensor) -> torch.Tensor:
-            if not _is_floating(tensor):
-                return tensor
-            generator = generators.setdefault(tensor.device, torch.Generator(tensor.device).manual_seed(draw))
-            return jitter(tensor, ulps, generator)
+        They keep what they promise, and numbers on a grid stay.
+        """
+        return self._run(self.promises.changed(inputs, Mover(ulps, draw)), seed, _as_it_is)
 
-        return self._run(convert(inputs, move), seed, _as_it_is)
+    def jittered_throughout(self, inputs: list[Any], ulps: int, seed: int, draw: int) -> Any:
+        """The same with parameters moved, too, and what is rounded to integers on the way."""
+        move = Mover(ulps, draw)
+        moved = self.promises.changed(inputs, move)
+        return self._run(moved, seed, _as_it_is, Stepwise(move), weights=move)
 
     def strict(self, inputs: list[Any], seed: int) -> Any:
         """The output in float32 throughout, without TF32 and whatever narrower dtype the code asks for."""
@@ -221,19 +231,22 @@ class ExactReference:
         mode: contextlib.AbstractContextManager[Any] | None = None,
         training: bool | None = None,
         wrap: Callable[[nn.Module], Any] | None = None,
+        weights: Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> Any:
-        """One forward of a replica, as good as fresh, whose tensors went through `change`, as did the inputs."""
+        """One forward of a replica, as good as fresh, whose tensors went through `weights` or `change`, as did the
+        inputs through that."""
 
         def argument(tensor: torch.Tensor) -> torch.Tensor:
             changed = change(tensor)
             return changed.clone() if changed is tensor and self.writes_inputs is not False else changed
 
         def parameter(tensor: torch.Tensor) -> torch.Tensor:
-            changed = change(tensor)
+            changed = (weights or change)(tensor)
             return changed.clone() if changed is tensor and self.writes_parameters is not False else changed
 
         with torch.no_grad():
-            again = change is _as_it_is and training is None and wrap is None and self.writes_parameters is False
+            plain = change is _as_it_is and weights is None
+            again = plain and training is None and wrap is None and self.writes_parameters is False
             reused = self._taken_again(parameter) if again else None
             module = replica(self.module, parameter) if reused is None else reused.module
             if training is not None:

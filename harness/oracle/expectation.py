@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,7 +13,9 @@ from harness.errors import AssayError
 from harness.oracle.chunks import Cut
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
+from harness.oracle.fills import NONE, Fills, find
 from harness.oracle.formats import Format, all_finite, calculable
+from harness.oracle.rule import FURTHER
 from harness.oracle.slices import SHORTEST_ROW, real, wide_dtype
 from harness.oracle.structure import flatten, unsupported
 from harness.oracle.yardstick import Runs, Yardstick, yardstick
@@ -35,8 +37,8 @@ class Expectation:
     """What to expect of `inputs`, which must stay as they are until the last check. Leaves by path.
 
     native: the reference's output at the problem's precision. exact: float64 results, the floating ones as
-    `error.widened` gives them. yards: the yardstick of each floating leaf. where: device, chunked or host;
-    precision: float64, or the most exact that was possible.
+    `error.widened` gives them, with infinities for fill values. yards: the yardstick of each floating leaf. where:
+    device, chunked or host; precision: float64, or the most exact that was possible.
     """
 
     inputs: list[Any]
@@ -63,8 +65,17 @@ def number(leaf: Any, dtype: torch.dtype) -> torch.Tensor | None:
     return None
 
 
-def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple[str, ...]) -> Expectation:
-    """Runs the reference: as it is, in float64, on coarser inputs, and in what other ways the output calls for."""
+def expect(
+    reference: ExactReference,
+    inputs: list[Any],
+    seed: int,
+    allow: tuple[str, ...],
+    fills: dict[str, Fills] | None = None,
+) -> Expectation:
+    """Runs the reference: as it is, in float64, on coarser inputs, and in what other ways the output calls for.
+
+    `fills` are the fill values of each floating leaf; None: they are looked for.
+    """
     native = reference.native(inputs, seed)
     if fault := unsupported(native):
         raise InvalidReference("unsupported_output", f"the reference's {fault}")
@@ -78,6 +89,12 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
     for path in leaves:
         # Replaced one by one, so that two precisions of the whole output are never held at once.
         exact[path] = _widened(number(exact[path], torch.float64), dtypes[path])
+    filled: dict[str, Fills] = {}
+    for path, leaf in leaves.items():
+        known = find(real(leaf), exact[path]) if fills is None else fills.get(path, NONE)
+        if known:
+            filled[path] = known
+            exact[path] = known.lifted_exact(exact[path], real(leaf).to(exact[path].device))
     parts = {path: Part(exact[path]) for path, leaf in leaves.items() if leaf.numel()}
     # Where little is seen of the reference's own error: a few elements, or none known better than by itself.
     few = precision != "float64" or any(leaf.numel() < SHORTEST_ROW for leaf in leaves.values())
@@ -98,14 +115,20 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
                 if leaf is None:
                     return None
                 found[path].append(part.of(leaf) if cut is None else part.within(leaf, start, cut.split.size))
-        return {path: parts[path].joined(pieces) for path, pieces in found.items()}
+        kept = {path: parts[path].joined(pieces) for path, pieces in found.items()}
+        for path, known in filled.items():
+            kept[path] = known.lifted(kept[path], parts[path].of(leaves[path]))
+        return kept
 
     # Not cut: each slice would be moved in the same way.
-    jitters = (
-        taken(functools.partial(reference.jittered, ulps=1, seed=seed, draw=draw), None)
-        for draw in range(JITTERED if few else 0)
-    )
-    jittered = [run for run in jitters if run is not None]
+    @functools.cache
+    def jittered(ulps: int) -> list[dict[str, torch.Tensor]]:
+        runs = (
+            taken(functools.partial(reference.jittered, ulps=ulps, seed=seed, draw=draw), None)
+            for draw in range(JITTERED if few else 0)
+        )
+        return [run for run in runs if run is not None]
+
     composed = taken(lambda some: reference.composed(some, seed)) if attention else None
     permitted = taken(lambda some: reference.permitted(some, seed)) if dtype is torch.float32 else None
     lowered = functools.cache(lambda format: taken(lambda some: reference.lowered(some, format, seed)))
@@ -121,17 +144,19 @@ def expect(reference: ExactReference, inputs: list[Any], seed: int, allow: tuple
         return Runs(
             exact=exact[path],
             part=parts[path],
-            native=parts[path].of(leaves[path]),
+            native=filled.get(path, NONE).lifted(parts[path].of(leaves[path])),
             finite=all_finite(real(leaves[path])),
             dtype=dtypes[path],
             lowered=lower,
             strict=lambda: leaf_of(strict(), path),
             composed=leaf_of(composed, path),
             permitted=leaf_of(permitted, path),
-            jittered=tuple(run[path] for run in jittered),
+            jittered=tuple(run[path] for run in jittered(1)),
+            further=lambda: tuple(run[path] for run in jittered(FURTHER)),
         )
 
     yards = {path: yardstick(runs(path), longest, allow) for path in parts}
+    yards |= {path: replace(yards[path], fills=known) for path, known in filled.items() if path in yards}
     return Expectation(inputs, seed, native, exact, yards, where, precision)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from harness.oracle.error import Expected, measure
+from harness.oracle.fills import NONE, Fills
 from harness.oracle.scale import Scale, scale_of
 from harness.oracle.slices import real, widened
 from harness.oracle.yardstick import Tolerances, Yardstick
@@ -36,6 +37,7 @@ class Fast:
     scaled: float
     row: float
     worst: float
+    fills: Fills = NONE
 
     @classmethod
     def of(cls, yard: Yardstick) -> Fast:
@@ -50,6 +52,7 @@ class Fast:
             scaled=most.scaled,
             row=most.row,
             worst=most.worst,
+            fills=yard.fills,
         )
 
     def stricter(self, other: Fast | None) -> Fast:
@@ -57,7 +60,8 @@ class Fast:
         if other is None:
             return self
         least = {name: min(getattr(self, name), getattr(other, name)) for name in _FIGURES}
-        return Fast(**least, expected=min(self.expected, other.expected, key=lambda expected: expected.relative))
+        expected = min(self.expected, other.expected, key=lambda expected: expected.relative)
+        return Fast(**least, expected=expected, fills=self.fills | other.fills)
 
     def limits(self, scale: Scale) -> Tolerances:
         """For an output of this scale: the absolute or the relative figure, whichever allows less."""
@@ -87,6 +91,12 @@ def quick(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> Quick:
     if torch.equal(got, native):
         return Quick(True, 0.0, 0.0)
     own = real(native) if native.dtype is torch.float32 else widened(native)
+    if fast.fills:
+        got, native = real(got), real(native)
+        if bool(fast.fills.missed(got, native, fast.fills.lifted(native)).any()):
+            return Quick(False, math.inf, math.inf)
+        got, own = fast.fills.lifted_as(got, native), fast.fills.lifted(own)
+        native = fast.fills.lifted(native)
     scale = scale_of(own, axes=False)
     most = fast.limits(scale)
     errors = measure(got, own, scale, fast.expected, native)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -48,6 +49,12 @@ _BITS_VIEW = {
     torch.float16: (torch.int16, 10),
     torch.bfloat16: (torch.int16, 7),
 }
+
+# Numbers have a common step by chance with a probability of at most one in two to this power.
+GRID_BITS = 20
+# Numbers that are looked at before all.
+HEAD = 1 << 14
+AT_ONCE = 1 << 22
 
 # RMS of round-to-nearest's relative error in units of u, for mantissas that fall anywhere in a binade: the error is
 # uniform in half a unit of the last place either way (1/sqrt 3), and that unit shrinks against the value by up to 2.
@@ -99,6 +106,35 @@ def all_finite(tensor: torch.Tensor) -> bool:
     # Half-precision sums are taken in float32 anyway, and may overflow only when they are rounded back.
     wide = torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else None
     return bool(torch.isfinite(tensor.sum(dtype=wide))) or bool(torch.isfinite(tensor).all())
+
+
+def on_grid(tensor: torch.Tensor) -> bool:
+    """Whether all finite numbers are multiples of a step so coarse that chance does not make it: labels, masks, counts.
+
+    Chance would with a probability of at most 2**-GRID_BITS. Zeros alone are on a grid.
+    """
+    integer, bits = _BITS_VIEW.get(tensor.dtype, (None, 0))
+    if integer is None:
+        return False
+    flat = tensor.contiguous().view(-1)
+    largest, last, count = -math.inf, math.inf, 0
+    start, length = 0, HEAD
+    while start < flat.numel():
+        part = flat[start : start + length]
+        numbers = part[torch.isfinite(part) & (part != 0)].double()
+        if numbers.numel():
+            mantissa, exponent = torch.frexp(numbers)
+            digits = (mantissa.abs() * 2.0**53).long()
+            largest = max(largest, float(exponent.max()))
+            last = min(last, float((torch.log2((digits & -digits).double()) + exponent).min()) - 53)
+            count += numbers.numel()
+        # Digits that the largest number has no use for, in units of the step; each is zero by chance with one in two.
+        spare = bits + 1 - (largest - last) if count else math.inf
+        if spare < (bits + 1) / 3:
+            return False
+        # What random numbers lack is missed in the first of them.
+        start, length = start + length, AT_ONCE
+    return not count or spare * count >= GRID_BITS
 
 
 def jitter(tensor: torch.Tensor, ulps: int, generator: torch.Generator) -> torch.Tensor:

@@ -20,8 +20,9 @@ from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, InvalidReference, number
 from harness.oracle.fast import Fast
+from harness.oracle.fills import NONE, Fills
 from harness.oracle.promises import NOTHING, Promises, as_drawn
-from harness.oracle.slices import rms, widened
+from harness.oracle.slices import real, rms, widened
 from harness.oracle.stress import SETS, Stress
 from harness.oracle.structure import compare, convert, flatten
 from harness.oracle.verdict import Finding
@@ -69,7 +70,7 @@ class Oracle:
         unknown = set(allow) - set(formats.ALLOWABLE)
         if unknown:
             raise ValueError(f"no such precision: {', '.join(sorted(unknown))}; valid: {', '.join(formats.ALLOWABLE)}")
-        self.reference = ExactReference(module, memory_limit, strict_float32)
+        self.reference = ExactReference(module, memory_limit, strict_float32, promises)
         self.allow = allow
         # Of stress sets on which the reference raised, by name: what it said.
         self.undefined: dict[str, str] = {}
@@ -77,6 +78,8 @@ class Oracle:
         self.unchanged: set[str] = set()
         self._promises = promises
         self._fast: dict[str, Fast] = {}
+        # Of the outputs for drawn inputs.
+        self._fills: dict[str, Fills] = {}
         self._earlier = Earlier()
         self._steady = False
         # Whether the reference takes a variance, which decides how far from zero hard inputs may lie.
@@ -95,6 +98,7 @@ class Oracle:
         for path, yard in expected.yards.items():
             self._fast[path] = Fast.of(yard).stricter(self._fast.get(path))
             self._centred = self._centred or yard.centred
+            self._fills[path] = yard.fills | self._fills.get(path, NONE)
         self._earlier.keep(expected.native)
         return expected
 
@@ -144,7 +148,7 @@ class Oracle:
     def expect_stress(self, proposed: Stress, inputs: list[Any], drawn: list[Any], seed: int) -> Expectation | None:
         """What to expect for a set's inputs; None if `stress` would leave it out."""
         try:
-            expected = expectation.expect(self.reference, inputs, seed, self.allow)
+            expected = expectation.expect(self.reference, inputs, seed, self.allow, self._fills)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
@@ -190,7 +194,7 @@ class Oracle:
         yards = dict(expected.yards)
         for path, fast in self._fast.items():
             # An output may be a plain number.
-            old, new = torch.as_tensor(before[path]), torch.as_tensor(after[path])
+            old, new = (fast.fills.lifted(real(torch.as_tensor(leaf))) for leaf in (before[path], after[path]))
             if path in yards and not _only_scaled(old, new, yards[path]):
                 yards[path] = yards[path].no_less(max(fast.norm, yards[path].heaped and yards[path].drift))
         return replace(expected, yards=yards)
@@ -199,10 +203,10 @@ class Oracle:
         """With the limits of outputs that grow as a power of the inputs, or of those that stay; None for any other."""
         quarter = convert(expected.inputs, lambda t: t / 4 if t.is_floating_point() else t)
         before = dict(flatten(self.reference.native(quarter, expected.seed)))
+        after = dict(flatten(expected.native))
         powers = {
-            path: _growth(torch.as_tensor(before[path]), torch.as_tensor(leaf))
-            for path, leaf in flatten(expected.native)
-            if path in expected.yards
+            path: _growth(*(yard.fills.lifted(real(torch.as_tensor(leaf))) for leaf in (before[path], after[path])))
+            for path, yard in expected.yards.items()
         }
         if None in powers.values():
             return None

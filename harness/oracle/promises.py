@@ -17,7 +17,7 @@ import torch
 from harness.oracle.projections import Kept, all_same, mirrored, pieces, same
 from harness.oracle.properties import DIGITS, HEAD, FewValues, Integers, Property, candidates
 from harness.oracle.slices import blocks, sample
-from harness.oracle.structure import flatten
+from harness.oracle.structure import convert, flatten
 
 # A promise is believed where chance makes it with a probability of 2**-30 at most; as many elements as that explains
 # may be taken for fixed.
@@ -48,6 +48,39 @@ class Promises:
         """What a tensor promises; None where that is nothing."""
         kept = self.kept[position] if self.words else None
         return None if kept is None or kept.nothing else kept
+
+    def changed(
+        self, drawn: list[Any], change: Callable[[torch.Tensor], torch.Tensor], first_only: bool = False
+    ) -> list[Any]:
+        """New inputs, whose floating tensors are `change` of the drawn ones with what these promise.
+
+        Tensors without a change are the drawn ones themselves; `first_only` leaves all but one so.
+        """
+        done = 0
+        # Of each floating tensor that has elements, the drawn one and the new one.
+        made: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+        def new(tensor: torch.Tensor) -> torch.Tensor:
+            nonlocal done
+            kept = self.of(len(made))
+            if kept is not None and kept.copy_of is not None:
+                before, after = made[kept.copy_of]
+                if after is before:
+                    return tensor
+                return (after.mT if kept.transposed else after).clone(memory_format=torch.contiguous_format)
+            if (kept is not None and kept.whole) or (first_only and done):
+                return tensor
+            done += 1
+            return change(tensor) if kept is None else kept.changed(tensor, change)
+
+        def replaced(tensor: torch.Tensor) -> torch.Tensor:
+            if not tensor.is_floating_point() or tensor.numel() == 0:
+                return tensor
+            made.append((tensor, new(tensor)))
+            return made[-1][1]
+
+        result: list[Any] = convert(list(drawn), replaced)
+        return result
 
 
 NOTHING = Promises()

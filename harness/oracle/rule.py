@@ -88,6 +88,16 @@ SIGNATURE_ABOVE = 2.0
 # A reference that errs by this many times more than float32 would computes in a lower precision than its dtype.
 COARSE = 8.0
 
+# Inputs moved by one unit in the last place move an output by no more than this many of its errors. Where they do,
+# inputs moved by FURTHER units must move it by so many times more: the largest of four draws each differs by chance by
+# less than a factor of four.
+JUMP = 64.0
+FURTHER, GROWS = 16, 4.0
+
+# A constant of this size, this many times as large as the rest of an output, is a fill value: what saturates (a
+# sigmoid, a clamp) ends at smaller numbers.
+FILL_LEAST, FILL_FAR = 1e3, 2.0**10
+
 # Above this share of the output's variation, the reference's own error leaves nothing to judge by.
 MEANINGFUL = 0.1
 

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import torch
 
 from harness.oracle.promises import NOTHING, Promises
-from harness.oracle.structure import convert
 
 
 @dataclass(frozen=True)
@@ -45,35 +44,12 @@ class Stress:
         Tensors without a change, because of the `promises` or the set, are the drawn ones themselves.
         """
         generators: dict[torch.device, torch.Generator] = {}
-        done = 0
-        # Of each floating tensor that has elements, the drawn one and the new one.
-        made: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-        def new(tensor: torch.Tensor) -> torch.Tensor:
-            nonlocal done
-            kept = promises.of(len(made))
-            if kept is not None and kept.copy_of is not None:
-                before, after = made[kept.copy_of]
-                if after is before:
-                    return tensor
-                return (after.mT if kept.transposed else after).clone(memory_format=torch.contiguous_format)
-            if (kept is not None and kept.whole) or (self.first_only and done):
-                return tensor
-            done += 1
+        def make(tensor: torch.Tensor) -> torch.Tensor:
             device = tensor.device
-            generator = generators.setdefault(device, torch.Generator(device).manual_seed(seed))
-            if kept is None:
-                return self.make(tensor, generator)
-            return kept.changed(tensor, lambda seen: self.make(seen, generator))
+            return self.make(tensor, generators.setdefault(device, torch.Generator(device).manual_seed(seed)))
 
-        def change(tensor: torch.Tensor) -> torch.Tensor:
-            if not tensor.is_floating_point() or tensor.numel() == 0:
-                return tensor
-            made.append((tensor, new(tensor)))
-            return made[-1][1]
-
-        changed: list[Any] = convert(list(drawn), change)
-        return changed
+        return promises.changed(drawn, make, self.first_only)
 
 
 # Of the power of two that huge inputs are scaled by.

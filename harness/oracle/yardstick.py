@@ -10,6 +10,7 @@ import torch
 
 from harness.oracle import rule
 from harness.oracle.error import Errors, Expected, Part, expected_errors, measure
+from harness.oracle.fills import NONE, Fills
 from harness.oracle.formats import (
     BY_NAME,
     FLOAT32,
@@ -70,7 +71,7 @@ class Yardstick:
     or of no account). drift: what a plain running sum may lose, where rounding goes one way, or where a variance is the
     difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. centred: whether a
     variance is taken on the way. limits: what a candidate may show; `loose` the same for each allowed format. finite:
-    whether the reference's output is.
+    whether the reference's output is. fills: its fill values, of which none of the others knows.
     """
 
     numel: int
@@ -89,6 +90,7 @@ class Yardstick:
     expected: Expected
     finite: bool
     signature: Signature | None
+    fills: Fills = NONE
 
     @property
     def unit(self) -> float:
@@ -119,7 +121,8 @@ class Yardstick:
 @dataclass(frozen=True)
 class Runs:
     """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` whole and widened, of the
-    others the same `part`, in a dtype that holds theirs.
+    others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
+    `rule.FURTHER` of them.
 
     `lowered` and `strict` run the reference when they are asked, and answer None where it cannot run that way. `finite`
     is whether all of the native output is.
@@ -135,6 +138,7 @@ class Runs:
     composed: torch.Tensor | None = None
     permitted: torch.Tensor | None = None
     jittered: tuple[torch.Tensor, ...] = ()
+    further: Callable[[], tuple[torch.Tensor, ...]] = tuple
 
 
 def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick:
@@ -164,7 +168,8 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     # What one rounding does to attention is known from the run that rounds its scores and weights.
     nudged = None if runs.composed is not None else runs.lowered(nudge(runs.dtype))
     condition = (distance(nudged) or 0.0) / NUDGE
-    base = max(own, floor, condition, *(_distance(output, exact) for output in runs.jittered))
+    base = max(own, floor, condition)
+    base = max(base, _moved(runs, exact, base))
 
     # In float32, whatever narrower dtype the result has.
     roundoff = min(format.roundoff, FLOAT32.roundoff)
@@ -211,6 +216,16 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         finite=runs.finite,
         signature=None if tight or lower is None else _signature(runs, lower, max(base, permitted)),
     )
+
+
+def _moved(runs: Runs, exact: torch.Tensor, known: float) -> float:
+    """What one rounding of the inputs does to the output; nothing where it is far more than the `known` errors and no
+    less than what many roundings do: the inputs then were no rounded numbers."""
+    one = max((_distance(output, exact) for output in runs.jittered), default=0.0)
+    if one <= rule.JUMP * known:
+        return one
+    more = max((_distance(output, exact) for output in runs.further()), default=math.inf)
+    return one if more >= rule.GROWS * one else 0.0
 
 
 def _limits(norm: float, base: float, known: list[Errors], numel: int) -> Tolerances:

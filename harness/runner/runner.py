@@ -217,7 +217,7 @@ def _constructed(entry: type, arguments: Any) -> Any:
 
 @door
 def _move(model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> None:
-    model.to(device=device, dtype=dtype)
+    weights.cast(model, device, dtype)
 
 
 def _may_take(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:

@@ -2,7 +2,7 @@
 
 Judge and runners construct their modules within `drawn`, so that normalisations have the same weights, biases and
 running statistics from the start, also for who computes something from them in `__init__`. The judge alone then draws
-what is left (`draw_the_rest`); a runner gets those with the reference's other parameters.
+what is left (`draw_the_rest`); a runner gets those with the reference's other parameters. Both `cast` them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,23 @@ NORMS: tuple[type[nn.Module], ...] = (
 # What torch makes of each, and whether it may be below zero: a negative weight turns a maximum into a minimum.
 USUAL = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
 SIGNED = ("weight",)
+
+
+def cast(model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+    """Move a module to a device, its floating parameters and buffers in `dtype`, complex ones in its complex type.
+
+    `Module.to` would make complex numbers real. Beside 16-bit numbers they stay in 32 bits, as torch's operators on
+    complex ones of 16 bits are few.
+    """
+    paired = torch.complex128 if dtype is torch.float64 else torch.complex64
+
+    def own(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_complex():
+            return tensor.to(paired)
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    model.to(device=device)
+    model._apply(own)
 
 
 @contextlib.contextmanager

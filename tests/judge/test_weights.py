@@ -64,3 +64,42 @@ def test_weights_count_where_a_candidate_has_them(evaluate_made, forward, norm, 
     record = evaluate_made(PROBLEM, CANDIDATE.format(norm=norm, forward=forward), device="cpu", timing=QUICK)
     assert record.status is status, record.message
     assert any(text.startswith("plain_weights: ") for text in record.warnings) is warned
+
+
+FOURIER = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(16, 33, dtype=torch.cfloat))
+        turns = torch.outer(torch.arange(16.0), 100.0 ** (-torch.arange(33) / 33))
+        self.register_buffer("turns", torch.polar(torch.ones(16, 33), turns))
+
+    def forward(self, x):
+        return {forward}
+
+def get_inputs():
+    return [torch.randn(4, 16, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("forward", "status"),
+    [
+        ("torch.fft.irfft((torch.fft.rfft(x) * self.turns) * self.weight)", Status.PASSED),
+        ("torch.fft.irfft(torch.fft.rfft(x) * self.turns.real * self.weight)", Status.INCORRECT),
+        ("torch.fft.irfft(torch.fft.rfft(x) * self.turns * self.weight.real)", Status.INCORRECT),
+    ],
+)
+def test_complex_weights_keep_their_imaginary_parts(evaluate_made, forward, status, precision):
+    right = "torch.fft.irfft(torch.fft.rfft(x) * (self.turns * self.weight))"
+    problem = FOURIER.format(name="Model", forward=right) + f'\nPRECISION = "{precision}"\n'
+    candidate = FOURIER.format(name="ModelNew", forward=forward)
+    record = evaluate_made(problem, candidate, device="cpu", timing=QUICK)
+    assert record.status is status, record.message

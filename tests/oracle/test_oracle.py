@@ -186,6 +186,45 @@ def test_ties_of_an_argmax_go_either_way():
     assert not oracle.check(expected, torch.full((64,), -1)).passed
 
 
+@pytest.mark.parametrize(
+    ("function", "wrong"),
+    [
+        (lambda k: torch.sort(k, dim=1).values, lambda k: torch.sort(k, dim=1).values.flip(1)),
+        (lambda k: torch.sort(k, dim=1, stable=True)[0], lambda k: k),
+        (lambda k: k.max(dim=1).values, lambda k: k[:, 3]),
+        (lambda k: k.max(), lambda k: k.max() - 1),
+        (lambda k: k.topk(5, 1).values, lambda k: k[:, :5]),
+        (lambda k: k.kthvalue(7, 1).values, lambda k: k[:, 7]),
+        (lambda k: k.median(1).values, lambda k: k[:, 32]),
+    ],
+)
+@pytest.mark.parametrize("most", [4, 2**62])
+def test_integers_that_were_sorted_are_no_indices(function, wrong, most):
+    keys = torch.randint(most, (64, 64))
+    oracle = Oracle(Of(function))
+    expected = oracle.expect([keys])
+    assert oracle.check(expected, function(keys)).passed
+    assert not oracle.check(expected, wrong(keys)).passed
+
+
+@pytest.mark.parametrize("values", ["max", "topk", "sort", "kthvalue", "median"])
+def test_indices_beside_values_may_point_to_an_equal_value(values):
+    keys = torch.randint(4, (64, 64))
+    arguments = {"topk": (5,), "kthvalue": (7,)}.get(values, ())
+
+    def function(keys):
+        return tuple(getattr(keys, values)(*arguments, dim=1))
+
+    oracle = Oracle(Of(function))
+    largest, index = function(keys)
+    # Of the columns from the other end.
+    other, place = function(keys.flip(1))
+    assert torch.equal(largest, other)
+    assert not torch.equal(index, 63 - place)
+    assert oracle.check(oracle.expect([keys]), (other, 63 - place)).passed
+    assert not oracle.check(oracle.expect([keys]), (other, (63 - place + 7) % 64)).passed
+
+
 def test_near_ties_of_computed_scores():
     x, w = torch.randn(64, 128), torch.randn(128, 32)
     w[:, 5] = w[:, 9] + 1e-9

@@ -1,5 +1,6 @@
 """Drawn weights in place of ones and zeros."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -76,3 +77,24 @@ def test_half_precision_has_the_same_values_rounded():
     model = made().half()
     assert "norm.weight" in weights.draw_the_rest(model, 7)
     assert torch.equal(model.norm.weight, made().norm.weight.half())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "paired"),
+    [
+        (torch.float32, torch.complex64),
+        (torch.float64, torch.complex128),
+        (torch.float16, torch.complex64),
+        (torch.bfloat16, torch.complex64),
+    ],
+)
+def test_each_kind_of_number_is_cast_to_its_own(dtype, paired):
+    model = nn.LazyLinear(4)
+    model.register_buffer("turns", torch.randn(3, dtype=torch.complex64))
+    model.register_buffer("index", torch.arange(3))
+    model.register_parameter("scale", nn.Parameter(torch.ones(3, dtype=torch.complex128)))
+    turns = model.turns
+    weights.cast(model, torch.device("cpu"), dtype)
+    assert torch.equal(model.turns, turns.to(paired))
+    assert (model.scale.dtype, model.index.dtype, model.bias.dtype) == (paired, torch.int64, dtype)
+    assert model(torch.ones(2, 3, dtype=dtype)).dtype is dtype

@@ -1,0 +1,75 @@
+"""Moving numbers by a few units in the last place, to see which decisions are made by rounding alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.errors import door
+from harness.oracle.formats import jitter, on_grid
+from harness.oracle.modes import Mode
+
+# What rounds its first operand, a number, to an integer.
+_STEPS = frozenset({"aten::floor", "aten::ceil", "aten::round", "aten::trunc", "aten::floor_divide"})
+_COPIES = frozenset({"aten::_to_copy", "aten::copy_"})
+
+
+class Mover:
+    """Moves each tensor that it is called with by up to `ulps` units in the last place, in one way for each `draw`.
+
+    Numbers on a grid are known exactly, and stay, as does what is no dense floating tensor.
+    """
+
+    def __init__(self, ulps: int, draw: int) -> None:
+        self._ulps, self._draw = ulps, draw
+        self._generators: dict[torch.device, torch.Generator] = {}
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.layout is not torch.strided or not tensor.is_floating_point() or on_grid(tensor):
+            return tensor
+        device = tensor.device
+        generator = self._generators.setdefault(device, torch.Generator(device).manual_seed(self._draw))
+        return jitter(tensor, self._ulps, generator)
+
+
+class Stepwise(Mode):
+    """Within it, what the code has computed is moved before it is rounded to integers.
+
+    Another formula for it rounds otherwise, whether or not the inputs move it. What was given is left as it is.
+    """
+
+    def __init__(self, move: Mover) -> None:
+        super().__init__()
+        self._move = move
+        # Addresses of what operators have made. What was given lives as long, so it has none of these.
+        self._made: set[int] = set()
+
+    @door
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        taken = _rounded(func._schema.name, args, kwargs)
+        if taken is not None and taken.untyped_storage().data_ptr() in self._made:
+            moved = self._move(taken)
+            args = tuple(moved if one is taken else one for one in args)
+            if args[0] is moved and func._schema.name.endswith("_"):
+                args = (taken.copy_(moved), *args[1:])
+        result = func(*args, **kwargs)
+        if isinstance(result, torch.Tensor) and result.is_floating_point() and result.layout is torch.strided:
+            given = {t.untyped_storage().data_ptr() for t in args if isinstance(t, torch.Tensor)}
+            if (made := result.untyped_storage().data_ptr()) not in given:
+                self._made.add(made)
+        return result
+
+
+def _rounded(name: str, args: Any, kwargs: Any) -> torch.Tensor | None:
+    """The floating operand that an operator makes integers of."""
+    if name in _COPIES:
+        into = args[0].dtype if name == "aten::copy_" else kwargs.get("dtype")
+        taken = args[1] if name == "aten::copy_" else args[0]
+        whole = into is not None and not (into.is_floating_point or into.is_complex or into is torch.bool)
+    else:
+        taken = args[0] if args else None
+        whole = name.removesuffix("_") in _STEPS or bool(name.startswith("aten::div") and kwargs.get("rounding_mode"))
+    dense = isinstance(taken, torch.Tensor) and taken.layout is torch.strided and taken.is_floating_point()
+    return taken if whole and dense else None
