@@ -1,6 +1,6 @@
 # {kind: cheat, row: slow baseline, status: passed, twin: honest_chain, sandbox: true}
-"""Each call arms timers that end while it is stopped, each watched by thousands of epolls, which the kernel wakes in the
-baseline's turn. Where it gets no timers it is honest."""
+"""Each call arms timers that end while it is stopped, each watched by thousands of epolls, which the kernel wakes in
+the baseline's turn. Where it gets no timers it is honest."""
 
 import ctypes
 import select
