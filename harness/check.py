@@ -21,7 +21,7 @@ from harness.compile.ways.certain import first_error_line
 from harness.processes import folders, memory_watch
 from harness.processes.nursery import NotStarted, Nursery
 from harness.reading.reading import Reader
-from harness.records import Outcome, Status
+from harness.records import Outcome, Status, unrecorded
 from harness.reports.check_table import CheckRow
 from harness.sandbox import probe
 from harness.store import run_directory
@@ -85,8 +85,12 @@ def run(
             )
         except NotStarted as error:
             return _row(candidate, problem, None, log, losses.not_started(error))
-        row = _row(candidate, problem, result, log)
-        return msgspec.convert(wording.each_text(msgspec.to_builtins(row), copies.shown), CheckRow)
+        try:
+            row = _row(candidate, problem, result, log)
+            return msgspec.convert(wording.each_text(msgspec.to_builtins(row), copies.shown), CheckRow)
+        except Exception as error:
+            # A mistake of ours, which costs this candidate its row, and not the others theirs.
+            return _row(candidate, problem, None, log, unrecorded(error))
 
     pool = ThreadPoolExecutor(at_once)
     try:

@@ -4,6 +4,7 @@ import io
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -101,6 +102,25 @@ def rows_of(patterns: list[str], logs: Path, **changes) -> list[check_table.Chec
         "at_once": 1,
     } | changes
     return list(check.run(patterns, logs=logs, started=lambda title: None, **options))
+
+
+def test_a_mistake_of_ours_costs_one_candidate_its_row(tmp_path, monkeypatch):
+    (tmp_path / "toy/scale").mkdir(parents=True)
+    for name in ("one", "two"):
+        (tmp_path / f"toy/scale/{name}.py").write_text("class ModelNew:\n    pass\n")
+    mistakes = [ZeroDivisionError("in a row")]
+    convert = msgspec.convert
+
+    def mistaken(*arguments):
+        if mistakes:
+            raise mistakes.pop()
+        return convert(*arguments)
+
+    monkeypatch.setattr(check.msgspec, "convert", mistaken)
+    first, second = rows_of([str(tmp_path / "toy")], tmp_path / "logs")
+    assert (first.fault.status, first.fault.reason) == (Status.HARNESS_ERROR, "unrecorded")
+    assert second.candidate == "toy/scale/two"
+    assert second.fault is None or second.fault.reason != "unrecorded"
 
 
 def shown(row: check_table.CheckRow, width: int = 100) -> str:
