@@ -42,12 +42,23 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Session:
-    """Trials of one scenario: log-ratios [trials, pairs], who went first, the true log-ratio, and the clock's error."""
+    """Trials of one scenario: logarithms of both sides' times [trials, pairs], who went first, the true log-ratio, and
+    the clock's error."""
 
-    log_ratios: Floats
+    baseline: Floats
+    candidate: Floats
     baseline_first: Flags
     truth: float = 0.0
     systematic: float = 0.0
+
+    @property
+    def log_ratios(self) -> Floats:
+        return self.baseline - self.candidate
+
+    def first(self, pairs: int) -> Session:
+        """The session after so many pairs."""
+        begun = (part[:, :pairs] for part in (self.baseline, self.candidate, self.baseline_first))
+        return Session(*begun, self.truth, self.systematic)
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,8 @@ class Draw:
     baseline_first: Flags
 
     def session(self, baseline: Floats, candidate: Floats, truth: float = 0.0, systematic: float = 0.0) -> Session:
-        return Session(baseline - candidate, self.baseline_first, truth, systematic)
+        sides = np.broadcast_arrays(baseline, candidate)
+        return Session(*sides, self.baseline_first, truth, systematic)
 
 
 def draw(rng: np.random.Generator, trials: int, pairs: int = PAIRS) -> Draw:
@@ -109,7 +121,7 @@ def unlike_sides(d: Draw) -> Session:
         return e.baseline / 5 + modes - e.rng.exponential(0.01, e.baseline.shape)
 
     truth = float(np.median(sides(draw(np.random.default_rng(7), 5000))))
-    return Session(sides(d), d.baseline_first, truth)
+    return d.session(sides(d), np.zeros(d.baseline.shape), truth)
 
 
 def drift(d: Draw) -> Session:
@@ -129,6 +141,12 @@ def slow_first_half(d: Draw) -> Session:
 def order_effect(d: Draw) -> Session:
     """Whoever goes second is 1 % slower."""
     return d.session(d.baseline + 0.01 * ~d.baseline_first, d.candidate + 0.01 * d.baseline_first)
+
+
+def one_sided_order(d: Draw) -> Session:
+    """The candidate has two modes 1 % apart, of which it is in the slow one whenever it goes second; so has the
+    baseline, by chance."""
+    return d.session(d.baseline + 0.01 * (d.rng.random(d.baseline.shape) < 0.5), d.candidate + 0.01 * d.baseline_first)
 
 
 def quantised(d: Draw) -> Session:
@@ -175,6 +193,7 @@ INDEPENDENT: dict[str, Callable[[Draw], Session]] = {
     "drift": drift,
     "slow 1st half": slow_first_half,
     "order effect": order_effect,
+    "one-sided order": one_sided_order,
     "quantised": quantised,
 }
 CORRELATED: dict[str, Callable[[Draw], Session]] = {
@@ -185,18 +204,20 @@ CORRELATED: dict[str, Callable[[Draw], Session]] = {
 SCENARIOS = INDEPENDENT | CORRELATED
 
 Ends = tuple[Floats, Floats]
-Find = Callable[[Floats, Flags], Ends]
+Find = Callable[[Session], Ends]
 
 
-def assay(logs: Floats, baseline_first: Flags) -> Ends:
-    _, low, high = statistics.median_interval(logs, baseline_first)
+def assay(session: Session) -> Ends:
+    ratios = statistics.log_ratios(session.baseline, session.candidate, session.baseline_first)
+    _, low, high = statistics.median_interval(ratios)
     return low, high
 
 
 def binomial(level: float) -> Find:
     """Order statistics by the exact binomial distribution, whole ranks."""
 
-    def method(logs: Floats, baseline_first: Flags) -> Ends:
+    def method(session: Session) -> Ends:
+        logs = session.log_ratios
         n = logs.shape[-1]
         rank, tail = 0, 0.5**n
         while tail <= (1 - level) / 2:
@@ -232,8 +253,8 @@ def at_share(medians: Floats, cumulated: Floats, share: ArrayLike) -> Floats:
 
 
 def percentile(level: float) -> Find:
-    def method(logs: Floats, baseline_first: Flags) -> Ends:
-        resampled = resampled_medians(logs)
+    def method(session: Session) -> Ends:
+        resampled = resampled_medians(session.log_ratios)
         return at_share(*resampled, (1 - level) / 2), at_share(*resampled, (1 + level) / 2)
 
     return method
@@ -244,7 +265,8 @@ def bias_corrected(level: float) -> Find:
     inverse, forward = np.vectorize(_normal_quantile), np.vectorize(lambda z: 0.5 * math.erfc(-z / math.sqrt(2)))
     z = _normal_quantile((1 + level) / 2)
 
-    def method(logs: Floats, baseline_first: Flags) -> Ends:
+    def method(session: Session) -> Ends:
+        logs = session.log_ratios
         medians, cumulated = resampled_medians(logs)
         shares = np.diff(cumulated, axis=1, prepend=0)
         middle = np.median(logs, axis=1, keepdims=True)
@@ -293,7 +315,7 @@ class Row:
 
 def judge(method: Method, session: Session) -> Row:
     def interval(n: int) -> Ends:
-        low, high = method.find(session.log_ratios[:, :n], session.baseline_first[:, :n])
+        low, high = method.find(session.first(n))
         return low - session.systematic, high + session.systematic
 
     def covers(low: Floats, high: Floats) -> Flags:

@@ -100,9 +100,9 @@ def speedup(
     """
     if len(baseline_us) != len(candidate_us):
         raise ValueError(f"{len(baseline_us)} baseline times against {len(candidate_us)} of the candidate")
-    ratios = _logs(baseline_us) - _logs(candidate_us)
-    flags = None if baseline_first is None else np.asarray(baseline_first, dtype=np.bool_)
-    return _exponential(median_interval(ratios, flags), systematic)
+    baseline, candidate = _logs(baseline_us), _logs(candidate_us)
+    ratios = baseline - candidate if baseline_first is None else log_ratios(baseline, candidate, baseline_first)
+    return _exponential(median_interval(ratios), systematic)
 
 
 def time_us(samples_us: Sequence[float], *, systematic: float = 0.0) -> Interval:
@@ -113,7 +113,14 @@ def time_us(samples_us: Sequence[float], *, systematic: float = 0.0) -> Interval
     return _exponential(median_interval(_logs(samples_us)), systematic)
 
 
-def median_interval(values: ArrayLike, baseline_first: ArrayLike | None = None) -> tuple[Floats, Floats, Floats]:
+def log_ratios(baseline: ArrayLike, candidate: ArrayLike, baseline_first: ArrayLike) -> Floats:
+    """Logarithms of times, of pairs along the last axis, as their ratios' without the order effect."""
+    flags = np.asarray(baseline_first, dtype=np.bool_)
+    effect = order_effect(baseline, candidate, flags)
+    return np.asarray(baseline) - np.asarray(candidate) - np.where(flags, 1.0, -1.0) * effect[..., None]
+
+
+def median_interval(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Median, lower and upper end of its 95 % interval, along the last axis: shape [..., n] gives three of [...].
 
     The ends are the order statistics of ranks (n+1)/2 -+ z/2 sqrt(n tau), interpolated: the interval that inverts the
@@ -125,9 +132,6 @@ def median_interval(values: ArrayLike, baseline_first: ArrayLike | None = None) 
     n = x.shape[-1] if x.ndim else 0
     if n < FEWEST:
         raise ValueError(f"an interval needs two values, not {n}")
-    if baseline_first is not None:
-        flags = np.asarray(baseline_first, dtype=np.bool_)
-        x = x - np.where(flags, 1.0, -1.0) * order_effect(x, flags)[..., None]
     middle = np.asarray(np.median(x, axis=-1))
     if n < FEWEST_RANKED:
         mean = np.asarray(x.mean(axis=-1))
@@ -152,24 +156,39 @@ def serial_inflation(values: ArrayLike) -> Floats:
     return np.asarray((1 + r) / (1 - r))
 
 
-def order_effect(values: ArrayLike, baseline_first: ArrayLike) -> Floats:
-    """Half the difference of medians between pairs with the baseline first and pairs with it second; [..., n] -> [...].
+def order_effect(baseline: ArrayLike, candidate: ArrayLike, baseline_first: ArrayLike) -> Floats:
+    """Half the difference of the log-ratios' medians between pairs with the baseline first and with it second, as far
+    as both sides have it; [..., n] -> [...].
 
     0 where it is not clear (three standard errors) or one order has fewer than three pairs. A constant cost of going
-    second, and linear drift, both look like this.
+    second, and linear drift, both look like this, and make either side slower. Where the order matters to one side
+    alone, which of its times are the right ones is not known: they stay as they are, and the interval is wide.
     """
-    x = np.asarray(values, dtype=np.float64)
+    sides = [np.asarray(side, dtype=np.float64) for side in (baseline, candidate)]
+    x = sides[0] - sides[1]
     flags = np.broadcast_to(np.asarray(baseline_first, dtype=np.bool_), x.shape)
     n = x.shape[-1]
     firsts = flags.sum(axis=-1)
     if np.minimum(firsts, n - firsts).min() < FEWEST_OF_AN_ORDER:
         return np.zeros(x.shape[:-1])
-    first = np.nanmedian(np.where(flags, x, np.nan), axis=-1, keepdims=True)
-    second = np.nanmedian(np.where(flags, np.nan, x), axis=-1, keepdims=True)
+    first, second = _by_order(x, flags)
     effect = np.asarray((first - second)[..., 0] / 2)
     sigma = MAD_TO_SIGMA * np.median(np.abs(x - np.where(flags, first, second)), axis=-1)
     clear = np.abs(effect) > CLEAR_EFFECT * MEDIAN_EFFICIENCY * sigma / math.sqrt(n)
-    return np.where(clear, effect, 0.0)
+    # By how much a side takes longer if it goes second.
+    late_baseline, late_candidate = (
+        sign * (first - second)[..., 0]
+        for sign, (first, second) in zip((-1, 1), (_by_order(side, flags) for side in sides), strict=True)
+    )
+    alike = np.sign(late_baseline) == np.sign(late_candidate)
+    shared = np.where(alike, np.minimum(np.abs(late_baseline), np.abs(late_candidate)), 0.0)
+    return np.where(clear, np.clip(effect, -shared, shared), 0.0)
+
+
+def _by_order(values: Floats, flags: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """The medians of pairs with the baseline first and of those with it second: [..., n] -> two of [..., 1]."""
+    first = np.nanmedian(np.where(flags, values, np.nan), axis=-1, keepdims=True)
+    return first, np.nanmedian(np.where(flags, np.nan, values), axis=-1, keepdims=True)
 
 
 def _at_rank(ordered: Floats, rank: Floats) -> Floats:
