@@ -33,7 +33,7 @@ PAGE = """\
 
 `python benchmarks/kernelbench.py` opens each problem of a checkout of
 [KernelBench](https://github.com/ScalingIntelligence/KernelBench) at its own size, and evaluates
-its own reference as a candidate. On {device}:
+its own reference as a candidate. On {device}, of the problems that were evaluated so far:
 
 """
 
