@@ -11,6 +11,7 @@ from harness.errors import UsageError
 from harness.version import VERSION
 
 SCRIPT = "run_eval.py"
+QUICKSTART = "configs/quickstart.yaml"
 
 EXAMPLES = """\
 examples:

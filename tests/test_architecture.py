@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import cli
 from harness.sandbox import visible
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STEPS = [
     {"__main__"},
     {"cli"},
+    {"commands"},
     {"options"},
     {"serve", "adapters"},
     {"api"},
@@ -63,7 +65,7 @@ GUESTS = {
     "rich": {
         "reports/terminal.py",
         "reports/compare_table.py",
-        "cli.py",
+        "commands",
         "session.py",
         "reports/audit_table.py",
         "reports/check_table.py",
@@ -143,9 +145,10 @@ def test_package_init_files_are_empty():
 # They take apart what others wrote, which has made parsers crash, hang and run out of stack. In the session none of
 # them may even be loaded: reading.reader and the processes that run candidates do the reading.
 READS_SOURCES = {"ast", "tokenize", "harness.integrity.cxx", "harness.reading.reader"}
-SESSION = ["cli", "session", "check", "audit", "doctor", "api", "execution.local", "packs.importing"]
+COMMANDS = [f"commands.{name}" for name in cli.COMMANDS.values()]
+SESSION = ["cli", *COMMANDS, "session", "check", "audit", "doctor", "api", "execution.local", "packs.importing"]
 # A number on the user's own command line, and a problem that `new` makes a candidate of, where no session is.
-NO_SOURCE = {"harness.cli", "harness.catalog.starting_points", "harness.catalog.modules"}
+NO_SOURCE = {"harness.commands.audit", "harness.catalog.starting_points", "harness.catalog.modules"}
 
 
 def file_of(module: str) -> Path | None:

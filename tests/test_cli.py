@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from harness import cli, options, session
+from harness.commands import report
 from harness.records import Status
 from harness.sandbox import probe
 from tests.conftest import HONEST, corpus_config, dump_config
@@ -91,7 +92,7 @@ def test_a_path_of_our_own_that_cannot_be_used_is_no_mistake_of_the_user_s(monke
     def mistaken(*_):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/somewhere/of/ours")
 
-    monkeypatch.setitem(cli.COMMANDS, "report", mistaken)
+    monkeypatch.setattr(report, "carry_out", mistaken)
     with pytest.raises(PermissionError):
         cli.main(["report", "results/seeds"])
 

@@ -1,0 +1,52 @@
+"""Try known right and wrong answers on problems."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+
+from rich.console import Console
+from rich.markup import escape
+
+from harness import audit
+from harness.errors import UsageError
+from harness.reports import audit_table, text
+
+
+def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
+    """The exit code."""
+    console = Console(stderr=arguments.format == "markdown")
+    rows = []
+    with console.status("audit") as status:
+        found = audit.run(
+            arguments.problems,
+            variants=arguments.variant or ["default"],
+            constants=_constants(arguments.constant),
+            device=arguments.device,
+            compiled=arguments.compile,
+            timeout_s=arguments.timeout,
+            seed=arguments.seed,
+            at_once=max(1, arguments.jobs),
+            started=lambda title: status.update(escape(f"auditing {title}")),
+        )
+        for row in found:
+            rows.append(row)
+            if not console.is_terminal:
+                said = text.clean(f"{row.problem} {row.variant}: {audit_table.line(row)}")
+                console.print(f"{row.verdict:<8} {said}", soft_wrap=True, markup=False, highlight=False)
+    if arguments.format == "markdown":
+        print(audit_table.page(rows), end="")
+    else:
+        audit_table.show(rows, console)
+    return 3 if arguments.require and any(row.verdict != arguments.require for row in rows) else 0
+
+
+def _constants(words: list[str]) -> dict[str, object]:
+    constants: dict[str, object] = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        try:
+            constants[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            raise UsageError(f"--constant {word}: write it as NAME=VALUE, with a number or another literal") from None
+    return constants

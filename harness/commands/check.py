@@ -1,0 +1,35 @@
+"""Compile candidates and show what their kernels use, without a GPU."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rich.console import Console
+from rich.markup import escape
+
+from harness import check, environment
+from harness.reports import check_table, text
+
+
+def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
+    """The exit code."""
+    console = Console()
+    rows = []
+    with console.status("check") as status:
+        found = check.run(
+            arguments.files,
+            problems=arguments.problems,
+            architecture=arguments.arch,
+            logs=arguments.out,
+            timeout_s=arguments.timeout,
+            at_once=max(1, arguments.jobs or environment.cores() // 2),
+            started=lambda title: status.update(escape(f"checking {title}")),
+            note=lambda words: print(f"note: {text.clean(words)}", file=sys.stderr),
+        )
+        for row in found:
+            rows.append(row)
+            check_table.show(row, console)
+    console.print(check_table.summary(rows))
+    accepted = ("ok",) if arguments.require else ("ok", "unsure")
+    return 0 if all(row.verdict in accepted for row in rows) else 3

@@ -1,0 +1,28 @@
+"""Turn candidates of others into a folder of problems and solutions."""
+
+from __future__ import annotations
+
+import argparse
+
+from harness import options
+from harness.commands.saying import quoted
+from harness.packs import importing
+from harness.packs.sample import Wishes
+from harness.reading.reading import Reader
+from harness.reports import imported
+
+
+def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
+    """The exit code."""
+    fields = [f"{name.replace('-', '_')}_field" for name in options.FIELDS]
+    wishes = Wishes(
+        level=arguments.level,
+        problem=arguments.problem,
+        every_block=arguments.blocks == "all",
+        **{name: getattr(arguments, name) for name in fields},
+    )
+    with Reader() as reader:
+        manifest = importing.run(arguments.source, arguments.out, wishes, arguments.kernelbench, reader)
+    for line in imported.lines(manifest, f"{options.program()} run {quoted(importing.config(arguments.out))}"):
+        print(line)
+    return 3 if arguments.require and manifest.left else 0

@@ -1,0 +1,27 @@
+"""Write a working problem or candidate to begin with."""
+
+from __future__ import annotations
+
+import argparse
+
+from harness import options
+from harness.catalog import starting_points
+from harness.commands.saying import quoted, said
+
+
+def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
+    """The exit code."""
+    write = {"problem": starting_points.problem, "solution": starting_points.solution}[arguments.kind]
+    path = write(arguments.name, arguments.root)
+    print(f"wrote {said(path)}")
+    program = options.program()
+    steps = {
+        "problem": [
+            f"audit {quoted(path)} --variant small",
+            f"new solution {arguments.name.removesuffix('.py')}/mine",
+        ],
+        "solution": [f"run {quoted(path)} --variant small"],
+    }
+    for step in steps[arguments.kind]:
+        print(said(f"next: {program} {step}"))
+    return 0

@@ -1,0 +1,43 @@
+"""Show a run."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
+    """The exit code."""
+    from harness.store import run_directory
+
+    manifest, records = run_directory.read(arguments.run_dir)
+    if arguments.claims:
+        from harness.reports import agreement
+
+        print("\n".join(agreement.lines(records)))
+    elif arguments.samples:
+        from harness.reports import samples
+
+        print(samples.to_csv(records), end="")
+    elif arguments.format == "terminal":
+        from rich.console import Console
+
+        from harness.reports import terminal
+
+        terminal.leaderboard(records, Console(), manifest, every=arguments.all)
+    elif arguments.format == "csv":
+        from harness.reports import rows
+
+        print(rows.to_csv(records), end="")
+    elif arguments.format == "html":
+        from harness.reports.html import page
+
+        print(page.report(records, manifest, arguments.run_dir), end="")
+    elif arguments.format == "junit":
+        from harness.reports import junit
+
+        print(junit.xml(records), end="")
+    else:
+        from harness.reports import markdown
+
+        print(markdown.leaderboard(records, manifest), end="")
+    return 0
