@@ -136,12 +136,12 @@ class Evaluator:
     ) -> Future[Record]:
         """Have one candidate evaluated; the future has its Record, or UsageError where problem or candidate is none.
 
-        `problem` is a path, a name like attention/sdpa, or the text of a file; `candidate` a path or a text; `name` is
-        what records call a text. A higher `priority` is first. `deadline_s` counts from now, the wait included: where
-        there is no record by then, it is a `harness_error` (`deadline`). A future can be cancelled until its evaluation
-        begins.
+        `problem` is a path, a name like attention/sdpa, or the text of a file; `candidate` a text, or the `Path` of a
+        file; `name` is what records call a text. A higher `priority` is first. `deadline_s` counts from now, the wait
+        included: where there is no record by then, it is a `harness_error` (`deadline`). A future can be cancelled
+        until its evaluation begins. Raises UsageError for arguments of other types, or a deadline that is none.
         """
-        one = Submission(problem, candidate, variant, precision, name, priority)
+        one = Submission(problem, candidate, variant, precision, name, priority, deadline_s)
         with self._lock:
             if self._closed:
                 raise UsageError("the evaluator is closed")
@@ -164,8 +164,12 @@ class Evaluator:
     async def amap(self, problem: Source, candidates: Iterable[Source], **options: object) -> AsyncIterator[Record]:
         """As `map`, for asyncio."""
         futures = [self.submit(problem, candidate, **options) for candidate in candidates]  # type: ignore[arg-type]
-        for future in futures:
-            yield await asyncio.wrap_future(future)
+        try:
+            for future in futures:
+                yield await asyncio.wrap_future(future)
+        finally:
+            for future in futures:
+                future.cancel()
 
     def _plan(self, one: Submission) -> None:
         """Find out which job a submission is, and hand it to the pool, unless the same one is under way."""
@@ -272,7 +276,7 @@ class Evaluator:
             problem="" if is_text(one.problem) else str(one.problem),
             variant=one.variant,
             precision=one.precision,
-            candidate=one.name or ("" if is_text(one.candidate) else Path(one.candidate).stem),
+            candidate=one.name or (one.candidate.stem if isinstance(one.candidate, Path) else ""),
             status=Status.HARNESS_ERROR,
             reason=reason,
             message=message,
@@ -292,7 +296,7 @@ def evaluate(
 ) -> Record:
     """Evaluate one candidate, by processes that are started for it: for several, use an Evaluator.
 
-    `problem` and `candidate` are paths or texts, as in Evaluator.submit. Raises UsageError.
+    `problem` and `candidate` are as in Evaluator.submit. Raises UsageError.
     """
     with Evaluator(config) as evaluator:
         return evaluator.submit(problem, candidate, variant=variant, precision=precision).result()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import os
 import re
 import secrets
 import shutil
@@ -19,7 +20,7 @@ import msgspec
 from harness import wording
 from harness.catalog import jobs, problems
 from harness.catalog.jobs import Job
-from harness.config import Config
+from harness.config import MOST, Config
 from harness.errors import UsageError
 from harness.reading.reading import Reader
 from harness.records import Record
@@ -27,13 +28,20 @@ from harness.records import Record
 # Of a text, as it is the name of a file, too.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 
+KINDS = {
+    **dict.fromkeys(("problem", "candidate"), (str, Path)),
+    **dict.fromkeys(("variant", "precision", "name"), (str,)),
+    "priority": (int,),
+    "deadline_s": (int, float, type(None)),
+}
+
 Source = str | Path
-"""A path, or the text itself: a `str` with a line break is a text."""
+"""A `Path` of a file, or its text. A problem's may also be a name or path as a `str`, if that has no line break."""
 
 
 @dataclass(eq=False)
 class Submission:
-    """One call of Evaluator.submit, and the future that it returned. Raises UsageError for a name that is none."""
+    """One call of Evaluator.submit, and the future that it returned. Raises UsageError for what is of no use."""
 
     problem: Source
     candidate: Source
@@ -41,9 +49,16 @@ class Submission:
     precision: str
     name: str
     priority: int
+    deadline_s: float | None = None
     future: Future[Record] = field(default_factory=Future)
 
     def __post_init__(self) -> None:
+        for name, kinds in KINDS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                raise UsageError(f"{name} cannot be {wording.plain(repr(value), 100)}")
+        if self.deadline_s is not None and not 0 < self.deadline_s <= MOST:
+            raise UsageError(f"deadline_s must be above 0 and at most {MOST:g}, not {self.deadline_s}")
         if self.name and not NAME.fullmatch(self.name):
             shown = wording.plain(self.name, 100)
             raise UsageError(f"name '{shown}': use letters, digits, '_', '-' and '.', at most 80")
@@ -112,21 +127,22 @@ class Planner:
         return reader
 
 
-def is_text(source: Source) -> bool:
-    """Whether a source is the text itself."""
-    return isinstance(source, str) and "\n" in source
+def is_text(problem: Source) -> bool:
+    """Whether it is a problem's text, and no name or path."""
+    return isinstance(problem, str) and "\n" in problem
 
 
 def _candidate_file(one: Submission, folder: Path) -> Path:
-    if not is_text(one.candidate):
-        return _file(Path(one.candidate))
+    # What a model wrote is never looked up as a path.
+    if isinstance(one.candidate, Path):
+        return _file(one.candidate)
     path = folder / "source" / "text" / f"{one.name or 'candidate'}.py"
     path.parent.mkdir(parents=True)
-    path.write_text(str(one.candidate), encoding="utf-8", errors="surrogatepass")
+    path.write_text(one.candidate, encoding="utf-8", errors="surrogatepass")
     return path
 
 
 def _file(path: Path) -> Path:
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UsageError(f"{wording.plain(str(path), 300)} is no file")
     return path

@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -65,11 +66,25 @@ def _is_left_over(place: Path) -> bool:
 def open_to_others() -> Iterator[None]:
     """Files and folders that this process and its children make meanwhile may be read by other users, whatever the
     umask, unless their maker says otherwise: sandboxed processes are other users."""
-    before = os.umask(0o022)
+    with _Umask.lock:
+        if not _Umask.users:
+            _Umask.before = os.umask(0o022)
+        _Umask.users += 1
     try:
         yield
     finally:
-        os.umask(before)
+        with _Umask.lock:
+            _Umask.users -= 1
+            if not _Umask.users:
+                os.umask(_Umask.before)
+
+
+class _Umask:
+    """Of this process, which has one for all its threads: what it was before the first of them changed it."""
+
+    lock = threading.Lock()
+    users = 0
+    before = 0
 
 
 def copy_out(folder: Path, name: str, target: Path, limit_bytes: int) -> int:

@@ -20,6 +20,8 @@ AROUND = 2
 NUMBER = r"-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf)"
 # As the oracle tells of one element: its answer, and the right one. From both, and the error, the other is known.
 ELEMENT = re.compile(rf"(?P<at>at \[[\d, ]*\])?(?:: )?{NUMBER} in place of {NUMBER}")
+# And of an output that is a number by itself.
+SCALAR = re.compile(r"expected [^\n;]*?, got [^\n;]*")
 OUR_PLACE = re.compile(r"harness/[\w/]+\.py:\d+(?: \(for (?P<file>[^,]*), of which no line called it\))?")
 TRACEBACK = re.compile(r"^\s*(?:Traceback \(most recent call last\)|File \".*\", line \d+).*$\n?", re.MULTILINE)
 # Shorter ones (0, 1, 64) say nothing, and are in every text.
@@ -87,7 +89,7 @@ def _figures(record: Record) -> Iterator[str]:
 
 
 def _said(record: Record) -> str:
-    if record.reason == "mismatch:scalar":
+    if record.reason.startswith("mismatch:scalar"):
         # The sentence consists of the right value and the wrong one.
         return "a number in the output is wrong"
     return OUR_PLACE.sub(lambda found: found["file"] or "the runtime", TRACEBACK.sub("", record.message))
@@ -139,6 +141,7 @@ def _quoted(source: str, line: Any) -> str:
 
 def _without_secrets(text: str, record: Record) -> str:
     """The text without right values of single elements, wherever it quotes them."""
+    text = SCALAR.sub("a number in it is wrong", text)
     text = ELEMENT.sub(lambda found: found["at"] or "this element", text)
     for number in {form for value in _expected(record.evidence) for form in _forms(value)}:
         if len(number) >= TELLING:

@@ -13,7 +13,7 @@ MOST_TASKS = 256
 MOST_DEADLINE_S = 86_400.0
 PRIORITIES = {"low": -1, "normal": 0, "high": 1}
 
-Identity = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+Identity = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$(?!\n)")]
 Text = Annotated[str, msgspec.Meta(max_length=MOST_BYTES)]
 Word = Annotated[str, msgspec.Meta(max_length=200)]
 
@@ -42,7 +42,7 @@ class EvaluateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     problem_source: Text = ""
     variant: Word = "default"
     precision: Word = "default"
-    name: Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,79})?$")] = ""
+    name: Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,79})?$(?!\n)")] = ""
     priority: Literal["low", "normal", "high"] = "normal"
     deadline_s: Annotated[float, msgspec.Meta(ge=0, le=MOST_DEADLINE_S)] = 0.0
     force: bool = False

@@ -159,28 +159,32 @@ class Service:
         request = task.request
         left_s = task.expires_at - time.time()
         try:
+            # Of the problem as it is now, by this service's config: both may have changed since it was accepted.
+            content = self._contents.digest(request)
             problem = request.problem_source or self._contents.problem(request.problem).path
             future = self.evaluator.submit(
                 # A text without a line break would be a path.
                 f"{problem}\n" if request.problem_source else problem,
-                f"{request.candidate}\n",
+                request.candidate,
                 variant=request.variant,
                 precision=request.precision,
                 name=request.name,
                 priority=PRIORITIES[request.priority],
             )
         except (BadRequest, UsageError) as error:
-            self._end(task.id, "failed", error=str(error))
+            if not self._closing:
+                self._end(task.id, "failed", error=str(error))
             return
         with self._lock:
             self._open[task.id] = future
-        self._deadlines.at(time.monotonic() + left_s, functools.partial(self._expire, task))
-        future.add_done_callback(functools.partial(self._done, task))
+        # The text of an ended task must not wait for its deadline.
+        self._deadlines.at(time.monotonic() + left_s, functools.partial(self._expire, task.id))
+        future.add_done_callback(functools.partial(self._done, task.id, request, content))
 
-    def _done(self, task: Stored, future: Future[Record]) -> None:
+    def _done(self, identity: str, request: EvaluateRequest, content: str, future: Future[Record]) -> None:
         """The evaluator is done with a task, which may have ended by its deadline before."""
         with self._lock:
-            self._open.pop(task.id, None)
+            self._open.pop(identity, None)
         if self._closing:
             return
         try:
@@ -188,21 +192,29 @@ class Service:
         except CancelledError:
             return
         except Exception as error:
-            self._end(task.id, "failed", error=str(error))
+            self._end(identity, "failed", error=str(error))
             return
         with self._lock:
             self._walls_s.append(record.wall_s or 0.0)
             self.counts[f"status {record.status}"] += 1
-        kept = not is_no_word(record) or record.status is Status.INVALID_REFERENCE
-        self._end(task.id, "completed", record, content=task.content if kept else "")
+        kept = not is_no_word(record) and self._is_still(content, request)
+        self._end(identity, "completed", record, content=content if kept else "")
 
-    def _expire(self, task: Stored) -> None:
+    def _is_still(self, content: str, request: EvaluateRequest) -> bool:
+        """Whether the problem's file is as it was when the evaluation was asked for."""
+        try:
+            return self._contents.digest(request) == content
+        except BadRequest:
+            return False
+
+    def _expire(self, identity: str) -> None:
         with self._lock:
-            future = self._open.pop(task.id, None)
-            if future is None or self._closing:
+            future = self._open.pop(identity, None)
+            task = self._store.task(identity) if future is not None and not self._closing else None
+            if future is None or task is None:
                 return
             self.counts["expired"] += 1
-        self._end(task.id, "completed", self._late(task))
+        self._end(identity, "completed", self._late(task))
         # One that has begun goes on, and its result is kept for the next submission.
         future.cancel()
 

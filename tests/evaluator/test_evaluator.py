@@ -12,6 +12,8 @@ import pytest
 from harness import api
 from harness.api import Evaluator, Status, UsageError
 from harness.config import CheckConfig, ProvenanceConfig
+from harness.evaluator import planning
+from harness.evaluator.planning import Submission
 from harness.execution import build_slots
 from harness.supervise import recording
 from harness.supervise.builds import Workshop
@@ -220,3 +222,38 @@ def test_a_run_is_loaded_as_a_table():
     found = api.load(CORPUS.parents[1] / "results/starter-h200")
     assert {"problem", "status", "speedup"} <= set(found.columns)
     assert len(found) == 92
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"candidate": None},
+        {"candidate": b"x"},
+        {"problem": None},
+        {"priority": "high"},
+        {"priority": None},
+        {"variant": ["small"]},
+        {"deadline_s": "5"},
+        {"deadline_s": float("inf")},
+        {"deadline_s": float("nan")},
+        {"deadline_s": 0},
+    ],
+)
+def test_an_argument_of_no_use_is_refused_at_once(wrong):
+    given = {
+        "problem": SCALE,
+        "candidate": "x",
+        "variant": "default",
+        "precision": "default",
+        "name": "",
+        "priority": 0,
+    }
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        Submission(**given | wrong)
+
+
+def test_what_a_model_wrote_is_no_path(tmp_path):
+    good = tmp_path / "good.py"
+    good.write_text("x = 1\n")
+    one = Submission(SCALE, str(good), "default", "default", "", 0)
+    assert planning._candidate_file(one, tmp_path / "folder").read_text() == str(good)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -77,6 +78,15 @@ def test_no_right_value_of_an_element_is_told(got, expected, index, as_warning):
 def test_nor_where_a_number_itself_is_the_output(expected):
     record = failed(Status.INCORRECT, "mismatch:scalar", message=f"output: expected {expected!r}, got 3")
     assert repr(expected) not in feedback(record)
+
+
+def test_nor_in_a_warning_about_hard_inputs():
+    said = "stress: on inputs 'minus_infinity' its answer is another one: output[1]: expected 2125, got 7"
+    hard = failed(Status.INCORRECT, "mismatch:scalar:last_of_all", message="output[1]: expected 4095, got 7")
+    text = feedback(msgspec.structs.replace(hard, warnings=[said]))
+    assert "2125" not in text
+    assert "4095" not in text
+    assert "minus_infinity" in text
 
 
 OURS = """harness/runner/cuda_runner.py:87 (for mine.py, of which no line called it): AcceleratorError: CUDA error
