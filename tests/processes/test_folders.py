@@ -174,3 +174,17 @@ def test_nor_is_removed_what_has_just_been_made_or_is_no_folder_of_ours(maker, m
     folders.remove_at_end(folders.temporary("test"))
     assert folder.exists()
     assert (folder.parent / "assay-test.link").is_symlink()
+
+
+def test_the_umask_is_what_it_was_when_the_last_one_is_done_with_it():
+    before = os.umask(0o077)
+    try:
+        first, second = folders.open_to_others(), folders.open_to_others()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert os.umask(0o022) == 0o022
+        second.__exit__(None, None, None)
+        assert os.umask(before) == 0o077
+    finally:
+        os.umask(before)
