@@ -53,6 +53,8 @@ class Application:
             ("GET", "/openapi.json", self._openapi),
         ]
         self.app = Starlette(routes=[Route(path, self._guarded(path, do), methods=[verb]) for verb, path, do in routes])
+        # A redirect would name the host that the request named, also to who has no token.
+        self.app.router.redirect_slashes = False
 
     def _ended(self, identity: str) -> None:
         if self._loop is not None and not self._loop.is_closed():

@@ -19,7 +19,9 @@ def test_a_token_comes_from_a_file_or_the_environment(tmp_path, monkeypatch):
             command.token(place)
 
 
-@pytest.mark.parametrize("words", [[], ["--queue", "0"], ["--deadline", "-1"], ["--host", "192.0.2.1"]])
+@pytest.mark.parametrize(
+    "words", [[], ["--queue", "0"], ["--deadline", "-1"], ["--host", "192.0.2.1"], ["--port", "99999"]]
+)
 def test_what_is_wrong_is_told_before_anything_is_started(words, monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("ASSAY_TOKEN", raising=False)
     assert cli.main(["serve", "configs/quickstart.yaml", "--dir", str(tmp_path / "x"), *words]) == 2

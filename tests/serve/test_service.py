@@ -222,6 +222,7 @@ def test_clients_that_vanish_and_deadlines_that_pass_cost_nothing(server):
         assert set(late["rewards"].values()) == {None}
         assert http.delete(f"/tasks/{hanging}").json()["status"] == "cancelled"
         assert http.delete("/tasks/nobody").status_code == 404
+        assert http.get("/health/", follow_redirects=False).status_code == 404
         assert until(http, 0) == 0
 
 
