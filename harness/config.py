@@ -107,7 +107,11 @@ class ProvenanceConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class PackConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How packs among `problems` and `solutions` are read; each key is what the flag of `import` of its name is."""
+    """How a pack is read: the options of `import`, for packs among `problems` and `solutions` too.
+
+    Fields are names of keys in a table's rows, `a.b` for one below another. `level` and `problem` are for what says
+    neither itself.
+    """
 
     level: Annotated[int, msgspec.Meta(ge=0)] | None = None
     problem: str = ""
@@ -122,6 +126,11 @@ class PackConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
     speedup_field: str = ""
     time_field: str = ""
     baseline_time_field: str = ""
+
+    @property
+    def every_block(self) -> bool:
+        """Whether each block of a text is a sample."""
+        return self.blocks == "all"
 
 
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

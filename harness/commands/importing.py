@@ -6,8 +6,8 @@ import argparse
 
 from harness import options
 from harness.commands.saying import quoted
+from harness.config import PackConfig
 from harness.packs import importing
-from harness.packs.sample import Wishes
 from harness.reading.reading import Reader
 from harness.reports import imported
 
@@ -15,10 +15,10 @@ from harness.reports import imported
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     """The exit code."""
     fields = [f"{name.replace('-', '_')}_field" for name in options.FIELDS]
-    wishes = Wishes(
+    wishes = PackConfig(
         level=arguments.level,
         problem=arguments.problem,
-        every_block=arguments.blocks == "all",
+        blocks=arguments.blocks,
         **{name: getattr(arguments, name) for name in fields},
     )
     with Reader() as reader:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from harness.store import run_directory
+
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     """The exit code."""
-    from harness.store import run_directory
-
     manifest, records = run_directory.read(arguments.run_dir)
     if arguments.claims:
         from harness.reports import agreement

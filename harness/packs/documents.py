@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from harness.catalog.claims import Left
 from harness.catalog.facts import ReadsTexts
+from harness.config import PackConfig
 from harness.packs import files, identity, texts
 from harness.packs.files import File, Unusable
-from harness.packs.sample import Sample, Wishes
+from harness.packs.sample import Sample
 from harness.packs.texts import Attempt, PassedOver
 
 
-def source(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+def source(file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     """A Python file: as it is, whether or not it works, unless it holds fenced blocks instead of Python."""
     data = files.contents(file)
     try:
@@ -30,12 +31,12 @@ def source(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | 
     yield from _all(file, found, wishes)
 
 
-def transcript(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+def transcript(file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     """What a model answered: the last whole block that defines `ModelNew`, or each with `every_block`."""
     yield from _all(file, texts.attempts(files.decoded(files.contents(file)), reader, wishes.every_block), wishes)
 
 
-def _all(file: File, found: list[Attempt | PassedOver], wishes: Wishes) -> Iterator[Sample | Left]:
+def _all(file: File, found: list[Attempt | PassedOver], wishes: PackConfig) -> Iterator[Sample | Left]:
     for one in found:
         if isinstance(one, Attempt):
             yield _sample(file, one, wishes, numbered=wishes.every_block)
@@ -43,7 +44,7 @@ def _all(file: File, found: list[Attempt | PassedOver], wishes: Wishes) -> Itera
             yield file.left(one.reason, block=one.block)
 
 
-def _sample(file: File, one: Attempt, wishes: Wishes, numbered: bool) -> Sample:
+def _sample(file: File, one: Attempt, wishes: PackConfig, numbered: bool) -> Sample:
     name, number = identity.named(file.parts)
     if numbered and one.number:
         # Attempts of one conversation are no samples of a problem.

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from harness.catalog.claims import Left
 from harness.catalog.facts import ReadsTexts
+from harness.config import PackConfig
 from harness.packs import documents, files, generations, tables
 from harness.packs.files import Unusable
-from harness.packs.sample import Format, Sample, Wishes
+from harness.packs.sample import Format, Sample
 
 BY_SUFFIX: dict[str, Format] = {
     ".py": documents.source,
@@ -22,7 +23,7 @@ BY_SUFFIX: dict[str, Format] = {
 }
 
 
-def samples(source: Path, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+def samples(source: Path, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     """Everything in a file or folder, in order: what can be imported, and what cannot. Raises UsageError."""
     for file in files.walk(source):
         if isinstance(file, Left):

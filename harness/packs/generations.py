@@ -12,9 +12,10 @@ from typing import Any
 
 from harness.catalog.claims import CORRECT, INCORRECT, NOT_COMPILED, Claim, Left
 from harness.catalog.facts import ReadsTexts
+from harness.config import PackConfig
 from harness.packs import files, identity, values
 from harness.packs.files import File, Unusable
-from harness.packs.sample import Identity, Sample, Wishes
+from harness.packs.sample import Identity, Sample
 
 KERNEL = re.compile(r"level_(\d{1,4})_problem_(\d{1,6})_sample_(\d{1,6})(?:_kernel)?\.py", re.ASCII)
 VERDICTS = "eval_results.json"
@@ -24,7 +25,7 @@ FOLDERS_KEPT = 64
 Verdicts = dict[tuple[int, int], Claim]
 
 
-def kernel(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+def kernel(file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     """The file as it is: KernelBench has run it unchanged, too."""
     found = KERNEL.fullmatch(file.path.name)
     level, problem, sample = map(int, found.groups()) if found else (0, 0, 0)
@@ -40,7 +41,7 @@ def kernel(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | 
     )
 
 
-def verdicts(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+def verdicts(file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     """No samples; what of the verdicts cannot be used, and those of samples that are not there."""
     claims, fault = _verdicts(file.path.parent)
     if fault:

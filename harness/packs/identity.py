@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from harness.config import PackConfig
 from harness.packs import values
-from harness.packs.sample import Identity, Wishes
+from harness.packs.sample import Identity
 
 LEVEL = re.compile(r"level[_-]?(\d{1,4})(?!\d)", re.ASCII | re.IGNORECASE)
 PROBLEM = re.compile(r"(?:problem|task)[_-]?(\d{1,6})(?!\d)", re.ASCII | re.IGNORECASE)
@@ -14,7 +15,7 @@ NUMBERED = re.compile(r"(\d{1,6})(?:[_-].*)?\Z", re.ASCII | re.DOTALL)
 SAMPLE = re.compile(r"sample[_-]?(\d{1,6})(?!\d)", re.ASCII | re.IGNORECASE)
 
 
-def of_names(parts: Sequence[str], wishes: Wishes) -> Identity:
+def of_names(parts: Sequence[str], wishes: PackConfig) -> Identity:
     """From `level_1_problem_19_sample_0_kernel`, `level_1/task_19`, `level1/19_ReLU` or `level1/19_ReLU/anything`.
 
     `parts` are those of a files.File. The file's own name counts before its folder's; levels may be further above. What
@@ -27,7 +28,7 @@ def of_names(parts: Sequence[str], wishes: Wishes) -> Identity:
     return Identity(level, problem or wishes.problem)
 
 
-def of_values(level: object, problem: object, wishes: Wishes) -> Identity:
+def of_values(level: object, problem: object, wishes: PackConfig) -> Identity:
     """From the values of a row: 1, "1" or "level_1", and 19, "19", "task_19", "19_ReLU" or "19_ReLU.py"."""
     stage = values.whole(level)
     if stage is None and isinstance(level, str) and (found := LEVEL.search(level[:200])):

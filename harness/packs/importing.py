@@ -17,6 +17,7 @@ from harness import places, wording
 from harness.catalog import claims, sources
 from harness.catalog.claims import Imported, ImportedProblem, Left, Manifest, Origin
 from harness.catalog.facts import ReadsTexts
+from harness.config import PackConfig
 from harness.drafts import draft
 from harness.errors import UsageError
 from harness.packs import files, formats
@@ -24,14 +25,14 @@ from harness.packs.checkout import Checkout
 from harness.packs.files import Unusable
 from harness.packs.names import Names, of_sample, safe
 from harness.packs.remainder import Remainder
-from harness.packs.sample import Sample, Wishes
+from harness.packs.sample import Sample
 
 PROBLEMS, SOLUTIONS = "problems", "solutions"
 # Unprintable for YAML, or the end of a line.
 NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-def run(source: Path, out: Path, wishes: Wishes, checkout: Path | None, reader: ReadsTexts) -> Manifest:
+def run(source: Path, out: Path, wishes: PackConfig, checkout: Path | None, reader: ReadsTexts) -> Manifest:
     """Import a file or folder into the new folder `out`, and return what import.json says.
 
     Problems are those of the KernelBench `checkout`, or without one the pack's own. Raises UsageError if `out` is not

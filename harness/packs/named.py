@@ -16,12 +16,11 @@ from harness import places, wording
 from harness.catalog import claims, search
 from harness.catalog.claims import Manifest
 from harness.catalog.facts import ReadsTexts
-from harness.config import Config, PackConfig
+from harness.config import Config
 from harness.errors import UsageError
 from harness.packs import formats, generations, identity, importing
 from harness.packs.checkout import levels_in
 from harness.packs.names import safe
-from harness.packs.sample import Wishes
 from harness.version import VERSION
 
 # The messages of an import name its flags.
@@ -127,7 +126,7 @@ def _files_below(folder: Path, hidden: tuple[str, ...]) -> Iterator[Path]:
 
 
 def _imported(source: Path, config: Config, checkout: Path | None, reader: ReadsTexts) -> _Found:
-    wishes = _wishes(config.packs)
+    wishes = config.packs
     known = hashlib.sha256(repr([VERSION, claims.SCHEMA, msgspec.to_builtins(wishes), *_state(source)]).encode())
     known.update(repr(_state(checkout) if checkout else []).encode())
     kept = places.cache(config.compile.cache_dir) / "packs"
@@ -155,11 +154,6 @@ def _counted(manifest: Manifest) -> str:
     candidates, problems = len(manifest.candidates), len(manifest.problems)
     solved = f"{problems} problem{'' if problems == 1 else 's'} ({whose})"
     return f"{candidates} candidate{'' if candidates == 1 else 's'} for {solved}{left}"
-
-
-def _wishes(packs: PackConfig) -> Wishes:
-    given = msgspec.structs.asdict(packs)
-    return Wishes(every_block=given.pop("blocks") == "all", **given)
 
 
 def _state(source: Path) -> list[tuple[str, int, int]]:

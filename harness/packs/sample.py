@@ -9,28 +9,8 @@ import msgspec
 
 from harness.catalog.claims import Claim, Left, Origin
 from harness.catalog.facts import ReadsTexts
+from harness.config import PackConfig
 from harness.packs.files import File
-
-
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user says about a source. Fields are names of keys in a table's rows, `a.b` for one below another.
-
-    `level` and `problem` are for what says neither itself. `every_block`: each block of a text is a sample.
-    """
-
-    code_field: str = ""
-    reference_field: str = ""
-    problem_field: str = ""
-    level_field: str = ""
-    name_field: str = ""
-    sample_field: str = ""
-    status_field: str = ""
-    speedup_field: str = ""
-    time_field: str = ""
-    baseline_time_field: str = ""
-    level: int | None = None
-    problem: str = ""
-    every_block: bool = False
 
 
 class Identity(NamedTuple):
@@ -60,4 +40,4 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 class Format(Protocol):
     """Reads one file of a pack."""
 
-    def __call__(self, file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]: ...
+    def __call__(self, file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]: ...

@@ -10,15 +10,16 @@ from harness import wording
 from harness.catalog import sources
 from harness.catalog.claims import CORRECT, Claim, Left
 from harness.catalog.facts import ReadsTexts
+from harness.config import PackConfig
 from harness.packs import files, identity, texts, values
 from harness.packs.files import File, Unusable
-from harness.packs.sample import Sample, Wishes
+from harness.packs.sample import Sample
 from harness.packs.texts import Attempt
 
 MOST_ROWS = 1_000_000
 
 
-def rows(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+def rows(file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     """A sample for each row, or for each block of its code with `every_block`."""
     if not wishes.code_field:
         raise Unusable("it is a table: name the field that holds code with --code-field")
@@ -31,7 +32,7 @@ def rows(file: File, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Le
             yield file.left(str(error), row)
 
 
-def _samples(file: File, row: str, data: Any, wishes: Wishes, reader: ReadsTexts) -> Iterator[Sample | Left]:
+def _samples(file: File, row: str, data: Any, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     if not isinstance(data, dict):
         raise Unusable("it is not a mapping of names to values")
     text = _text(data, wishes.code_field)
@@ -125,7 +126,7 @@ def _reference(text: str, reader: ReadsTexts) -> bytes:
     raise Unusable("its problem is more than one block")
 
 
-def _claim(data: dict[str, Any], wishes: Wishes) -> Claim:
+def _claim(data: dict[str, Any], wishes: PackConfig) -> Claim:
     time = values.positive(_field(data, wishes.time_field))
     over = values.ratio(values.positive(_field(data, wishes.baseline_time_field)), time)
     speedup = values.positive(_field(data, wishes.speedup_field)) or over

@@ -1,8 +1,9 @@
 import pytest
 
 from harness.catalog.claims import Left
+from harness.config import PackConfig
 from harness.packs import formats
-from harness.packs.sample import Sample, Wishes
+from harness.packs.sample import Sample
 from harness.reading import reader
 
 MODEL = """\
@@ -59,7 +60,7 @@ def read(texts):
     """Samples and what was left, of a file or folder."""
 
     def both(source, **wishes) -> tuple[list[Sample], list[Left]]:
-        found = list(formats.samples(source, Wishes(**wishes), texts))
+        found = list(formats.samples(source, PackConfig(**wishes), texts))
         return [one for one in found if isinstance(one, Sample)], [one for one in found if isinstance(one, Left)]
 
     return both

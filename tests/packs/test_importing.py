@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from harness import cli, config
 from harness.catalog import claims, problems, solutions
+from harness.config import PackConfig
 from harness.errors import UsageError
 from harness.packs import importing, remainder
 from harness.packs.names import LONGEST
-from harness.packs.sample import Wishes
 from harness.reading.reading import Reader
 from harness.records import SAMPLE
 from tests.packs.conftest import MODEL, NEW
@@ -88,7 +88,7 @@ def test_mistakes_are_one_line_and_write_nothing(tmp_path, checkout, monkeypatch
 
 
 def imported(tmp_path, texts, **wishes) -> claims.Manifest:
-    return importing.run(tmp_path / "pack", tmp_path / "out", Wishes(**wishes), None, texts)
+    return importing.run(tmp_path / "pack", tmp_path / "out", PackConfig(**wishes), None, texts)
 
 
 def test_a_text_with_problem_and_candidate_becomes_both(tmp_path, texts):
@@ -122,7 +122,7 @@ def test_a_samples_number_stays_readable_whatever_its_series_is_called(tmp_path,
     pack.mkdir(parents=True)
     for number in (0, 12):
         (pack / f"level_1_problem_19_sample_{number}_kernel.py").write_text(NEW)
-    manifest = importing.run(tmp_path / "pack", tmp_path / "out", Wishes(), checkout, texts)
+    manifest = importing.run(tmp_path / "pack", tmp_path / "out", PackConfig(), checkout, texts)
     names = [Path(one.file).stem for one in manifest.candidates]
     assert all(len(name) <= LONGEST for name in names)
     found = [SAMPLE.fullmatch(name) for name in names]
@@ -142,7 +142,7 @@ def test_each_block_of_a_transcript_is_a_sample_of_its_own(tmp_path, texts):
     (tmp_path / "pack").mkdir()
     blocks = "".join(f"So\n```\n{NEW.replace('0', str(number))}```\n" for number in range(3))
     (tmp_path / "pack" / "chat.md").write_text(f"Do\n```\n{MODEL}```\n{blocks}")
-    manifest = imported(tmp_path, texts, every_block=True)
+    manifest = imported(tmp_path, texts, blocks="all")
     assert [one.file for one in manifest.candidates] == [
         f"solutions/pack/chat/chat-block_{number}.py" for number in (2, 3, 4)
     ]
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_written_is_a_wrong_argument(tmp_path, texts):
     (tmp_path / "pack.py").write_text(MODEL + NEW)
     for place in ("file/out", "x" * 300):
         with pytest.raises(UsageError, match="cannot be written"):
-            importing.run(tmp_path / "pack.py", tmp_path / place, Wishes(), None, texts)
+            importing.run(tmp_path / "pack.py", tmp_path / place, PackConfig(), None, texts)
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -222,7 +222,7 @@ def test_what_is_left_of_a_pack_without_end_is_counted(tmp_path, texts, monkeypa
     (tmp_path / "pack/b.json").write_text(json.dumps([*[row | {"code": None}] * 30, *[{"code": NEW}] * 20]))
     monkeypatch.setattr(remainder, "MOST_LISTED", 10)
     monkeypatch.setattr(remainder, "MOST_REASONS", 2)
-    manifest = importing.run(tmp_path / "pack", tmp_path / "out", Wishes(**FIELDS), None, texts)
+    manifest = importing.run(tmp_path / "pack", tmp_path / "out", PackConfig(**FIELDS), None, texts)
     more = [(one.origin.file, one.origin.row) for one in manifest.left[10:]]
     assert more == [("a.json", "40 more"), ("b.json", "30 more"), ("other files", "20 more")]
     assert claims.read(tmp_path / "out" / claims.MANIFEST) == manifest
@@ -232,7 +232,7 @@ def test_an_import_that_could_not_be_read_again_is_refused(tmp_path, texts, monk
     (tmp_path / "a.json").write_text(json.dumps([{"level": 1, "task": 19, "code": NEW, "ref": MODEL}]))
     monkeypatch.setattr(claims, "MOST_BYTES", 100)
     with pytest.raises(UsageError, match="too many candidates to import at once"):
-        importing.run(tmp_path / "a.json", tmp_path / "out", Wishes(**FIELDS), None, texts)
+        importing.run(tmp_path / "a.json", tmp_path / "out", PackConfig(**FIELDS), None, texts)
     assert not list((tmp_path / "out").rglob("*.py"))
 
 

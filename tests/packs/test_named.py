@@ -6,7 +6,7 @@ import os
 import msgspec
 import pytest
 
-from harness import cli, session
+from harness import cli, options, session
 from harness.catalog import problems, solutions
 from harness.config import Config, PackConfig
 from harness.errors import UsageError
@@ -159,9 +159,9 @@ def test_what_is_run_as_one_problems_candidate_is_no_pack(pack, texts):
     assert named.resolved(config, texts) == (config, [])
 
 
-def test_every_wish_of_an_import_is_a_key():
-    wishes = {field.name for field in msgspec.structs.fields(named.Wishes)}
-    assert {field.name for field in msgspec.structs.fields(PackConfig)} == wishes - {"every_block"} | {"blocks"}
+def test_every_field_option_of_import_is_a_key():
+    keys = {field.name for field in msgspec.structs.fields(PackConfig) if field.name.endswith("_field")}
+    assert keys == {f"{name.replace('-', '_')}_field" for name in options.FIELDS}
 
 
 @pytest.mark.parametrize(

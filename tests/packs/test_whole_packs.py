@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.catalog import solutions
+from harness.config import PackConfig
 from harness.packs import importing
 from harness.packs.names import LONGEST, of_sample
-from harness.packs.sample import Wishes
 from harness.records import SAMPLE
 from tests.packs.conftest import MODEL, NEW
 
@@ -65,7 +65,7 @@ def test_every_attempt_of_every_transcript_is_taken_once(tmp_path_factory, texts
     count = sum(len(codes) for _, codes in made.values())
     if not count:
         return
-    manifest = importing.run(place / "pack", place / "out", Wishes(every_block=True), None, texts)
+    manifest = importing.run(place / "pack", place / "out", PackConfig(blocks="all"), None, texts)
     assert len(manifest.candidates) == count
     assert Counter((place / "out" / one.file).read_text() for one in manifest.candidates) == Counter(
         code for _, codes in made.values() for code in codes
@@ -96,7 +96,7 @@ def test_every_generation_keeps_its_bytes_and_its_number(tmp_path_factory, texts
             path = place / "pack" / run / f"level_1_problem_19_sample_{number}_kernel.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-    manifest = importing.run(place / "pack", place / "out", Wishes(), place / "kb", texts)
+    manifest = importing.run(place / "pack", place / "out", PackConfig(), place / "kb", texts)
     assert manifest.left == []
     assert {(place / "out" / one.file).read_bytes() for one in manifest.candidates} == {data}
     found = Counter(SAMPLE.fullmatch(PurePosixPath(one.file).stem)[2] for one in manifest.candidates)
