@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check lint types docs candidates ordinary setup clean
+.PHONY: run test check lint types docs candidates ordinary adapters setup clean
 
 run: setup
 	$(BIN)/python run_eval.py
@@ -33,6 +33,14 @@ candidates: setup
 ROWS := processes files network memory messages resources crash build
 ordinary: setup
 	$(BIN)/python scripts/as_ordinary_user.py $(BIN)/python benchmarks/detection.py --without-builds $(ROWS:%=--row %) --row "slow baseline"
+
+# The adapters for training frameworks, against the real packages, in an environment of their own.
+adapters: .venv/adapters/ready
+	.venv/adapters/bin/python -m pytest tests/adapters
+
+.venv/adapters/ready: requirements-adapters.txt scripts/setup_adapters.py .venv/ready
+	$(BIN)/python scripts/setup_adapters.py
+	@touch $@
 
 setup: .venv/ready
 

@@ -11,14 +11,16 @@ from torch.utils._pytree import tree_leaves
 
 
 class LiveBytes(TorchDispatchMode):
-    """Within it, `peak` is the most bytes that tensors made within were seen to hold at once, after any operation.
+    """Within it, `peak` is the most bytes that tensors made within were seen to hold at once, after any operation;
+    `touched` counts those of all operands and results, as often as an operation has them.
 
-    Views count once. Not counted: what lay there before, and what a kernel takes for itself and frees.
+    Views count once. Not counted in `peak`: what lay there before, and what a kernel takes for itself and frees. A
+    gather counts as reading all of its tensor.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.peak = 0
+        self.peak = self.touched = 0
         # Weak references: the address of a storage is not used again while there is one.
         self._before: dict[int, StorageWeakRef] = {}
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
@@ -39,6 +41,10 @@ class LiveBytes(TorchDispatchMode):
             if storage._cdata not in self._before:
                 self._alive[storage._cdata] = (StorageWeakRef(storage), storage.nbytes())
         self.peak = max(self.peak, self.now)
+        if not func.is_view and "empty" not in func._schema.name:
+            # What is written in place is an operand already.
+            seen = _tensors((args, kwargs) if func._schema.is_mutable else (args, kwargs, result))
+            self.touched += sum(min(one.nbytes, one.untyped_storage().nbytes()) for one in seen)
         return result
 
     @property

@@ -1,12 +1,13 @@
 """How often the oracle is wrong: labelled right and wrong candidates over many operators, judged as a run judges them.
 
-    python benchmarks/oracle_quality.py [--small] [--only WORD] [--seeds N]
+    python benchmarks/oracle_quality.py [--small] [--only WORD] [--seeds N] [--large]
 
 Each candidate is a torch emulation of a kernel: sums in other orders, running sums, TF32 by rounding mantissas, split
 products, fp16 accumulators, forgotten terms, unwritten tiles. It passes if the oracle accepts it on two draws and on
 every binding stress set on which the reference is meaningful. With several seeds, all of that again for other weights
-and inputs, of which only the misjudged are told. The last line reads `wrong_accepted=0/N right_refused=0/M`; the exit
-status is 1 unless both counts are 0.
+and inputs, of which only the misjudged are told. With `--large`, all but a few batch entries of hard inputs are
+compared with the reference's own output alone, as those of large problems are. The last line reads
+`wrong_accepted=0/N right_refused=0/M`; the exit status is 1 unless both counts are 0.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -28,13 +30,19 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.oracle import promises
+from harness.oracle import chunks, exact, promises
 from harness.oracle.expectation import Expectation
 from harness.oracle.factor import Factors
 from harness.oracle.formats import FLOAT8, TF32, round_to
-from harness.oracle.oracle import Oracle
+from harness.oracle.oracle import Oracle, Sampled
+from harness.oracle.stress import SETS
 
 Kernel = Callable[..., Any]
+Expected = Expectation | Sampled
+
+# What counts as many entries of a batch where all problems are to be judged as large ones are.
+AS_LARGE = {"PART": 1 << 12, "FEWEST": 4, "LEAST": 64, "WORTH": 2}
+LARGE: dict[str, int] = {}
 
 
 @dataclass
@@ -1331,7 +1339,7 @@ class Result:
     message: str = ""
 
 
-def judge(oracle: Oracle, sets: list[tuple[str, Expectation]], module: nn.Module, kernel: Kernel) -> Result:
+def judge(oracle: Oracle, sets: list[tuple[str, Expected]], module: nn.Module, kernel: Kernel) -> Result:
     """The verdict over drawn and stress inputs; the first refusal counts."""
     error: float | None = None
     ratio: float | None = None
@@ -1353,10 +1361,16 @@ def judge(oracle: Oracle, sets: list[tuple[str, Expectation]], module: nn.Module
     return Result(error, ratio, "", "")
 
 
-def expectations(oracle: Oracle, problem: Problem, seed: int) -> list[tuple[str, Expectation]]:
+def expectations(oracle: Oracle, problem: Problem, seed: int) -> list[tuple[str, Expected]]:
     draws = [problem.draw(), problem.draw()]
-    sets = [(f"draw {i + 1}", oracle.expect(inputs)) for i, inputs in enumerate(draws)]
-    sets += [(stress.name, expected) for stress, expected in oracle.stress(draws[0], seed) if stress.binding]
+    sets: list[tuple[str, Expected]] = [(f"draw {i + 1}", oracle.expect(inputs)) for i, inputs in enumerate(draws)]
+    if not LARGE:
+        return sets + [(stress.name, told) for stress, told in oracle.stress(draws[0], seed) if stress.binding]
+    with mock.patch.dict(exact.AT_ONCE, cpu=0), mock.patch.multiple(chunks, **LARGE):
+        for stress, inputs in oracle.stress_inputs(draws[0], seed, SETS):
+            told = oracle.sampled_stress(stress, inputs, draws[0], seed) if stress.binding else None
+            if told is not None:
+                sets.append((stress.name, told))
     return sets
 
 
@@ -1365,8 +1379,10 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="sizes for CI, under a minute on two cores")
     parser.add_argument("--only", default="", help="problems whose name contains this")
     parser.add_argument("--seeds", type=int, default=1, help="how many weights and inputs to try each problem with (1)")
+    parser.add_argument("--large", action="store_true", help="hard inputs as those of problems that are large")
     parser.add_argument("--verbose", action="store_true", help="the oracle's sentence under each refusal")
     options = parser.parse_args()
+    LARGE.update(AS_LARGE if options.large else {})
     torch.set_num_threads(1)
     counts, misjudged = Counter[str](), Counter[str]()
     start = time.perf_counter()

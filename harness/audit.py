@@ -12,7 +12,7 @@ from harness.catalog.problems import Problem
 from harness.errors import UsageError, nearest
 from harness.processes.nursery import Nursery
 from harness.reading.reading import Reader
-from harness.reports.audit_table import AuditRow
+from harness.reports.terminal.audit_table import AuditRow
 from harness.supervise.audits import audit
 from harness.wire.messages import Audited, ControlResult
 

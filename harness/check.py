@@ -22,7 +22,7 @@ from harness.processes import folders, memory_watch
 from harness.processes.nursery import NotStarted, Nursery
 from harness.reading.reading import Reader
 from harness.records import Outcome, Status, unrecorded
-from harness.reports.check_table import CheckRow
+from harness.reports.terminal.check_table import CheckRow
 from harness.sandbox import probe
 from harness.store import run_directory
 from harness.supervise import losses

@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": "compare",
     "import": "importing",
     "serve": "serve",
+    "profile": "profile",
     "doctor": "doctor",
     "completion": "completion",
 }
@@ -48,7 +49,7 @@ def _exit_code(words: list[str]) -> int:
     try:
         arguments = options.parser().parse_args(words or ["run", options.QUICKSTART])
         if arguments.command is None:
-            raise UsageError(f"choose a command: {', '.join(COMMANDS)}; see {options.program()} --help")
+            raise UsageError(f"choose a command: {', '.join(COMMANDS)}; see {options.typed()} --help")
         command = importlib.import_module(f"harness.commands.{COMMANDS[arguments.command]}")
         code: int = command.carry_out(arguments, words)
         return code

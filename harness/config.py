@@ -82,7 +82,7 @@ class CheckConfig(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     # Calls on inputs derived from the problem's own: scaled, sorted, constant rows, one dominant element, ...
     stress: bool = True
     # Time for these calls per candidate; on large problems only some sets are tried, in random order.
-    stress_budget_s: Positive = 3.0
+    stress_budget_s: Positive = 1.5
     # Float32 where PyTorch's own switches let the reference's operators use TF32: by default convolutions and recurrent
     # layers on a GPU.
     strict_float32: bool = False
@@ -166,6 +166,8 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # Sizes for problems that define none themselves: problem glob -> variant -> constant -> value.
     define_variants: dict[str, dict[str, dict[str, Any]]] = {}
     device: str = "auto"
+    # Candidates under way at the same time on each GPU, whose bursts take turns; the CPU has one lane.
+    lanes: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
     # What speedups are over: eager, compile, compile-max-autotune, cuda-graph or tf32.
     baseline: str = "eager"
     # More baselines for the leaderboard, each timed like a candidate.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,12 @@ examples:
   python run_eval.py compare results/before results/after --fail-on slower,broken
   python run_eval.py import runs/mine --kernelbench ../KernelBench --out packs/mine    other people's candidates
   python run_eval.py serve configs/quickstart.yaml
+  python run_eval.py profile my_kernel.py --problem attention/sdpa    its kernels by Nsight Compute
   python run_eval.py doctor                                   what this machine lacks, and how to fix it
 
 exit codes:
   0    the command was carried out, whatever the verdicts
-  1    the harness failed; or doctor found that something vital is missing
+  1    the harness failed; or doctor found that something vital is missing or a known verdict another one
   2    a wrong argument or config, or no space on the disk
   3    --require was not met, compare --fail-on found one, or a candidate fails check
   130  interrupted; what is finished is kept, and the same command resumes a run
@@ -88,12 +90,30 @@ examples:
 exit code: 0, or 2 if the folder holds no run
 """
 
+PROFILE_ABOUT = """\
+Evaluate one candidate, and then look into a single call of it by Nsight Compute (ncu), or by Compute Sanitizer with
+--sanitizer. Needs a GPU and the tool. What the tool sees is shown beside verdict and roofline, and changes neither.
+"""
+
+PROFILE_EXAMPLES = """\
+examples:
+  python run_eval.py profile my_kernel.py --problem attention/sdpa --variant small
+  python run_eval.py profile my_kernel.py --problem attention/sdpa --sanitizer memcheck --no-verdict
+
+exit code: 0 if the tool looked into the call; 1 if it did not; 2 if it is not installed, or there is no GPU
+"""
+
 DOCTOR_ABOUT = """\
-Show what this machine can evaluate, what is missing, and how to fix it. Takes a few seconds and changes nothing.
+Show what this machine can evaluate, what is missing, and how to fix it. Takes a few seconds and changes nothing. With
+--try it also evaluates three candidates whose verdicts are known, in about a minute a device.
 """
 
 DOCTOR_EXAMPLES = """\
-exit code: 0 if Assay can run here; 1 if something vital is missing, like torch
+examples:
+  python run_eval.py doctor          # what is missing, and how to get it
+  python run_eval.py doctor --try    # and whether verdicts are right here
+
+exit code: 0 if Assay can run here; 1 if something vital is missing, like torch, or if a known verdict was another one
 """
 
 COMPLETION_ABOUT = """\
@@ -196,9 +216,14 @@ def program() -> str:
     return "assay" if called[-1:] == ("assay",) else SCRIPT
 
 
+def typed() -> str:
+    """The program as the beginning of a command to be copied into a shell."""
+    return f"python {SCRIPT}" if program() == SCRIPT else program()
+
+
 def _said(examples: str) -> str:
     """The examples with the name that the user typed."""
-    return examples if program() == SCRIPT else examples.replace(f"python {SCRIPT}", program())
+    return examples.replace(f"python {SCRIPT}", typed())
 
 
 class Parser(argparse.ArgumentParser):
@@ -232,9 +257,12 @@ def parser() -> Parser:
     _compare(commands)
     _import(commands)
     _serve(commands)
+    _profile(commands)
     about = "show what this machine can do, what is missing, and how to fix it"
     add = _command(commands, "doctor", about, DOCTOR_ABOUT, DOCTOR_EXAMPLES).add_argument
     add("--json", action="store_true", help="print what was found as JSON")
+    trial = "also evaluate a right candidate, a wrong one and a cheat on each device, whose verdicts are known"
+    add("--try", action="store_true", dest="trial", help=trial)
     about = "print a script that completes commands and options in a shell"
     add = _command(commands, "completion", about, COMPLETION_ABOUT, COMPLETION_EXAMPLES).add_argument
     add("shell", choices=("bash", "zsh"), help="the shell")
@@ -284,6 +312,14 @@ def _run(commands: Commands) -> None:
     )
     add("--all", action="store_true", help=ALL)
     add("--dry-run", action="store_true", help="list the jobs and stop")
+    _executor(add)
+
+
+def _executor(add: Callable[..., Any]) -> None:
+    where = "local: this machine; ray: all machines of a Ray cluster (default: local)"
+    add("--executor", default="local", choices=("local", "ray"), help=where)
+    which = "Ray cluster: auto, the one of this machine; local, one begun here; or HOST:PORT (default: auto)"
+    add("--address", default="", metavar="ADDRESS", help=which)
 
 
 def _new(commands: Commands) -> None:
@@ -381,8 +417,30 @@ def _serve(commands: Commands) -> None:
     keep = "how long results are kept, and answer the same submission (default: 86400)"
     add("--keep", type=float, default=86_400.0, metavar="SECONDS", help=keep)
     add("--max-body", type=float, default=16.0, metavar="MB", help="largest request, in 10^6 bytes (default: 16)")
+    disk = "what tasks and results may take on disk, in 10^9 bytes; the oldest results go first (default: 4)"
+    add("--max-disk", type=float, default=4.0, metavar="GB", help=disk)
     trust = "also take problems by source: clients then run code of theirs as this user, outside the sandbox"
     add("--allow-problem-source", action="store_true", help=trust)
+    _executor(add)
+
+
+def _profile(commands: Commands) -> None:
+    about = "look into one call of a candidate by Nsight Compute or Compute Sanitizer"
+    add = _command(commands, "profile", about, PROFILE_ABOUT, PROFILE_EXAMPLES).add_argument
+    add("candidate", type=Path, metavar="CANDIDATE.py", help="file of the candidate")
+    add("--problem", default="", metavar="SET/NAME", help="the problem it solves (default: what its folders say)")
+    add("--variant", default="default", metavar="NAME", help="size of the problem (default: default)")
+    add("--device", default="auto", metavar="auto|cuda|cuda:N", help="the GPU (default: auto, the first)")
+    add("--sanitizer", choices=("memcheck", "racecheck"), help="look for wrong accesses, or for races in shared memory")
+    add("--no-verdict", action="store_true", help="do not evaluate the candidate before")
+    add("--sandbox", choices=("auto", "require", "off"), help="as for run")
+    layer = (
+        "run the inspected call without this layer of the sandbox, if the tool does not work under it; may be repeated"
+    )
+    add("--without", action="append", default=[], metavar="LAYER", help=layer)
+    add("--timeout", type=float, default=900.0, metavar="SECONDS", help="time for the inspected call (default: 900)")
+    add("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")
+    add("--out", type=Path, metavar="DIR", help="folder for records and reports (default: below results/profile)")
 
 
 def _import(commands: Commands) -> None:

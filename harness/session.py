@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Callable
 from contextlib import closing
@@ -19,11 +20,12 @@ from harness.config import Config, limits
 from harness.environment import Device
 from harness.execution.executor import Executor
 from harness.execution.local import LocalExecutor
+from harness.execution.workplace import Site, ThisMachine, Workplace
 from harness.packs import named
 from harness.reading.reading import Reader
 from harness.records import SCHEMA_VERSION, Record, with_texts
-from harness.reports import terminal, write
-from harness.sandbox import probe
+from harness.reports import write
+from harness.reports.terminal.progress import Planned, Progress
 from harness.sandbox.probe import Found
 from harness.store import journal, run_directory
 from harness.store.journal import Journal
@@ -38,37 +40,41 @@ def run(
     *,
     command: list[str],
     fresh: bool = False,
-    make_executor: MakeExecutor = LocalExecutor,
+    make_executor: MakeExecutor | None = None,
+    workplace: Workplace | None = None,
 ) -> list[Record]:
     """Carry out a config, write the run directory `out`, and return all its records, earlier ones included.
 
-    Jobs that are finished in `out` are skipped, unless `fresh`. Raises UsageError for errors that the user can fix.
+    Jobs that are finished in `out` are skipped, unless `fresh`. `workplace` is where to run, in place of this machine.
+    Raises UsageError for errors that the user can fix.
     """
-    devices = environment.choose_devices(config.device)
-    config, todo = _planned(config, devices)
+    # Before files are made or deleted, because this may raise.
+    site = (workplace or ThisMachine()).site(config)
+    config, todo = _planned(config, site.surroundings)
     claims = Claims()
     claimed = {job.key: claims.about(job.candidate) for job in todo.jobs}
-    # Before files are made or deleted, because this may raise.
-    found = probe.chosen(config.sandbox, devices[0].kind == "cuda")
     with Journal(out / run_directory.JOURNAL) as book:
         run_directory.make_folder(out / "logs")
         if fresh:
             book.clear()
         finished = book.finished(limits(config))
         waiting = [job for job in todo.jobs if job.key not in finished]
+        wanted = {job.key for job in todo.jobs}
+        earlier = {record.key: record for record in book.records if record.key in wanted & finished}
         parts = run_directory.parts(out) if book.records else []
-        manifest = _manifest(config, devices, command, parts)
+        manifest = _manifest(config, site, command, parts)
         if waiting:
-            parts.append(_part(manifest, found, len(book.records)))
+            parts.append(_part(manifest, site.sandbox, len(book.records)))
         # Those of the newest part: if nothing is left to do, this call starts no sandbox.
         manifest["environment"] |= {name: parts[-1][name] for name in ("sandbox", "sandbox_missing") if parts}
         run_directory.write_manifest(out, manifest)
         seed = secrets.randbits(63) if config.seed is None else config.seed
-        executor = make_executor(devices, config, out / "logs", seed)
-        with terminal.Progress(console) as progress:
+        make_executor = make_executor or functools.partial(LocalExecutor, workplace=workplace)
+        executor = make_executor(site.devices, config, out / "logs", seed)
+        with Progress(console) as progress:
             for note in [*todo.notes, *claims.notes]:
                 progress.note(note)
-            progress.start(len(todo.jobs), len(todo.jobs) - len(waiting))
+            progress.start(map(_named, todo.jobs), earlier.values())
             try:
                 with closing(executor.run(waiting, progress.phase)) as records:  # type: ignore[type-var]
                     for record in records:
@@ -80,29 +86,32 @@ def run(
                 # If a record could not be written because the disk is full, these may fail, too; one message is enough.
                 run_directory.write_manifest(out, manifest)
                 write.write_all(out, journal.latest(book.records), manifest)
-        wanted = {job.key for job in todo.jobs}
         return [record for record in journal.latest(book.records) if record.key in wanted]
 
 
 def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:
     """The jobs of a config on these devices, or by default on those that the config names."""
-    return _planned(config, devices or environment.choose_devices(config.device))[1]
+    return _planned(config, environment.surroundings(devices or environment.choose_devices(config.device)))[1]
 
 
-def _planned(config: Config, devices: list[Device]) -> tuple[Config, jobs.JobMatrix]:
+def _planned(config: Config, surroundings: dict[str, str]) -> tuple[Config, jobs.JobMatrix]:
     """The config with folders in place of packs, and its jobs."""
     with Reader() as reader:
         config, notes = named.resolved(config, reader)
-        todo = jobs.plan(config, environment.surroundings(devices), reader)
+        todo = jobs.plan(config, surroundings, reader)
     return config, msgspec.structs.replace(todo, notes=[*notes, *todo.notes])
 
 
-def _manifest(config: Config, devices: list[Device], command: list[str], parts: list[dict[str, Any]]) -> dict[str, Any]:
+def _named(job: jobs.Job) -> Planned:
+    return job.problem.id, job.variant, job.precision, job.candidate.name
+
+
+def _manifest(config: Config, site: Site, command: list[str], parts: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "command": _without_places(" ".join(command)),
         "config": _without_places(msgspec.to_builtins(config)),
-        "environment": environment.describe(devices),
+        "environment": site.description,
         "started_at": _now(),
         "finished_at": None,
         "parts": parts,

@@ -30,6 +30,7 @@ def main() -> None:
         except subprocess.CalledProcessError:
             sys.exit("error: this Python has no ensurepip; install it (on Debian and Ubuntu: apt install python3-venv)")
     if own_torch is None:
+        print("installing into .venv what requirements.txt names; PyTorch is large, and this takes minutes", flush=True)
         _pip("install", "--requirement", str(ROOT / "requirements.txt"))
         return
     print(f"using the torch of {sys.executable}", flush=True)
@@ -38,6 +39,7 @@ def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *extras["test"], *extras["docs"]]
+    print("installing into .venv what pyproject.toml names; this may take a minute", flush=True)
     _pip("install", *wanted)
 
 

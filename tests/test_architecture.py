@@ -20,16 +20,16 @@ STEPS = [
     {"cli"},
     {"commands"},
     {"options"},
-    {"serve", "adapters"},
+    {"serve", "adapters", "doctor", "profile"},
     {"api"},
-    {"session", "audit", "check", "doctor", "evaluator"},
+    {"session", "audit", "check", "evaluator", "cluster"},
     {"execution", "reports", "packs"},
     {"supervise"},
     {"processes"},
     {"judge"},
     {"links", "runner", "reading"},
     {"wire"},
-    {"compile", "oracle", "timing", "integrity", "sandbox"},
+    {"compile", "oracle", "timing", "integrity", "sandbox", "instruments"},
     {"roofline"},
     {"machine"},
     {"rewards"},
@@ -62,14 +62,14 @@ GUESTS = {
     "pandas": {"reports/rows.py", "api.py"},
     "starlette": {"serve"},
     "uvicorn": {"serve"},
+    "ray": {"cluster"},
+    "inspect_ai": {"adapters/inspect_ai.py"},
+    "openenv": {"adapters/openenv.py"},
+    "verifiers": {"adapters/verifiers.py"},
     "rich": {
-        "reports/terminal.py",
-        "reports/compare_table.py",
         "commands",
         "session.py",
-        "reports/audit_table.py",
-        "reports/check_table.py",
-        "reports/doctor_table.py",
+        *(f"reports/terminal/{path.name}" for path in (ROOT / "harness/reports/terminal").glob("*.py")),
     },
     "matplotlib": {"reports/html/figures.py", "reports/html/slopes.py", "reports/html/svg.py"},
     "jinja2": {"reports/html/render.py"},
@@ -146,7 +146,19 @@ def test_package_init_files_are_empty():
 # them may even be loaded: reading.reader and the processes that run candidates do the reading.
 READS_SOURCES = {"ast", "tokenize", "harness.integrity.cxx", "harness.reading.reader"}
 COMMANDS = [f"commands.{name}" for name in cli.COMMANDS.values()]
-SESSION = ["cli", *COMMANDS, "session", "check", "audit", "doctor", "api", "execution.local", "packs.importing"]
+SESSION = [
+    "cli",
+    *COMMANDS,
+    "session",
+    "check",
+    "audit",
+    "profile",
+    "doctor.examination",
+    "doctor.trial",
+    "api",
+    "execution.local",
+    "packs.importing",
+]
 # A number on the user's own command line, and a problem that `new` makes a candidate of, where no session is.
 NO_SOURCE = {"harness.commands.audit", "harness.catalog.starting_points", "harness.catalog.modules"}
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from harness import check, cli
 from harness.compile import toolkit
 from harness.records import Outcome, Status
-from harness.reports import check_table
+from harness.reports.terminal import check_table
 from tests import specimens
 from tests.conftest import CORPUS
 

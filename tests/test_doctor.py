@@ -1,17 +1,20 @@
 """The doctor: one line for each thing, a mend where it is missing, and an exit code that says whether all is lost."""
 
 import io
+import json
 import subprocess
 import sys
 
 import pytest
 from rich.console import Console
 
-from harness import cli, doctor, environment
+from harness import cli, environment
 from harness.compile import toolkit
-from harness.doctor import Diagnosis
+from harness.doctor import examination as doctor
+from harness.doctor import trial
+from harness.doctor.examination import Diagnosis
 from harness.environment import Device, Torch
-from harness.reports import doctor_table
+from harness.reports.terminal import doctor_table
 from harness.sandbox.enforcement import LAYERS
 
 
@@ -164,3 +167,46 @@ def test_it_imports_no_torch():
     script = "import sys; sys.modules['torch'] = None; from harness import cli; sys.exit(cli.main(['doctor']))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_known_verdicts_are_what_they_should_be(capsys):
+    assert cli.main(["doctor", "--try", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    tried = [one for one in told["found"] if "known verdicts" in one["heading"]]
+    assert [one["name"] for one in tried if one["ok"]] == ["a right one in C++", "a wrong one", "a cheat"]
+    assert [one["found"].split()[0] for one in tried] == ["passed", "incorrect", "incorrect"]
+    assert told["conclusion"].endswith(trial.conclusion([]))
+
+
+@pytest.mark.parametrize("passes", ["WRONG", "CHEAT"])
+def test_a_wrong_verdict_is_said_and_makes_the_exit_code_1(passes, capsys, monkeypatch):
+    monkeypatch.setattr(trial, passes, trial.RIGHT["PyTorch"])
+    monkeypatch.setitem(trial.RIGHT, "C++", trial.RIGHT["PyTorch"])
+    assert cli.main(["doctor", "--try"]) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    name = {"WRONG": "a wrong one", "CHEAT": "a cheat"}[passes]
+    assert f"{name} unexpected passed" in printed
+    assert "(expected: incorrect or rejected)" in printed
+    assert f"not to be relied on; unexpected: {name} (cpu" in printed
+
+
+def test_without_torch_nothing_is_tried(monkeypatch, capsys):
+    lost = [Diagnosis("torch", False, "not installed", "install it", vital=True)]
+    monkeypatch.setattr(doctor, "examine", lambda: lost)
+    assert cli.main(["doctor", "--try"]) == 1
+    assert "known verdicts" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing", "language"),
+    [
+        ("cuda", set(), "CUDA"),
+        ("cuda", {"nvcc"}, "PyTorch"),
+        ("cpu", {"GPU", "nvcc"}, "C++"),
+        ("cpu", {"ninja"}, "PyTorch"),
+        ("cuda", {"C++ compiler"}, "PyTorch"),
+    ],
+)
+def test_the_right_one_is_compiled_as_far_as_this_machine_can(kind, missing, language):
+    device = Device(kind=kind, spec=kind, name="")
+    assert trial._language(device, missing) == language

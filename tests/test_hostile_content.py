@@ -13,7 +13,7 @@ from harness.catalog import sources
 from harness.config import Config
 from harness.environment import Device
 from harness.records import Outcome, Status
-from harness.reports import terminal
+from harness.reports.terminal import leaderboard
 from harness.store import run_directory
 from harness.supervise import recording
 from harness.supervise.builds import BuildResult
@@ -100,7 +100,7 @@ def test_every_hostile_file_gets_a_record_and_the_run_resumes(tmp_path):
     assert len(session.run(config, tmp_path / "run", CONSOLE, command=["test"], make_executor=again)) == len(HOSTILE)
     assert again.jobs == []
     manifest, read = run_directory.read(tmp_path / "run")
-    terminal.leaderboard(read, console, manifest)
+    leaderboard.show(read, console, manifest)
     journal = (tmp_path / "run/records.jsonl").read_bytes()
     assert len(journal) < 40_000 * len(HOSTILE)
     shown = console.file.getvalue()

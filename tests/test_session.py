@@ -11,6 +11,7 @@ from rich.console import Console
 from harness import cli, session
 from harness.config import load
 from harness.errors import UsageError
+from harness.execution import workplace
 from harness.records import Record, Status
 from harness.sandbox.probe import Found
 from harness.store import run_directory
@@ -121,7 +122,7 @@ def test_each_part_of_a_run_says_which_sandbox_it_had(tmp_path, monkeypatch):
         asked.append(mode)
         return Found(layers=("user",)) if len(asked) == 1 else Found(layers=(), missing={"user": "no more"})
 
-    monkeypatch.setattr(session.probe, "chosen", chosen)
+    monkeypatch.setattr(workplace.probe, "chosen", chosen)
     with pytest.raises(ZeroDivisionError):
         run(tmp_path, FakeExecutor(limit=2, error=ZeroDivisionError()), *HONEST)
     run(tmp_path, FakeExecutor(), *HONEST)
@@ -154,7 +155,7 @@ def test_a_refused_sandbox_forgets_nothing(tmp_path, monkeypatch):
     def refuse(*_):
         raise UsageError("sandbox: require")
 
-    monkeypatch.setattr(session.probe, "chosen", refuse)
+    monkeypatch.setattr(workplace.probe, "chosen", refuse)
     with pytest.raises(UsageError, match="require"):
         run(tmp_path, FakeExecutor(), *HONEST, fresh=True)
     assert len(run_directory.read(tmp_path)[1]) == 3

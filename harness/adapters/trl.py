@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from harness.adapters.answers import Completion, candidate
 from harness.api import Evaluator, reward
-from harness.packs.fences import blocks
-
-Completion = str | Sequence[dict[str, Any]]
-"""A text, or the messages of a conversation."""
 
 
 class RewardFunction(Protocol):
@@ -44,10 +41,3 @@ def reward_function(
 
     kernel_reward.__name__ = f"assay_{scheme}"
     return kernel_reward
-
-
-def candidate(completion: Completion) -> str:
-    """The source in a completion: its last fenced block with a ModelNew, or empty."""
-    text = completion if isinstance(completion, str) else str(completion[-1].get("content") or "") if completion else ""
-    found = [block.text for block in blocks(text) if "ModelNew" in block.text and not block.fault]
-    return found[-1] if found else ""

@@ -9,13 +9,17 @@ CAPTIONS = {
     "eager": "The reference, unchanged.",
     "compile": "torch.compile of the reference.",
     "compile-max-autotune": "torch.compile of the reference, mode max-autotune without CUDA graphs.",
-    "cuda-graph": "The reference captured in a CUDA graph for each set of inputs, and replayed.",
+    "cuda-graph": "The reference captured in a CUDA graph for each call of a burst, replayed, and its output copied.",
     "tf32": "The reference with TF32 allowed in matrix products and convolutions.",
 }
 """By their names in a config."""
 
 ALLOWANCES = {"tf32": ("tf32",)}
 """Lower precisions that a baseline is allowed, whatever the run allows; the record says so."""
+
+
+CAPTURED = frozenset({"cuda-graph"})
+"""Those that read inputs where they lay when a call was captured: at one place for each call of a burst."""
 
 
 def as_candidate(problem: Problem, baseline: str) -> Candidate:

@@ -83,7 +83,7 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
         owners = sorted({candidate.problem for candidate in strangers})
         if len(strangers) == len(candidates):
             raise UsageError(f"no candidate solves a selected problem; candidates are for {', '.join(owners)}")
-        notes.append(f"skipped {len(strangers)} candidates of problems that are not selected: {', '.join(owners)}")
+        notes.append(f"skipped {len(strangers)} candidates of problems that are not selected: {_some(owners)}")
     cells: list[_Cell] = []
     without: dict[str, list[str]] = {}
     for problem in problems:
@@ -136,8 +136,12 @@ def _precisions(config: Config, problem: Problem) -> list[str]:
 def _lacking(what: str, ids: list[str]) -> str:
     if len(ids) == 1:
         return f"{ids[0]} has no {what}"
+    return f"{len(ids)} problems have no {what}: {_some(ids)}"
+
+
+def _some(ids: list[str]) -> str:
     more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
-    return f"{len(ids)} problems have no {what}: {', '.join(ids[:MOST_NAMED])}{more}"
+    return f"{', '.join(ids[:MOST_NAMED])}{more}"
 
 
 def _job(config: Config, cell: _Cell, candidate: Candidate, surroundings: dict[str, str]) -> Job:

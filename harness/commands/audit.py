@@ -10,7 +10,8 @@ from rich.markup import escape
 
 from harness import audit
 from harness.errors import UsageError
-from harness.reports import audit_table, text
+from harness.reports import text
+from harness.reports.terminal import audit_table
 
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from harness import check, environment
-from harness.reports import check_table, text
+from harness.reports import text
+from harness.reports.terminal import check_table
 
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:

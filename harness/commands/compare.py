@@ -7,7 +7,8 @@ import sys
 
 from rich.console import Console
 
-from harness.reports import compare, compare_table
+from harness.reports import compare
+from harness.reports.terminal import compare_table
 from harness.store import run_directory
 
 

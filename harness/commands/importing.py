@@ -23,6 +23,6 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     )
     with Reader() as reader:
         manifest = importing.run(arguments.source, arguments.out, wishes, arguments.kernelbench, reader)
-    for line in imported.lines(manifest, f"{options.program()} run {quoted(importing.config(arguments.out))}"):
+    for line in imported.lines(manifest, f"{options.typed()} run {quoted(importing.config(arguments.out))}"):
         print(line)
     return 3 if arguments.require and manifest.left else 0

@@ -14,7 +14,6 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     write = {"problem": starting_points.problem, "solution": starting_points.solution}[arguments.kind]
     path = write(arguments.name, arguments.root)
     print(f"wrote {said(path)}")
-    program = options.program()
     steps = {
         "problem": [
             f"audit {quoted(path)} --variant small",
@@ -23,5 +22,5 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         "solution": [f"run {quoted(path)} --variant small"],
     }
     for step in steps[arguments.kind]:
-        print(said(f"next: {program} {step}"))
+        print(said(f"next: {options.typed()} {step}"))
     return 0

@@ -21,9 +21,9 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     elif arguments.format == "terminal":
         from rich.console import Console
 
-        from harness.reports import terminal
+        from harness.reports.terminal import leaderboard
 
-        terminal.leaderboard(records, Console(), manifest, every=arguments.all)
+        leaderboard.show(records, Console(), manifest, every=arguments.all)
     elif arguments.format == "csv":
         from harness.reports import rows
 

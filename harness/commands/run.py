@@ -5,19 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from rich.console import Console
 
 from harness import config as configs
 from harness import options, places, session
-from harness.catalog import problems
+from harness.commands import elsewhere
 from harness.commands.saying import quoted, said
+from harness.commands.single import of_one_candidate
 from harness.config import Config
 from harness.errors import UsageError, nearest
 from harness.records import Status
-from harness.reports import agreement, terminal, text
+from harness.reports import agreement, text
+from harness.reports.terminal import leaderboard
 from harness.store import run_directory
 
 
@@ -27,13 +28,11 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         raise UsageError(f"--require {arguments.require}: {nearest(arguments.require, list(Status))}")
     is_candidate = arguments.config.suffix == ".py"
     if arguments.problem and not is_candidate:
-        raise UsageError(
-            f"--problem goes with a candidate's file in place of a config: {options.program()} run mine.py"
-        )
+        raise UsageError(f"--problem goes with a candidate's file in place of a config: {options.typed()} run mine.py")
     config = configs.load(Path(options.QUICKSTART) if is_candidate else arguments.config, arguments.set)
     if (place := places.found(arguments.config)) != arguments.config:
         print(f"note: {said(arguments.config)} is not in this folder; using {said(place)}", file=sys.stderr)
-    replaced = _of_one_candidate(place, arguments.problem) if is_candidate else {}
+    replaced = of_one_candidate(place, arguments.problem) if is_candidate else {}
     replaced |= {
         name: value
         for name, value in {
@@ -51,12 +50,14 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         return _list_jobs(config)
     out = arguments.out or Path(config.out or configs.default_out(arguments.config))
     console = Console()
-    records = session.run(config, out, console, command=[options.program(), *words], fresh=arguments.fresh)
+    called = [options.program(), *words]
+    with elsewhere.workplace(arguments.executor, arguments.address) as workplace:
+        records = session.run(config, out, console, command=called, fresh=arguments.fresh, workplace=workplace)
     console.print()
     manifest, _ = run_directory.read(out)
-    terminal.leaderboard(records, console, manifest, every=arguments.all)
+    leaderboard.show(records, console, manifest, every=arguments.all)
     if any(map(agreement.claimed, records)):
-        more = f"{options.program()} report {quoted(out)} --claims"
+        more = f"{options.typed()} report {quoted(out)} --claims"
         console.print(f"\nEach claim that we disagree with: {more}", highlight=False, soft_wrap=True, markup=False)
     console.print(
         f"\nResults in {said(out)}: records.jsonl, results.csv, leaderboard.md, report.html, logs/",
@@ -73,25 +74,11 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     return 1 if failed else 0
 
 
-def _of_one_candidate(path: Path, problem: str) -> dict[str, Any]:
-    """What a config says that selects one candidate: of the problem that is named, or else of that of its folders."""
-    told = "/".join(places.real(path).parent.parts[-2:])
-    try:
-        found = problems.by_name(problem) if problem else problems.above(path, told) or problems.by_name(told)
-    except UsageError as error:
-        if problem:
-            raise
-        advice = "name it: --problem attention/sdpa"
-        raise UsageError(f"which problem {said(path)} solves, its folders do not tell; {advice}") from error
-    solved = f"{places.real(found).parent.name}/{found.stem}"
-    return {"problems": [str(found)], "solutions": [str(path)], "variants": ["default"], "solves": solved}
-
-
 def _list_jobs(config: Config) -> int:
     plan = session.plan(config)
     for note in plan.notes:
         print(f"note: {text.clean(note)}", file=sys.stderr)
     for job in plan.jobs:
         print(job.title)
-    print(f"{len(plan.jobs)} jobs", file=sys.stderr)
+    print(f"{len(plan.jobs)} {'job' if len(plan.jobs) == 1 else 'jobs'}", file=sys.stderr)
     return 0

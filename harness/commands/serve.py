@@ -7,6 +7,7 @@ import argparse
 import msgspec
 
 from harness import config as configs
+from harness.commands import elsewhere
 from harness.commands.saying import said
 from harness.errors import UsageError
 
@@ -18,7 +19,7 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         from harness.serve.service import Settings
     except ModuleNotFoundError as error:
         raise UsageError(f"serve needs {error.name}: pip install 'kernel-assay[serve]'") from error
-    for name in ("queue", "deadline", "keep", "max_body"):
+    for name in ("queue", "deadline", "keep", "max_body", "max_disk"):
         if not 0 < getattr(arguments, name) <= configs.MOST:
             raise UsageError(f"--{name.replace('_', '-')} must be above 0")
     if not 0 < arguments.port < 1 << 16:
@@ -30,17 +31,21 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         queue=arguments.queue,
         deadline_s=arguments.deadline,
         keep_s=arguments.keep,
+        disk_bytes=int(arguments.max_disk * 1e9),
         allow_problem_source=arguments.allow_problem_source,
     )
     token = command.token(arguments.token_file)
-    print(f"listening on http://{said(arguments.host)}:{arguments.port}, tasks in {said(arguments.dir)}", flush=True)
-    command.run(
-        config,
-        arguments.dir,
-        settings,
-        host=arguments.host,
-        port=arguments.port,
-        token=token,
-        most_body_mb=arguments.max_body,
-    )
+    where = f"listening on http://{said(arguments.host)}:{arguments.port}, tasks in {said(arguments.dir)}"
+    with elsewhere.workplace(arguments.executor, arguments.address) as place:
+        command.run(
+            config,
+            arguments.dir,
+            settings,
+            host=arguments.host,
+            port=arguments.port,
+            token=token,
+            most_body_mb=arguments.max_body,
+            tell=lambda: print(where, flush=True),
+            workplace=place,
+        )
     return 0

@@ -14,17 +14,30 @@ class Deadlines:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: list[tuple[float, int, Callable[[], None]]] = []
+        self._calls: dict[int, Callable[[], None]] = {}
+        # Also those of calls that were forgotten meanwhile.
+        self._moments: list[tuple[float, int]] = []
         self._numbers = itertools.count()
         self._closed = False
         self._thread = threading.Thread(target=self._wait, name="deadlines", daemon=True)
         self._thread.start()
 
-    def at(self, moment_s: float, call: Callable[[], None]) -> None:
-        """Have `call` called at that moment; it must be quick, and raise nothing."""
+    def at(self, moment_s: float, call: Callable[[], None]) -> int:
+        """Have `call` called at that moment; it must be quick, and raise nothing. Returns its number, for `forget`."""
         with self._changed:
-            heapq.heappush(self._waiting, (moment_s, next(self._numbers), call))
+            number = next(self._numbers)
+            self._calls[number] = call
+            heapq.heappush(self._moments, (moment_s, number))
             self._changed.notify()
+            return number
+
+    def forget(self, number: int) -> None:
+        """Never make that call, and keep nothing that it holds."""
+        with self._changed:
+            self._calls.pop(number, None)
+            if len(self._moments) > 2 * len(self._calls) + 16:
+                self._moments = [one for one in self._moments if one[1] in self._calls]
+                heapq.heapify(self._moments)
 
     def close(self) -> None:
         """Forget what is not due yet."""
@@ -38,9 +51,12 @@ class Deadlines:
             with self._changed:
                 if self._closed:
                     return
-                left_s = self._waiting[0][0] - time.monotonic() if self._waiting else None
+                left_s = self._moments[0][0] - time.monotonic() if self._moments else None
                 if left_s is None or left_s > 0:
                     self._changed.wait(left_s)
                     continue
-                call = heapq.heappop(self._waiting)[2]
-            call()
+                call = self._calls.pop(heapq.heappop(self._moments)[1], None)
+            if call is not None:
+                call()
+                # Not until the next one is due.
+                del call

@@ -19,14 +19,14 @@ from types import TracebackType
 import msgspec
 
 from harness import config as configs
-from harness import environment, places, records
+from harness import places, records
 from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.errors import UsageError
 from harness.evaluator.deadlines import Deadlines
 from harness.evaluator.planning import Planner, Source, Submission, is_text
-from harness.execution.pool import Pool
 from harness.execution.schedule import Task
+from harness.execution.workplace import ThisMachine, Workplace
 from harness.processes import folders
 from harness.records import Record, Status
 from harness.supervise import recording
@@ -47,12 +47,12 @@ class _Entry:
 
 
 class Evaluator:
-    """Evaluates candidates on one or several devices of this machine; a context manager. Thread-safe.
+    """Evaluates candidates on one or several devices; a context manager. Thread-safe.
 
     `config` (a Config, a path, or None for all defaults) says how: its matrix (problems, solutions, variants, include,
     ...) counts for nothing here. `devices` names several, like ["cuda:0", "cuda:2"], in place of the config's. `logs`
     is a folder that keeps what processes print, which is removed otherwise. `report_phase` is called as an Executor
-    calls it.
+    calls it. `workplace` is where to evaluate, in place of this machine: a cluster.cluster.Cluster.
 
     While one is open, this process's umask is 022. Leaving the `with` block waits for what was submitted, unless an
     exception leaves it. Problems are trusted code; candidates are not (docs/threat-model.md). Raises UsageError where
@@ -66,10 +66,12 @@ class Evaluator:
         devices: Sequence[str] = (),
         logs: str | Path | None = None,
         report_phase: Callable[[str, str, str], None] = lambda slot, title, phase: None,
+        workplace: Workplace | None = None,
     ) -> None:
         self.config = config if isinstance(config, Config) else configs.load(Path(config)) if config else Config()
-        names = list(devices) or [self.config.device]
-        self.devices = [device for name in names for device in environment.choose_devices(name)]
+        workplace = workplace or ThisMachine()
+        self.site = workplace.site(self.config, devices)
+        self.devices = self.site.devices
         self._report_phase = report_phase
         self._folder = folders.temporary("evaluator")
         self._keeps_logs = logs is not None
@@ -78,15 +80,15 @@ class Evaluator:
         self._open: dict[str, _Entry] = {}
         self._submitted: set[Future[Record]] = set()
         self._closed = False
-        self._planner = Planner(self.config, environment.surroundings(self.devices), self._folder)
+        self._planner = Planner(self.config, self.site.surroundings, self._folder)
         try:
-            private = [self._folder]
-            seed = self.config.seed
-            self._pool = Pool(self.devices, self.config, self._logs, seed, self._tell, self._phase, private=private)
+            more = (self._tell, self._phase, [self._folder])
+            self._pool = workplace.slots(self.devices, self.config, self._logs, self.config.seed, *more)
         except BaseException:
             folders.remove_at_end(self._folder)
             raise
-        self._deadlines = Deadlines()
+        # Also for whoever keeps deadlines of its own beside those of submissions.
+        self.deadlines = Deadlines()
         self._threads = ThreadPoolExecutor(PLANNERS, thread_name_prefix="plan")
 
     def __enter__(self) -> Evaluator:
@@ -109,7 +111,7 @@ class Evaluator:
             for future in submitted:
                 future.cancel()
             self._threads.shutdown(wait=False, cancel_futures=True)
-            self._deadlines.close()
+            self.deadlines.close()
             self._pool.close()
             self._planner.close()
             # What a thread was reading is gone, and so it ends.
@@ -148,7 +150,10 @@ class Evaluator:
             self._submitted.add(one.future)
         one.future.add_done_callback(lambda _: self._is_done(one))
         if deadline_s is not None:
-            self._deadlines.at(time.monotonic() + deadline_s, functools.partial(self._expire, one, deadline_s))
+            expire = functools.partial(self._expire, one, deadline_s)
+            number = self.deadlines.at(time.monotonic() + deadline_s, expire)
+            # Its text must not be kept for as long as that.
+            one.future.add_done_callback(lambda _: self.deadlines.forget(number))
         self._threads.submit(self._plan, one)
         return one.future
 
@@ -193,6 +198,7 @@ class Evaluator:
                 known.waiting.append(one)
                 if known.begun:
                     begin(one.future)
+                self._hurry(known)
                 return None
             # Logs are named after it, and two files may have one name.
             own = msgspec.structs.replace(job.candidate, name=f"{job.candidate.name}-{job.key[:12]}")
@@ -206,7 +212,14 @@ class Evaluator:
         except BaseException as error:
             self._end(entry, error)
             return
+        self._hurry(entry)
         self._withdraw(entry)
+
+    def _hurry(self, entry: _Entry) -> None:
+        """A job is as urgent as the most urgent submission that has waited for it."""
+        with self._lock:
+            if entry.task is not None:
+                self._pool.hurry(entry.task, max(one.priority for one in entry.waiting))
 
     def _is_done(self, one: Submission) -> None:
         """A future has its end: by a record, a deadline, or because it was cancelled."""
@@ -244,9 +257,8 @@ class Evaluator:
             told = error
         self._end(entry, told)
         if not self._keeps_logs:
-            for name in (recording.file_name(entry.job), recording.build_name(entry.job)):
-                for ending in (".log", ".build.txt"):
-                    (self._logs / f"{name}{ending}").unlink(missing_ok=True)
+            for name in recording.logs(entry.job):
+                (self._logs / name).unlink(missing_ok=True)
 
     def _end(self, entry: _Entry, end: Record | BaseException) -> None:
         with self._lock:

@@ -15,12 +15,12 @@ from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, room_for_processes
 from harness.execution.executor import ReportPhase
 from harness.execution.schedule import BuildKey, build_key
-from harness.execution.turns import Turns
 from harness.processes import folders
 from harness.processes.nursery import NoProcess, NotStarted
 from harness.processes.renewal import Starter
 from harness.supervise import disk, losses, recording
 from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
+from harness.supervise.turns import Turns
 
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
 BUILD_MEMORY_BYTES = 4 << 30
@@ -116,10 +116,11 @@ class BuildSlots:
             result = tried()
         if not disk.may_be_to_blame(result.fault, self._scratch):
             return result
+        # On a card, candidates run also beside the second attempt.
+        others = self._device.kind == "cuda" and disk.is_full(self._scratch)
         with self._turns.alone():
             result = tried()
         if not disk.may_be_to_blame(result.fault, self._scratch) or result.fault is None:
             return result
-        # On a card, candidates run meanwhile.
-        fault = disk.blamed(result.fault, self._scratch, alone=self._device.kind == "cpu")
+        fault = disk.blamed(result.fault, self._scratch, others=others)
         return msgspec.structs.replace(result, fault=fault)

@@ -1,4 +1,4 @@
-"""Runs a fixed list of jobs on this machine."""
+"""Runs a fixed list of jobs: on this machine, or wherever a workplace has its slots."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from harness.environment import Device
 from harness.execution.executor import ReportPhase
 from harness.execution.pool import Pool
 from harness.execution.schedule import Task
+from harness.execution.workplace import Slots, Workplace
 from harness.records import Record
 from harness.supervise.supervisor import Supervisor
 
 
 class LocalExecutor:
-    """Carries out all jobs of a run by a Pool, which has what the parameters mean."""
+    """Carries out all jobs of a run by the slots of a workplace, or by a Pool, which has what the parameters mean."""
 
     def __init__(
         self,
@@ -26,12 +27,14 @@ class LocalExecutor:
         logs: Path,
         seed: int,
         device_fault: Callable[[Supervisor], str] = Supervisor.device_fault,
+        workplace: Workplace | None = None,
     ) -> None:
         self._devices = devices
         self._config = config
         self._logs = logs
         self._seed = seed
         self._device_fault = device_fault
+        self._workplace = workplace
 
     def run(self, jobs: list[Job], report_phase: ReportPhase) -> Iterator[Record]:
         if not jobs:
@@ -42,8 +45,11 @@ class LocalExecutor:
             done.put(end)
 
         private = {source.parent for source in sources(jobs)}
-        pool = Pool(
-            self._devices, self._config, self._logs, self._seed, tell, report_phase, self._device_fault, private
+        what = (self._devices, self._config, self._logs, self._seed, tell, report_phase)
+        pool: Slots = (
+            self._workplace.slots(*what, private)
+            if self._workplace
+            else Pool(*what, device_fault=self._device_fault, private=private)
         )
         try:
             pool.submit(jobs)

@@ -7,6 +7,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -23,8 +24,9 @@ from harness.processes.nursery import Nursery
 from harness.processes.renewal import RenewedNursery
 from harness.records import Record, Status, with_texts
 from harness.sandbox import probe
-from harness.supervise import recording
+from harness.supervise import lanes, recording
 from harness.supervise.builds import lacked_the_device
+from harness.supervise.lanes import Lanes
 from harness.supervise.supervisor import Supervisor
 from harness.wire import faults
 
@@ -40,8 +42,17 @@ Tell = Callable[[Task, Record | BaseException], None]
 """Called once for each task that was not withdrawn, by a slot's thread: with its record, or with an error of ours."""
 
 
+@dataclass(frozen=True)
+class Slot:
+    """One of the lanes of a device; `name` is told to people."""
+
+    name: str
+    device: Device
+    lanes: Lanes
+
+
 class Pool:
-    """One evaluation slot a device, side by side, and build slots for all; `logs` takes the output of every process.
+    """The lanes of each device, side by side, and build slots for all; `logs` takes the output of every process.
 
     Source files lie in the folders `private`, or in others that are closed to candidates when the first job comes from
     there. Without a `seed`, inputs are new whenever a problem is opened. After whatever may have broken a device,
@@ -70,9 +81,13 @@ class Pool:
         self._stop = threading.Event()
         # What becomes of a job when no device is left.
         self._lost: Callable[[Job], Record | BaseException] | None = None
-        self._slots: list[threading.Thread] = []
+        self._threads: list[threading.Thread] = []
         self._kept = contextlib.ExitStack()
         self._kept.enter_context(folders.open_to_others())
+        slots = [slot for device in devices for slot in _slots(device, config)]
+        self._slots = len(slots)
+        for slot in slots:
+            self._kept.callback(slot.lanes.close)
         logs.mkdir(parents=True, exist_ok=True)
         self._scratch = folders.temporary("build")
         self._copies = Copies(self._scratch / "sources")
@@ -84,10 +99,10 @@ class Pool:
             self._put_away()
             raise
         on_cpu = devices[0].kind == "cpu"
-        self._schedule = Schedule(self._builds.start, len(devices), all_builds_first=on_cpu)
-        for device in devices:
-            self._slots.append(threading.Thread(target=self._serve, args=(device,), name=device.spec, daemon=True))
-            self._slots[-1].start()
+        self._schedule = Schedule(self._builds.start, self._slots, all_builds_first=on_cpu)
+        for slot in slots:
+            self._threads.append(threading.Thread(target=self._serve, args=(slot,), name=slot.name, daemon=True))
+            self._threads[-1].start()
 
     def submit(self, jobs: Iterable[Job], priority: int = 0) -> list[Task]:
         """Have jobs carried out, those of higher priority first; each ends with one call of `tell`.
@@ -101,6 +116,10 @@ class Pool:
             for task in tasks:
                 self._give_up(task)
         return tasks
+
+    def hurry(self, task: Task, priority: int) -> None:
+        """Give a task that waits at least this priority."""
+        self._schedule.hurry(task, priority)
 
     @property
     def alive(self) -> bool:
@@ -128,8 +147,8 @@ class Pool:
             self._put_away()
             # They remove folders, too.
             deadline = time.monotonic() + SLOT_END_S
-            for slot in self._slots:
-                slot.join(max(deadline - time.monotonic(), 0.0))
+            for thread in self._threads:
+                thread.join(max(deadline - time.monotonic(), 0.0))
 
     def _put_away(self) -> None:
         self._kept.close()
@@ -148,75 +167,77 @@ class Pool:
             make_device_nodes()
         limit = self._config.limits.host_memory_gb * 1e9 or memory_watch.share()
         found = probe.chosen(self._config.sandbox, on_a_card)
-        processes = share_of_processes(self._config, len(self._devices))
+        processes = share_of_processes(self._config, self._slots)
         return Nursery(found.layers, self._private, int(limit), processes, self._copies.shown_bytes)
 
-    def _serve(self, device: Device) -> None:
-        """One device's slot: take tasks until none is left; what an error of ours has left is replaced."""
+    def _serve(self, slot: Slot) -> None:
+        """Take tasks until none is left; what an error of ours has left is replaced."""
         try:
-            while self._work(device):
+            while self._work(slot):
                 pass
         except BaseException as error:
-            self._leave(device, lambda job, error=error: error)  # type: ignore[misc]
+            self._leave(slot, lambda job, error=error: error)  # type: ignore[misc]
 
-    def _work(self, device: Device) -> bool:
+    def _work(self, slot: Slot) -> bool:
         """Evaluate task after task by one supervisor; whether another one should go on."""
 
         def phase(job: Job, name: str) -> None:
-            self._report_phase(device.spec, job.title, name)
+            self._report_phase(slot.name, job.title, name)
 
-        supervisor = Supervisor(self._nursery, device, self._config, self._logs, self._seed, phase)
+        supervisor = Supervisor(self._nursery, slot.device, self._config, self._logs, self._seed, phase, slot.lanes)
         try:
-            for task in self._taken(device):
+            for task in self._taken(slot):
                 try:
-                    record, fault = self._evaluated(task, device, supervisor, phase)
+                    record, fault = self._evaluated(task, slot, supervisor, phase)
                 except BaseException as error:
                     self._finish(task, error)
                     return True
                 self._finish(task, record)
                 if fault:
-                    unserved = functools.partial(supervisor.unserved, why=f"no device is left; {device.spec}: {fault}")
-                    self._leave(device, unserved)
+                    unserved = functools.partial(
+                        supervisor.unserved, why=f"no device is left; {slot.device.spec}: {fault}"
+                    )
+                    self._leave(slot, unserved)
                     return False
             return False
         finally:
             supervisor.close()
 
-    def _taken(self, device: Device) -> Iterator[Task]:
+    def _taken(self, slot: Slot) -> Iterator[Task]:
         told = 0
         while not (self._stop.is_set() or self._schedule.done):
-            task = self._schedule.take(device.spec)
+            task = self._schedule.take(slot.name)
             if task is None:
                 awaited = self._schedule.builds_awaited()
                 if awaited and awaited != told:
-                    self._report_phase(device.spec, BESIDE, f"waiting for {awaited} build{'s' * (awaited > 1)}")
+                    self._report_phase(slot.name, BESIDE, f"waiting for {awaited} build{'s' * (awaited > 1)}")
                 told = awaited
-                task = self._schedule.take(device.spec, LOOK_S)
+                task = self._schedule.take(slot.name, LOOK_S)
             if task is not None:
                 yield task
 
     def _evaluated(
-        self, task: Task, device: Device, supervisor: Supervisor, phase: Callable[[Job, str], None]
+        self, task: Task, slot: Slot, supervisor: Supervisor, phase: Callable[[Job, str], None]
     ) -> tuple[Record, str]:
         """A task's record, and what is wrong with the device since, if it is."""
         job = task.job
         phase(job, "starting")
         build = self._schedule.build_of(task)
         record = supervisor.evaluate(job, build)
-        if device.kind == "cuda" and lacked_the_device(job, build, record):
+        if slot.device.kind == "cuda" and lacked_the_device(job, build, record):
             phase(job, "building")
-            build = self._builds.build(job, self._logs / f"{recording.file_name(job)}.build.txt", device)
+            build = self._builds.build(job, self._logs / f"{recording.file_name(job)}.build.txt", slot.device)
             record = supervisor.evaluate(job, build)
         phase(job, "")
         fault = self._device_fault(supervisor) if _may_have_broken(record) else ""
         if fault:
-            note = f"device_lost: {device.spec} is out of service from now on: {fault}"
+            note = f"device_lost: {slot.device.spec} is out of service from now on: {fault}"
             record = msgspec.structs.replace(record, warnings=[*record.warnings, note])
         return record, fault
 
-    def _leave(self, device: Device, lost: Callable[[Job], Record | BaseException]) -> None:
+    def _leave(self, slot: Slot, lost: Callable[[Job], Record | BaseException]) -> None:
         self._lost = lost
-        for task in self._schedule.leave(device.spec):
+        for task in self._schedule.leave(slot.name):
             self._give_up(task)
 
     def _give_up(self, task: Task) -> None:
@@ -236,11 +257,18 @@ class Pool:
         self._copies.release(task.job)
 
 
-def share_of_processes(config: Config, devices: int) -> int:
+def _slots(device: Device, config: Config) -> list[Slot]:
+    count = lanes.how_many(config, device)
+    shared = Lanes(count)
+    names = [device.spec] if count == 1 else [f"{device.spec} lane {number}" for number in range(1, count + 1)]
+    return [Slot(name, device, shared) for name in names]
+
+
+def share_of_processes(config: Config, slots: int) -> int:
     """How many processes each untrusted one may have, so that all together leave room for ours; 0 for no bound."""
     room = room_for_processes()
     # A runner and a baseline's beside the builds; one share is ours.
-    return 0 if room is None else max(1, room // (how_many(config) + 2 * devices + 1))
+    return 0 if room is None else max(1, room // (how_many(config) + 2 * slots + 1))
 
 
 def _may_have_broken(record: Record) -> bool:

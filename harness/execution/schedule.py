@@ -89,6 +89,11 @@ class Schedule:
                     return True
             return False
 
+    def hurry(self, task: Task, priority: int) -> None:
+        """Give a task at least this priority."""
+        with self._changed:
+            task.priority = max(task.priority, priority)
+
     def ended(self, task: Task) -> bool:
         """A task has been done, or withdrawn; whether its build is not needed any more."""
         with self._changed:

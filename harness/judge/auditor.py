@@ -39,6 +39,7 @@ def audit(request: Audit) -> Audited:
     """Every control on drawn and, where those do not settle it, stress inputs; raises what the problem's code does."""
     device = torch.device(request.device)
     reference = Reference(request.problem, request.precision, device, request.seed)
+    reference.require_fresh_inputs()
     oracle = Oracle(reference.model, promises=reference.promises)
     draw, another = reference.draw(), reference.draw()
     expected = oracle.expect(list(draw.inputs), draw.seed)

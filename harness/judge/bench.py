@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from harness.judge.planning import Workload
 from harness.judge.reference import Reference
 from harness.links.link import BurstReading, Draw, Link, RepeatAsked
 from harness.machine.card import Card, Watch
+from harness.machine.card_turns import CardTurns
 from harness.records import Outcome, Status
 from harness.roofline.floors import Floors
 from harness.roofline.light import Ceilings
@@ -48,6 +48,8 @@ class Surroundings:
 
     card: Card
     ceilings: Ceilings | None
+    # This judge's among others on the card.
+    turns: CardTurns = field(default_factory=CardTurns)
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ class Bench:
         before: Before,
         hard: HardInputs | None = None,
     ) -> None:
-        on_card = problem.reference.device.type == "cuda"
+        self._on_card = problem.reference.device.type == "cuda"
         self.rng = random.Random()
-        self.clock = BurstClock(before.fixed, before.ungated_us, on_card=on_card, random=problem.workload.random)
+        self.clock = BurstClock(before.fixed, before.ungated_us, on_card=self._on_card, random=problem.workload.random)
         self.clock.kernels["baseline"] = KERNELS_AN_OPERATOR * problem.workload.work.operators
         self.floors = Floors(problem.workload.work, problem.surroundings.ceilings, problem.reference.device)
         self.latency_us: dict[Side, float] = {}
@@ -124,8 +126,12 @@ class Bench:
             return
         # A call alone may take longer than one in company, so lengths are planned again by the first ones' time.
         a_call_us = dict(self.single_us)
+        planned: dict[Side, bursts.BurstPlan] = {}
         for _ in range(2):
-            self._plan_bursts(a_call_us)
+            before, planned = planned, self._planned(a_call_us)
+            if planned == before:
+                break
+            self.clock.bursts = dict(planned)
             most_calls = min(self._rehearse(side) for side in self._links)
             for side, plan in self.clock.bursts.items():
                 self.clock.bursts[side] = bursts.BurstPlan(min(plan.calls, most_calls), min(plan.shortest, most_calls))
@@ -133,18 +139,21 @@ class Bench:
                 a_call_us[side] = self._per_call(self._burst(side, calls), calls).judge_us
                 self.clock.burst_us[side] = calls * a_call_us[side]
 
-    def _plan_bursts(self, a_call_us: dict[Side, float]) -> None:
+    def _planned(self, a_call_us: dict[Side, float]) -> dict[Side, bursts.BurstPlan]:
+        """Each side's lengths of bursts."""
         factor = {"host": HOST_FACTOR, "device_ungated": UNGATED_FACTOR}.get(self.clock.name, 1.0)
+        planned: dict[Side, bursts.BurstPlan] = {}
         for side in self._links:
             # The way of the messages is divided among a burst's calls: a longer one would win by that alone.
             planned_by: Side = "baseline" if self.clock.name == "device_ungated" else side
-            self.clock.bursts[side] = bursts.plan(
+            planned[side] = bursts.plan(
                 min(a_call_us[planned_by], SLOWEST_PLANNED * a_call_us["baseline"]),
                 target_us=factor * self.problem.timing.burst_ms * 1e3,
                 call_bytes=self.problem.workload.call_bytes,
                 memory_bytes=self.problem.workload.memory_bytes,
                 max_calls=self.problem.workload.most_calls,
             )
+        return planned
 
     def time_latency(self) -> None:
         """On a GPU: single calls with the gate open, so that the reading includes the host's work."""
@@ -165,8 +174,8 @@ class Bench:
         taken_off_us -= self.clock.fixed_cost.us
         self.clock.burst_us = {side: us + taken_off_us for side, us in self.single_us.items()}
 
-    def sample(self, rule: StoppingRule) -> Samples:
-        """Measure pairs until `rule` says stop; raises Refused."""
+    def sample(self, rule: StoppingRule, tell: Callable[[float], None] | None = None) -> Samples:
+        """Measure pairs until `rule` says stop, and `tell` how precise they are so far; raises Refused."""
         several = any(plan.calls > 1 for plan in self.clock.bursts.values())
         single = self._single if several else None
         samples = sample(
@@ -177,13 +186,14 @@ class Bench:
             between=self._before_a_pair,
             systematic=self.clock.systematic,
             # Hard inputs have a budget of their own.
-            clock=lambda: time.monotonic() - self._hard.spent_s,
+            clock=lambda: self.problem.surroundings.turns.clock() - self._hard.spent_s,
+            tell=tell,
         )
         self._meet(self._hard.remaining(self._most_hard))
         if len(samples.candidate_us) < statistics.FEWEST and LOST_GATE in samples.dropped and self.clock.gated:
             # It can be held, and will not be.
             self.give_up_gate()
-            return self.sample(rule)
+            return self.sample(rule, tell)
         if len(samples.candidate_us) < statistics.FEWEST:
             raise Refused(_slow_start(samples))
         # Enough single calls to judge by, however few pairs the sampling took.
@@ -205,7 +215,7 @@ class Bench:
         self.clock.gated = False
         if any(plan.calls > 1 for plan in self.clock.bursts.values()):
             a_call_us = {side: us / self.clock.bursts[side].calls for side, us in self.clock.burst_us.items()}
-            self._plan_bursts(a_call_us)
+            self.clock.bursts = self._planned(a_call_us)
             self.clock.burst_us = {side: us * self.clock.bursts[side].calls for side, us in a_call_us.items()}
 
     def usual(self, side: Side, count: int) -> Usual:
@@ -249,12 +259,11 @@ class Bench:
         deadline_s: float | None = None,
         profiled: bool = False,
     ) -> BurstReading:
-        """One burst on fresh inputs, every output checked."""
+        """One burst on fresh inputs, checked."""
 
-        def draws() -> list[Draw]:
-            return [self.problem.reference.draw() for _ in range(calls)]
-
-        return self._checked(side, draws, gated=gated, deadline_s=deadline_s, profiled=profiled)
+        return self._checked(
+            side, functools.partial(self._draws_with, {}, calls), gated=gated, deadline_s=deadline_s, profiled=profiled
+        )
 
     def _checked(
         self, side: Side, draw: Callable[[], list[Draw]], hard: Sequence[HardCall] = (), **options: Any
@@ -268,7 +277,7 @@ class Bench:
         except RepeatAsked:
             draws = draw()
             reading = self._links[side].burst(draws, **options)
-        refusal = self._examiners[side].burst(self._links[side], draws, hard)
+        refusal = self._examiners[side].burst(self._links[side], draws, hard, self._drawn_call(side, len(draws)))
         if refusal is not None and side == "baseline":
             message = (
                 "the baseline disagrees with the judge's own run of the reference, each call of which starts from the "
@@ -278,6 +287,15 @@ class Bench:
         if refusal is not None:
             raise Refused(refusal.outcome(), Checks(error_ratio=refusal.error_ratio))
         return reading
+
+    def _drawn_call(self, side: Side, calls: int) -> int | None:
+        """The one call of a burst that is looked at; None where all are.
+
+        Every call of a candidate is. The baseline is ours, and nobody gains by a single wrong answer of it, but to
+        check one takes a card as long as many a candidate's burst. On the CPU all are: what the judge does after a
+        burst is felt in the next one, and has to be alike on both sides.
+        """
+        return self.rng.randrange(calls) if side == "baseline" and self._on_card else None
 
     def _before_a_pair(self, baseline_first: bool) -> None:
         """Draw the length of its bursts, and take hard inputs before some pairs."""
@@ -302,7 +320,11 @@ class Bench:
             del hard, draws, places
 
     def _draws_with(self, hard: Mapping[int, HardCall], calls: int) -> list[Draw]:
-        return [hard[call].draw if call in hard else self.problem.reference.draw() for call in range(calls)]
+        draws = []
+        for call in range(calls):
+            self.problem.surroundings.turns.pause()
+            draws.append(hard[call].draw if call in hard else self.problem.reference.draw())
+        return draws
 
     def _rehearse(self, side: Side) -> int:
         """Run a burst as long as planned, and find how many calls can be enqueued behind the gate.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,9 +18,11 @@ from harness.judge.hard_turns import Expected, HardCall, HardInputs
 from harness.judge.planning import Workload
 from harness.judge.reference import Reference
 from harness.links.link import Draw, LateOutput, Link, RepeatAsked
+from harness.machine.card_turns import CardTurns
 from harness.oracle import auditing, novelty
+from harness.oracle.chunks import Few
 from harness.oracle.expectation import Expectation, InvalidReference
-from harness.oracle.oracle import Oracle
+from harness.oracle.oracle import Oracle, Sampled
 from harness.oracle.stress import SETS, Stress
 from harness.oracle.verdict import Finding
 from harness.records import Status
@@ -31,8 +32,14 @@ from harness.wire.nodes import Opaque, TensorRef
 POISON_READS = float("nan")
 # By what share of its error a wrong answer differs from another one.
 OTHERWISE = 1e-3
-# Expectations are kept for the next candidate if all of a problem's take up less than this.
+# Of the time for a candidate's hard inputs, what the known wrong answers get when a problem is opened.
+AUDIT_SHARE = 0.5
+# Expectations are kept for the next candidate if all of a problem's take up less than this, or than this share of a
+# card's memory.
 KEPT_BYTES = 1 << 30
+KEPT_SHARE = 0.05
+# Of outputs that are looked at together; they, the reference's own and what comparing them takes are there at once.
+TOGETHER_BYTES = 1 << 26
 # Of a card's memory, what the judge may keep from one expectation to the next.
 IDLE_SHARE = 0.02
 # Bytes of an expectation over those of a call's inputs and outputs: the exact output and, of a small one, the
@@ -43,18 +50,27 @@ EXPECTATION_FACTOR = 8
 class Examiner:
     """Judges outputs of one problem's candidates. Raises InvalidReference where the problem can judge nobody."""
 
-    def __init__(self, reference: Reference, allow: tuple[str, ...], options: CheckConfig, plan: Workload) -> None:
+    def __init__(
+        self, reference: Reference, allow: tuple[str, ...], options: CheckConfig, plan: Workload, turns: CardTurns
+    ) -> None:
         self._reference = reference
         # Whether candidates have weights of one and zero, which they may leave out unseen.
         self.plain_weights = reference.is_plain
         self._options = options
-        room = KEPT_BYTES if plan.oracle_bytes is None else min(KEPT_BYTES, plan.oracle_bytes)
-        self._keep = plan.call_bytes * EXPECTATION_FACTOR * len(SETS) < room
+        self._keep = plan.call_bytes * EXPECTATION_FACTOR * len(SETS) < _room_to_keep(reference.device, plan)
+        self._turns = turns
         draw = reference.draw()
-        begun = time.monotonic()
-        strict = options.strict_float32
-        self._oracle = Oracle(reference.model, allow, plan.oracle_bytes, reference.promises, strict)
-        expected = self._oracle.expect(list(draw.inputs), draw.seed)
+        begun = turns.clock()
+        oracle_of = functools.partial(
+            Oracle,
+            allow=allow,
+            memory_limit=plan.oracle_bytes,
+            promises=reference.promises,
+            strict_float32=options.strict_float32,
+            between=turns.pause,
+        )
+        self._oracle = oracle_of(reference.model)
+        few, expected = self._opening(draw)
         # Where even the reference hardly gets an answer, next to any answer passes.
         self.meaningful = expected.meaningful
         self._in_place = bool(self._oracle.reference.writes_inputs)
@@ -62,12 +78,12 @@ class Examiner:
         self._returned = frozenset(self._oracle.reference.returned)
         if self._in_place:
             # What becomes of the inputs is then part of the answer, and is held to the same rule.
-            del expected
-            begun = time.monotonic()
-            self._oracle = Oracle(_WithInputs(reference.model), allow, plan.oracle_bytes, reference.promises, strict)
-            expected = self._oracle.expect(list(draw.inputs), draw.seed)
+            del few, expected
+            begun = turns.clock()
+            self._oracle = oracle_of(_WithInputs(reference.model))
+            few, expected = self._opening(draw)
         # What a set will take that is not kept, at the first guess.
-        self._set_s = 0.0 if self._keep else time.monotonic() - begun
+        self._set_s = 0.0 if self._keep else turns.clock() - begun
         # The draw of the first call and what to expect of it, for the next candidates, too.
         self._first: tuple[Draw, Expectation] | None = (draw, expected) if self._keep else None
         self._kept: list[tuple[Stress, Expectation]] = []
@@ -76,8 +92,14 @@ class Examiner:
         drawn = [expected]
         del draw, expected
         # What no candidate could be told from here. A permitted precision is no wrong answer.
-        self.lets_through = self._lets_through(drawn, () if not allow else ("lower_precision",))
+        self.lets_through = self._lets_through(drawn, few, () if not allow else ("lower_precision",))
         self._give_back()
+
+    def _opening(self, draw: Draw) -> tuple[Few | None, Expectation]:
+        """What to expect of a draw; of a large problem, of a few entries of the batch, which stand for it."""
+        inputs = list(draw.inputs)
+        few = None if self._keep else self._oracle.few(inputs, draw.seed)
+        return few, self._oracle.expect(few.inputs(inputs) if few else inputs, draw.seed)
 
     def notes(self) -> list[str]:
         """What hard inputs keep, and which stress sets no candidate is tried on, each in a line."""
@@ -97,30 +119,33 @@ class Examiner:
         names = ", ".join(self.lets_through)
         return f"known wrong answers pass on this problem: {names}" if names else ""
 
-    def _lets_through(self, drawn: list[Expectation], permitted: tuple[str, ...]) -> list[str]:
-        """Names of the audit's wrong answers that neither drawn nor, as far as the time goes, hard inputs tell.
+    def _lets_through(self, drawn: list[Expectation], few: Few | None, permitted: tuple[str, ...]) -> list[str]:
+        """Names of the audit's wrong answers that neither drawn nor, as far as the time goes, hard inputs tell; of a
+        large problem, on a `few` entries of its batch.
 
         Takes what to expect of drawn inputs out of its list, so that it goes before hard inputs are made.
         """
         if not self.meaningful:
             return []
         other = self._reference.draw()
-        output = self._oracle.glance(list(other.inputs), other.seed).native
-        del other
-        found = auditing.negative(self._oracle, output, self._audited(drawn))
+        inputs = list(other.inputs)
+        output = self._oracle.glance(few.inputs(inputs) if few else inputs, other.seed).native
+        del other, inputs
+        found = auditing.negative(self._oracle, output, self._audited(drawn, few))
         passed = [one.control.name for one in found if not one.refused_on]
         return [name for name in passed if name not in permitted]
 
-    def _audited(self, drawn: list[Expectation]) -> auditing.Sets:
+    def _audited(self, drawn: list[Expectation], few: Few | None) -> auditing.Sets:
         yield "drawn", drawn.pop()
         if self._options.stress:
-            yield from auditing.binding(self._known_sets(), self._options.stress_budget_s, self._set_s)
+            budget_s, clock = AUDIT_SHARE * self._options.stress_budget_s, self._turns.clock
+            yield from auditing.binding(self._known_sets(few), budget_s, self._set_s, clock)
 
-    def _known_sets(self) -> Iterator[tuple[Stress, Expectation]]:
-        for stress, _, expect in self._stress_sets():
+    def _known_sets(self, few: Few | None) -> Iterator[tuple[Stress, Expectation]]:
+        for stress, _, expect in self._stress_sets(few):
             expected = expect()
             if expected is not None:
-                yield stress, expected
+                yield stress, expected.some if isinstance(expected, Sampled) else expected
             # Before the next one is made.
             del expect, expected
 
@@ -175,10 +200,16 @@ class Examiner:
         output = self._oracle.glance(list(draw.inputs), draw.seed).native
         return output[0] if self._in_place else output
 
-    def burst(self, link: Link, draws: list[Draw], hard: Sequence[HardCall] = ()) -> Finding | None:
+    def burst(
+        self, link: Link, draws: list[Draw], hard: Sequence[HardCall] = (), only: int | None = None
+    ) -> Finding | None:
         """The first refusal among the last burst's calls, each compared with the reference's own output, but for the
-        `hard` ones with what is known of those."""
+        `hard` ones with what is known of those; or what is said of the call number `only`, if that is given."""
+        ordinary = [call for call, draw in enumerate(draws) if not any(one.draw is draw for one in hard)]
+        right = self._right_together(link, draws, ordinary) if only is None else set()
         for call, draw in enumerate(draws):
+            if only not in (None, call) or call in right:
+                continue
             its = next((one for one in hard if one.draw is draw), None)
             if its is not None:
                 finding = self._hard_finding(link, call, its)
@@ -192,6 +223,34 @@ class Examiner:
             if not finding.passed:
                 return finding
         return None
+
+    def _right_together(self, link: Link, draws: list[Draw], calls: list[int]) -> set[int]:
+        """Those of the last burst's `calls` that are seen to be right when they are looked at together: a card waits
+        for the host whenever one is looked at by itself. The others are for that to decide."""
+        most = max(1, TOGETHER_BYTES // max(1, link.output_bytes))
+        if self._in_place or most == 1:
+            return set()
+        right: set[int] = set()
+        for some in (calls[first : first + most] for first in range(0, len(calls), most)):
+            outputs = link.outputs(some)
+            if outputs is not None:
+                glances = [self._oracle.glance(list(draws[call].inputs), draws[call].seed) for call in some]
+                judged = zip(some, self._oracle.check_together(glances, outputs), strict=True)
+                right |= {call for call, it_is in judged if it_is} - self._changed_inputs(link, draws, some)
+            # Before the next ones are there.
+            del outputs
+        return right
+
+    def _changed_inputs(self, link: Link, draws: list[Draw], calls: list[int]) -> set[int]:
+        """Those of the calls whose inputs are not as they were drawn any more."""
+        found = []
+        for call in calls:
+            pairs = zip(values.tensors(draws[call].inputs), link.seen_inputs(call), strict=True)
+            found += [(call, values.differ(own, now)) for own, now in pairs if own.numel()]
+        if not found:
+            return set()
+        differ = torch.stack([it_does for _, it_does in found]).tolist()
+        return {call for (call, _), it_does in zip(found, differ, strict=True) if it_does}
 
     def _asked_again(self, link: Link, draw: Draw, expected: Any, finding: Finding) -> Finding:
         """A wrong answer of who was right on other draws, with what comes of the same inputs once more."""
@@ -213,7 +272,7 @@ class Examiner:
         if not self._options.stress:
             return HardInputs(iter(()), 0, 0.0)
         budget_s = self._options.stress_budget_s
-        return HardInputs(self._stress_sets(), len(SETS), budget_s, self._set_s, together=self._keep)
+        return HardInputs(self._stress_sets(), len(SETS), budget_s, self._set_s, self._turns.clock, together=self._keep)
 
     def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:
         expected = hard.expected()
@@ -234,8 +293,9 @@ class Examiner:
         reason = f"{finding.reason}:{hard.stress.name}"
         return replace(finding, reason=reason, message=message, evidence=evidence)
 
-    def _stress_sets(self) -> Iterator[tuple[Stress, Draw, Expected]]:
-        """In random order, so that what time cuts off differs from candidate to candidate; made when first needed.
+    def _stress_sets(self, few: Few | None = None) -> Iterator[tuple[Stress, Draw, Expected]]:
+        """In random order, so that what time cuts off differs from candidate to candidate; made when first needed, of
+        a `few` entries alone if there are any.
 
         Where expectations are too large to be kept, what to expect is found out after the call: a pause before it would
         tell of it.
@@ -248,9 +308,10 @@ class Examiner:
             # Drawn anew, so that between two sets nothing is held.
             draw = self._reference.draw()
             drawn, seed = list(draw.inputs), draw.seed
+            drawn = few.inputs(drawn) if few else drawn
             for stress, inputs in self._oracle.stress_inputs(drawn, seed, [one]):
-                before = drawn if stress.demands == "absolute" else []
-                expect = functools.partial(self._oracle.expect_stress, stress, inputs, before, seed)
+                before = drawn if self._oracle.compares(stress) else []
+                expect = functools.partial(self._oracle.sampled_stress, stress, inputs, before, seed)
                 made = Draw(inputs=tuple(inputs), seed=seed)
                 del draw, drawn, before, inputs
                 yield stress, made, expect
@@ -283,6 +344,14 @@ class Examiner:
                     message = f"input {index} was written to, which the reference does not do"
                     return Finding(Status.INCORRECT, "input_changed", message)
         return finding
+
+
+def _room_to_keep(device: torch.device, plan: Workload) -> int:
+    """Bytes for what is expected on all sets of a problem; of a limited device's memory a third of what is left."""
+    room = KEPT_BYTES
+    if device.type == "cuda":
+        room = max(room, int(KEPT_SHARE * torch.cuda.get_device_properties(device).total_memory))
+    return room if plan.oracle_bytes is None else min(room, plan.oracle_bytes // 3)
 
 
 def _as_it_was_before(first: Finding, again: Finding) -> Finding:

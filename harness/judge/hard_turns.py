@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from harness.links.link import Draw
 from harness.oracle.expectation import Expectation
 from harness.oracle.factor import Factors
+from harness.oracle.oracle import Sampled
 from harness.oracle.stress import Stress
 
 # Finds out what to expect of a call on hard inputs; None where nothing can be.
-Expected = Callable[[], Expectation | None]
+Expected = Callable[[], Expectation | Sampled | None]
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,10 @@ class HardCall:
 class HardInputs:
     """One candidate's calls on the stress sets, handed out as far as the time goes; several for a burst if `together`.
 
-    A set is begun only if it fits in what is left of `budget_s`, when it takes as long as the one before, the first
-    `first_s`. `done` names the sets handed out of which something could be expected, `warnings` has what was found on
-    those that do not bind, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
+    Behind the first one a set is begun only if it fits in what is left of `budget_s`, when it takes as long as the one
+    before; several at once, when the first one takes `first_s`. `done` names the sets handed out of which something
+    could be expected, `warnings` has what was found on those that do not bind, `factors` what all others have shown,
+    and `spent_s` is the time spent within `counted`.
     """
 
     def __init__(
@@ -81,10 +83,12 @@ class HardInputs:
         return calls
 
     def _fits(self, calls: int) -> bool:
-        return self.spent_s + calls * self._next_s <= self._budget_s
+        # Without any, drawn inputs alone would decide about a large problem's candidates on a busy machine.
+        first = self._taken == 0 and calls == 1
+        return first or self.spent_s + calls * self._next_s <= self._budget_s
 
     def _call(self, stress: Stress, draw: Draw, expect: Expected) -> HardCall:
-        def expected() -> Expectation | None:
+        def expected() -> Expectation | Sampled | None:
             found = expect()
             if found is not None:
                 self.done.append(stress.name)

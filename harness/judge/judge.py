@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 import torch
 
+from harness.catalog.baselines import CAPTURED
 from harness.config import Limits
 from harness.judge import endings, measurement, planning, trials
 from harness.judge.bench import OpenProblem, Surroundings
@@ -29,9 +30,10 @@ from harness.judge.hard_turns import HardInputs
 from harness.judge.reference import Reference
 from harness.links.freezer import Freezer
 from harness.links.host_link import HostLink
-from harness.links.link import Link
+from harness.links.link import INPUT_PLACES, Link
 from harness.links.start_watch import StartWatch
 from harness.machine.card import Card, Watch
+from harness.machine.card_turns import CardTurns
 from harness.machine.host_card import HostCard
 from harness.machine.nvml_card import NvmlCard
 from harness.oracle.verdict import Finding
@@ -58,6 +60,7 @@ from harness.wire.messages import (
     TestDevice,
     ToJudge,
     Verdict,
+    Waiting,
 )
 
 
@@ -75,7 +78,7 @@ def main(channel_fd: int) -> None:
             elif isinstance(request, Open):
                 footprint = footprint or Footprint(torch.device(request.device))
                 print(f"opens {request.problem.path}", file=sys.stderr)
-                judge = Judge(request, channel)
+                judge = Judge(request, channel, *fds[1:])
                 channel.send(judge.open(fds[0]))
             elif isinstance(request, Leave):
                 if judge is not None:
@@ -107,12 +110,16 @@ PLAIN_WEIGHTS = (
 
 
 class Judge:
-    """One problem, its baseline runner, and the verdicts on its candidates."""
+    """One problem, its baseline runner, and the verdicts on its candidates.
 
-    def __init__(self, request: Open, channel: Channel) -> None:
+    `turns_fd` is the file of the device's turns, where other judges are on it, too (machine.card_turns).
+    """
+
+    def __init__(self, request: Open, channel: Channel, turns_fd: int | None = None) -> None:
         self._request = request
         self._channel = channel
         self._device = torch.device(request.device)
+        self._turns = CardTurns(turns_fd, self._settle, lambda begins: channel.send(Waiting(begins=begins)))
         self._limits = request.limits
         self._timing = request.timing
         self._examiners: dict[tuple[tuple[str, ...], bool], Examiner] = {}
@@ -121,6 +128,10 @@ class Judge:
 
     def open(self, baseline_fd: int) -> Opened:
         """Load the reference and prove that it can be judged by: its baseline runner must agree with it."""
+        with self._turns.shared():
+            return self._opened(baseline_fd)
+
+    def _opened(self, baseline_fd: int) -> Opened:
         try:
             if self._device.type == "cuda":
                 torch.cuda.set_device(self._device)
@@ -130,7 +141,7 @@ class Judge:
             request = self._request
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
             self._workload = planning.workload(
-                self._reference, self._timing, self._limits.total_s, int(self._limits.device_memory_gb * 1e9)
+                self._reference, self._timing, self._limits.total_s, self._memory_bytes()
             )
             # Behind the first call, which gives lazy parameters their shapes.
             self._state = _copied(self._reference)
@@ -179,24 +190,31 @@ class Judge:
 
     def close(self) -> None:
         """Hang up on the baseline."""
-        self._baseline.close()
+        with self._turns.shared():
+            self._baseline.close()
+        self._turns.close()
 
     def evaluate(self, request: Evaluate, candidate_fd: int) -> Verdict:
         """Load, check and time one candidate; the ending's `runner` tells the supervisor what to look into."""
         started = time.monotonic()
+        waited_s = self._turns.waited_s
         candidate = self._connect(candidate_fd, request.runner_pid)
         spent_s: dict[str, float] = {}
-        try:
-            ending, checks = self._concluded(request, candidate, spent_s)
-        finally:
-            candidate.close()
+        alone = self._turns.alone() if request.alone else contextlib.nullcontext()
+        with self._turns.shared(), alone:
+            try:
+                ending, checks = self._concluded(request, candidate, spent_s)
+            finally:
+                candidate.close()
         spent_s["judge"] = time.monotonic() - started
+        if self._turns.waited_s > waited_s:
+            spent_s["waiting"] = self._turns.waited_s - waited_s
         phases_s = {name: round(seconds, 4) for name, seconds in spent_s.items()}
         return Verdict(ending=ending, checks=checks, phases_s=phases_s)
 
     def _concluded(self, request: Evaluate, candidate: Link, spent_s: dict[str, float]) -> tuple[Ending, Checks]:
         """How the evaluation ended, whatever ended it, and what is known of the answers."""
-        until = time.monotonic() + trials.TIME_SHARE * self._limits.total_s
+        until = self._turns.clock() + trials.TIME_SHARE * self._limits.total_s
         examiner: Examiner | None = None
         try:
             examiner, unmatched = self._load(request.candidate, candidate, spent_s)
@@ -218,14 +236,15 @@ class Judge:
         if examiner and ending.runner == "ok" and self._request.check.kernelbench:
             self._phase("KernelBench's rule")
             with _timed(spent_s, "kernelbench"):
-                correct = trials.kernelbench_correct(self._reference, examiner, candidate, until)
+                correct = trials.kernelbench_correct(self._reference, examiner, candidate, until, self._turns.clock)
             checks = msgspec.structs.replace(checks, kernelbench_correct=correct)
         return ending, checks
 
     def retime(self) -> Retimed:
         """Time the baseline alone again, and go by that from now on if it is slower."""
         self._phase("baseline alone")
-        now = self._time_alone()
+        with self._turns.shared():
+            now = self._time_alone()
         slower = self._before.alone.slower(now)
         if slower:
             self._before = dataclasses.replace(self._before, alone=now)
@@ -244,7 +263,9 @@ class Judge:
             ready = runner.prepare(
                 source, self._request.precision, reference.init_args, reference.init_seed, self._state, reference.plain
             )
-            runner.reserve(plan.most_calls, plan.inputs, plan.outputs)
+            # A name that the supervisor gave: whoever else runs by it is one of PyTorch's own ways, and trusted.
+            places = 1 if source.baseline in CAPTURED else INPUT_PLACES
+            runner.reserve(plan.most_calls, plan.inputs, plan.outputs, places)
         self._phase("first call")
         return self._examiner(source, plain=ready.plain), ready.unmatched
 
@@ -264,7 +285,7 @@ class Judge:
         if key not in self._examiners:
             allow, plain = key
             reference = self._reference.as_constructed() if plain else self._reference
-            self._examiners[key] = Examiner(reference, allow, self._request.check, self._workload)
+            self._examiners[key] = Examiner(reference, allow, self._request.check, self._workload, self._turns)
         return self._examiners[key]
 
     def _look_around(self) -> Surroundings:
@@ -279,7 +300,19 @@ class Judge:
         except RuntimeError as error:
             print(f"no ceilings, and so no speed of light: {error}", file=sys.stderr)
             best = None
-        return Surroundings(card, best)
+        return Surroundings(card, best, self._turns)
+
+    def _settle(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+    def _memory_bytes(self) -> int:
+        """What of the device's memory may be used; 0 for all that is free."""
+        limit_bytes = int(self._limits.device_memory_gb * 1e9)
+        if self._request.memory_share == 1.0 or self._device.type == "cpu":
+            return limit_bytes
+        share_bytes = int(torch.cuda.get_device_properties(self._device).total_memory * self._request.memory_share)
+        return min(limit_bytes, share_bytes) if limit_bytes else share_bytes
 
     def _link(self, channel: Channel, freezer: Freezer) -> Link:
         arguments = (channel, freezer, self._device, self._limits, self._start_watch)
@@ -288,7 +321,7 @@ class Judge:
         # Imported where a card is, because cuda-bindings loads the driver.
         from harness.links.cuda_link import CudaLink
 
-        return CudaLink(*arguments, warm=self._timing.cache == "warm")
+        return CudaLink(*arguments, warm=self._timing.cache == "warm", turns=self._turns)
 
     def _time(
         self, candidate: Link, request: Evaluate, first: Finding, examiner: Examiner, spent_s: dict[str, float]
@@ -312,6 +345,7 @@ class Judge:
                 hard,
                 spent_s,
                 profiled=request.profiled,
+                tell_precision=self._tell_precision,
             )
             refusal = hard.factors.refusal()
             if refusal is not None:
@@ -348,6 +382,10 @@ class Judge:
     def _phase(self, name: str) -> None:
         self._channel.send(Phase(name=name))
         sys.stderr.flush()
+
+    def _tell_precision(self, half_width: float) -> None:
+        reached = f"±{100 * half_width:.2g}% → {100 * self._timing.precision:.2g}%"
+        self._channel.send(Phase(name="timing", reached=reached))
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 
 from harness.config import Limits
 from harness.integrity import provenance
@@ -73,11 +74,13 @@ def evaluate(
     spent_s: dict[str, float],
     *,
     profiled: bool,
+    tell_precision: Callable[[float], None],
 ) -> Ending:
     """Time a candidate that has passed its first call, with calls on `hard` inputs among the timed ones.
 
-    `profiled`: with one more call at the end, of which the ending has the profile and `spent_s` the seconds. Raises
-    Refused, and what the candidate's runner makes Link raise.
+    `profiled`: with one more call at the end, of which the ending has the profile and `spent_s` the seconds.
+    `tell_precision` hears how wide the interval is (`sampling.sample`). Raises Refused, and what the candidate's runner
+    makes Link raise.
     """
     bench = Bench(problem, examiners, links, before, hard)
     rule = StoppingRule(
@@ -88,12 +91,12 @@ def evaluate(
     )
     bench.warm_up()
     bench.time_latency()
-    samples = bench.sample(rule)
+    samples = bench.sample(rule, tell_precision)
     batched, samples = suspicions.batching(bench, samples)
     if batched:
         # In bursts of one call there is no company to gain from, whatever the reason was.
         bench.one_call_a_burst()
-        samples = bench.sample(rule)
+        samples = bench.sample(rule, tell_precision)
     slowed = suspicions.slow_baseline(bench, samples)
     batched = batched or before.bursts_unreliable
     waits = suspicions.own_wait(bench, samples)

@@ -21,13 +21,16 @@ from harness.links.link import Draw
 from harness.oracle.expectation import InvalidReference
 from harness.oracle.promises import Promises, find
 from harness.oracle.replica import replica
-from harness.oracle.structure import unsupported
+from harness.oracle.structure import flatten, unsupported
 from harness.roofline import work
 from harness.wire import generators, layout, values, weights
 from harness.wire.messages import CandidateSource
 from harness.wire.nodes import TensorRef
 
 Result = TypeVar("Result")
+
+# Draws that are alike before inputs count as the same in every draw: of one coin, 2^-12 by chance.
+ALIKE = 12
 
 
 @dataclass(frozen=True)
@@ -103,11 +106,23 @@ class Reference:
         """What inputs have in common, draw by draw."""
         return find(list(self.draw().inputs), lambda: list(self.draw().inputs))
 
+    def require_fresh_inputs(self) -> None:
+        """Raises InvalidReference where every draw is the same: whoever keeps an answer then has all of them."""
+        first = list(flatten(self.draw().inputs))
+        if all(_same(first, list(flatten(self.draw().inputs))) for _ in range(ALIKE)):
+            raise InvalidReference(
+                "same_inputs",
+                "get_inputs returns the same inputs in every call, so that an answer could be kept from the first one: "
+                "draw them from PyTorch's generator, and set no seed in get_inputs",
+            )
+
     def try_out(self) -> Trial:
         """Draw and call twice, watching the first call and timing the second; the model's state stays as it is.
 
-        Raises what the problem's code raises, and InvalidReference for an output that cannot be compared.
+        Raises what the problem's code raises, and InvalidReference for outputs that cannot be compared, or inputs
+        that are the same in every draw.
         """
+        self.require_fresh_inputs()
         # What gets its shape in these calls has no state before them.
         before = {name: tensor.clone() for name, tensor in self.state().items()}
         first, first_s = self._timed(self.draw)
@@ -193,6 +208,16 @@ def _require_transferable(inputs: Any) -> None:
                 node.encode()
             except UnicodeEncodeError:
                 raise modules.LoadFault("contract", "get_inputs returns half a surrogate pair in a text") from None
+
+
+def _same(first: list[tuple[str, Any]], second: list[tuple[str, Any]]) -> bool:
+    """Whether two draws' leaves are the same, tensors byte for byte."""
+    return len(first) == len(second) and all(
+        values.same_bytes(one, other)
+        if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
+        else type(one) is type(other) and one == other
+        for (_, one), (_, other) in zip(first, second, strict=True)
+    )
 
 
 def _form(value: Any) -> list[tuple[tuple[int, ...], torch.dtype]]:

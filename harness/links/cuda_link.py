@@ -7,7 +7,7 @@ import math
 import secrets
 import select
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from harness.links.freezer import Freezer
 from harness.links.late_elements import LateElements
 from harness.links.link import BurstReading, Draw, Link, Places
 from harness.links.start_watch import StartWatch
+from harness.machine.card_turns import CardTurns
 from harness.wire import layout, values
 from harness.wire.channel import Channel, DeadlineExceeded
 from harness.wire.cuda_driver import reset_persisting_l2
@@ -54,9 +55,11 @@ class CudaLink(Link):
         watch: StartWatch,
         *,
         warm: bool,
+        turns: CardTurns,
     ) -> None:
         super().__init__(channel, freezer, device, limits)
         self._warm = warm
+        self._turns = turns
         self._watch = watch
         self._owned: dict[int, SharedMemory] = {}
         # The runner's memory as the last burst left it. Opened anew for each burst: an allocation that stays open stays
@@ -100,8 +103,7 @@ class CudaLink(Link):
             gated=gated,
             profiled=profiled,
         )
-        deadline = time.monotonic() + (deadline_s or self.limits.call_s)
-        enqueued, was_gated, finished = self._timed(request, gated, deadline)
+        enqueued, was_gated, finished = self._timed(request, gated, deadline_s or self.limits.call_s)
         self._grant_repeat(enqueued)
         return BurstReading(
             judge_us=self._start.elapsed_time(self._end) * 1e3,
@@ -114,6 +116,9 @@ class CudaLink(Link):
 
     def output(self, call: int) -> Any:
         return self._snapshot.output(call)
+
+    def outputs(self, calls: Sequence[int]) -> list[Any] | None:
+        return self._snapshot.together(calls)
 
     def null_us(self, *, gated: bool = True) -> float:
         self._null([], gated)
@@ -129,7 +134,7 @@ class CudaLink(Link):
         """An empty burst, with inputs but without calls; whether all of it was enqueued before the gate opened."""
         self._begin(draws)
         request = Burst(number=self._number, nonce=self._nonce, calls=[], blocks=self._unsent, gated=gated)
-        return self._timed(request, gated, time.monotonic() + self.limits.call_s)[1]
+        return self._timed(request, gated, self.limits.call_s)[1]
 
     @property
     def _way_us(self) -> float:
@@ -158,27 +163,38 @@ class CudaLink(Link):
             view(staged, ref).copy_(tensor)
         self._staged = staged
 
-    def _timed(self, request: Burst, gated: bool, deadline: float) -> tuple[Enqueued, bool, Finished]:
+    def _timed(self, request: Burst, gated: bool, limit_s: float) -> tuple[Enqueued, bool, Finished]:
         """One burst with the judge's events around it; whether all of it was enqueued before the gate opened.
 
         The outputs' places are known before the clock stops, so that a look at them is the next thing on the judge's
         stream. Ungated they come with the runner's answer, and the way there is in the reading, as in an empty burst's.
+        To enqueue behind the gate is nothing that another lane's burst would feel; from then on the card is this one's.
         """
+        deadline = time.monotonic() + limit_s
         enqueued = None
-        with self._released_on_failure():
-            self.freezer.thaw()
-            if gated:
+        if gated:
+            with self._released_on_failure():
+                self.freezer.thaw()
                 self._send(request)
                 patience_s = self.PROFILER_S if request.profiled else self.ENQUEUE_S
-                enqueued = self._enqueued_in_time(deadline, patience_s)
-            was_gated = enqueued is not None
+                with self._turns.away():
+                    enqueued = self._enqueued_in_time(deadline, patience_s)
+                if enqueued is not None:
+                    self._ready_to_start(enqueued, len(request.calls))
+        was_gated = enqueued is not None
+        waited_s = self._turns.waited_s
+        # A runner's first burst is never timed.
+        alone = self._turns.alone(self.freezer.freeze) if self._number > 1 else contextlib.nullcontext()
+        with alone, self._released_on_failure():
+            deadline += self._turns.waited_s - waited_s
+            self.freezer.thaw()
             if enqueued is None:
                 self._start_first()
                 if not gated:
                     self._send(request)
                 enqueued = self._receive_enqueued(deadline)
                 self._await_card(deadline)
-            self._snapshot = Snapshot(self._outputs(enqueued, len(request.calls)))
+                self._snapshot = Snapshot(self._outputs(enqueued, len(request.calls)))
             if was_gated:
                 self._start_held()
             self._stop()
@@ -188,10 +204,7 @@ class CudaLink(Link):
             return enqueued, was_gated, finished
 
     def close(self) -> None:
-        # A runner may have written over the word that let the stream go.
-        while not self._stream.query():
-            self._gate.release(self._secret)
-            time.sleep(1e-3)
+        self._drain()
         torch.cuda.synchronize(self.device)
         super().close()
         self._snapshot = Snapshot([])
@@ -200,6 +213,12 @@ class CudaLink(Link):
         self._hold.close()
         for block in self._owned.values():
             block.close()
+
+    def _drain(self) -> None:
+        """Wait for the judge's stream. A runner may have written over the word that let it go."""
+        while not self._stream.query():
+            self._gate.release(self._secret)
+            time.sleep(1e-3)
 
     def _enqueued_in_time(self, deadline: float, patience_s: float) -> Enqueued | None:
         """The runner's answer, or None if it did not come because the candidate waits for the device itself."""
@@ -218,12 +237,10 @@ class CudaLink(Link):
             self._put_inputs()
             self._gate.open(self._number, self._secret, self._stream.cuda_stream)
 
-    def _start_held(self) -> None:
-        """On the judge's stream, which stands still until its host has enqueued the end, too: inputs, start, gate.
-
-        Behind the hold, and with nothing of the host's between them: inputs that lie there before the clock starts may
-        be seen. All that is enqueued here and in `_stop` has been before: what is new may wait for this very stream.
-        """
+    def _ready_to_start(self, enqueued: Enqueued, calls: int) -> None:
+        """What can be done for `_start_held` beside others' work: where outputs will lie, and which of their elements
+        and of the inputs' come late."""
+        self._snapshot = Snapshot(self._outputs(enqueued, calls))
         lie_at = self._blocks[INPUT_BLOCK].data_ptr() + self._base
         self._late.draw(self._staged, self._staged_refs, lie_at, self._snapshot.tensors)
         self._stream.wait_stream(torch.cuda.current_stream(self.device))
@@ -231,6 +248,14 @@ class CudaLink(Link):
             # Once before the stop: the first time may wait for this very stream.
             self._snapshot.take()
             self._spoil({(one.dtype, one.is_contiguous()): one for one in self._snapshot.tensors}.values())
+
+    def _start_held(self) -> None:
+        """On the judge's stream, which stands still until its host has enqueued the end, too: inputs, start, gate.
+
+        Behind the hold, and with nothing of the host's between them: inputs that lie there before the clock starts may
+        be seen. All that is enqueued here and in `_stop` has been before: what is new may wait for this very stream.
+        """
+        with torch.cuda.stream(self._stream):
             self._hold.hold(self._number, self._stream.cuda_stream)
             # What was put there before the clock (zeros, where most of an output is zero) has to be put there again.
             # Behind the stop: who answers to it has as little time as who answers to the inputs.
@@ -310,6 +335,7 @@ class CudaLink(Link):
             self._hold.release(self._number)
             self._gate.release(self._secret)
             self._gate.open(self._number, self._secret, self._stream.cuda_stream)
+            self._drain()
             raise
 
     def _poison(self) -> None:

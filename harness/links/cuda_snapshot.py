@@ -8,6 +8,7 @@ there are: what is enqueued on a stream that stands still has to be few, and loa
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -69,6 +70,23 @@ class Snapshot:
             raise LateOutput(max(changed))
         return output
 
+    def together(self, calls: Sequence[int]) -> list[Any] | None:
+        """The outputs of some calls as they are now, copied; None where any is not what was seen."""
+        tensors = values.tensors([self._outputs[call] for call in calls])
+        found = {id(tensor): tensor for tensor in tensors if not tensor.numel()}
+        changed: list[torch.Tensor] = []
+        for group in self._groups_of(tensors):
+            some = [tensor for tensor in tensors if self._groups.get(id(tensor)) is group]
+            copies, same = group.copies(some)
+            changed.append(~same)
+            found |= {id(tensor): copy for tensor, copy in zip(some, copies, strict=True)}
+        if changed and bool(torch.stack(changed).any()):
+            return None
+        return [values.mapped(self._outputs[call], lambda tensor: found[id(tensor)]) for call in calls]
+
+    def _groups_of(self, tensors: list[torch.Tensor]) -> list[_Alike]:
+        return list({id(group): group for tensor in tensors if (group := self._groups.get(id(tensor)))}.values())
+
 
 class _Alike:
     """Tensors of one shape, one dtype and the same strides, and the elements of each that are looked at."""
@@ -84,6 +102,16 @@ class _Alike:
         self.offsets = in_units(offsets(elements, one.shape, one.stride()), lanes)
         # One row for each tensor.
         self.seen = self.offsets[:0]
+
+    def copies(self, tensors: list[torch.Tensor]) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """Some of the tensors as they are now, and whether what was seen is the same there (one bool, on the card)."""
+        flat = torch.stack([signed(tensor) for tensor in tensors]).view(len(tensors), -1)
+        rows = [self._rows[id(tensor)] for tensor in tensors]
+        whole = rows == list(range(len(self.tensors)))
+        seen = self.seen if whole else self.seen[torch.tensor(rows, device=flat.device)]
+        same = (flat[:, self._places] == seen).all()
+        one = self.tensors[0]
+        return [row.view(one.dtype).view(one.shape) for row in flat], same
 
     def copied(self, tensor: torch.Tensor) -> tuple[torch.Tensor, float]:
         """The tensor as it is now, in memory of its own, and the share of what was seen that is not the same there."""

@@ -185,7 +185,8 @@ class HostLink(Link):
         self._memory = ForeignMemory(*fds)
 
     def _decode(self, node: Node, call: int, places: Places) -> Any:
-        expected = enumerate(self._output_refs)
+        # In the reference's order; a dict may have its keys in another.
+        expected = dict(enumerate(self._output_refs))
 
         def tensor(ref: TensorRef) -> Any:
             if ref.block == NOWHERE:
@@ -193,9 +194,11 @@ class HostLink(Link):
             if ref.block != OWN_MEMORY:
                 raise BadReference("an output in memory that is not the runner's own")
             # What is not like the reference's output is judged by its description; its size is only a claim.
-            number, like = next(expected, (0, None))
-            if not like or (ref.dtype, ref.shape) != (like.dtype, like.shape):
+            alike = (n for n, like in expected.items() if (ref.dtype, ref.shape) == (like.dtype, like.shape))
+            number = next(alike, None)
+            if number is None:
                 return ref
+            del expected[number]
             with self._shown_to(call, number):
                 read = self._read(ref)
             for part in self._owner().parts(ref.offset, layout.nbytes(ref)):

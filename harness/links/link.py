@@ -7,7 +7,7 @@ import os
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -110,6 +110,7 @@ class Link:
         # As if they began at byte 0 of their block. In each burst they do at `_base`.
         self._input_refs: list[list[TensorRef]] = []
         self._base = self._call_bytes = self._step_bytes = 0
+        self._places = INPUT_PLACES
         # What an output's tensors look like.
         self._output_refs: list[TensorRef] = []
         self._blocks: dict[int, torch.Tensor] = {}
@@ -151,15 +152,21 @@ class Link:
         self.freezer.freeze()
         return ready
 
-    def reserve(self, calls: int, inputs: list[TensorRef], outputs: list[TensorRef]) -> None:
-        """Make room for bursts of up to `calls` calls, of inputs and outputs as `layout.place` describes them."""
+    def reserve(
+        self, calls: int, inputs: list[TensorRef], outputs: list[TensorRef], places: int = INPUT_PLACES
+    ) -> None:
+        """Make room for bursts of up to `calls` calls, of inputs and outputs as `layout.place` describes them.
+
+        A burst's inputs lie at one of `places`; at a single one only for who is trusted and has to know it.
+        """
+        self._places = places
         self._call_bytes = layout.aligned(max((ref.offset + layout.nbytes(ref) for ref in inputs), default=0))
         inputs = [msgspec.structs.replace(ref, block=INPUT_BLOCK) for ref in inputs]
         self._input_refs = [[moved(ref, call * self._call_bytes) for ref in inputs] for call in range(calls)]
         # The last place is one call's inputs behind the first one, or as far as places may lie apart.
-        spread = min(self._call_bytes, SPREAD_BYTES - ALIGNMENT_BYTES * INPUT_PLACES)
-        self._step_bytes = layout.aligned(-(-spread // INPUT_PLACES))
-        self._add_block(INPUT_BLOCK, calls * self._call_bytes + (INPUT_PLACES - 1) * self._step_bytes)
+        spread = min(self._call_bytes, SPREAD_BYTES - ALIGNMENT_BYTES * places)
+        self._step_bytes = layout.aligned(-(-spread // places))
+        self._add_block(INPUT_BLOCK, calls * self._call_bytes + (places - 1) * self._step_bytes)
         self._output_refs = outputs
         self.calls_reserved = calls
 
@@ -183,6 +190,19 @@ class Link:
         Raises LateOutput where it is not what lay there when the clock stopped.
         """
         raise NotImplementedError
+
+    def outputs(self, calls: Sequence[int]) -> list[Any] | None:
+        """What several calls returned, which takes a card less than one after the other; None where `output` would
+        raise for one of them."""
+        try:
+            return [self.output(call) for call in calls]
+        except LateOutput:
+            return None
+
+    @property
+    def output_bytes(self) -> int:
+        """Of one call."""
+        return sum(layout.nbytes(ref) for ref in self._output_refs)
 
     def seen_inputs(self, call: int) -> list[torch.Tensor]:
         """The inputs of call number `call` as they lie in shared memory now."""
@@ -215,7 +235,7 @@ class Link:
 
     def _calls(self, draws: list[Draw]) -> list[Call]:
         """A burst's calls, with inputs at a place that is drawn anew."""
-        self._base = secrets.randbelow(INPUT_PLACES) * self._step_bytes
+        self._base = secrets.randbelow(self._places) * self._step_bytes
         calls = []
         for refs, draw in zip(self._input_refs, draws, strict=False):
             waiting = iter([moved(ref, self._base) for ref in refs])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from harness.oracle import controls
@@ -36,7 +36,10 @@ def drawn_first(expected: Expectation, sets: Sets) -> Sets:
 
 
 def binding(
-    sets: Iterable[tuple[Stress, Expectation]], budget_s: float = math.inf, first_s: float = 0.0
+    sets: Iterable[tuple[Stress, Expectation]],
+    budget_s: float = math.inf,
+    first_s: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[str, Expectation]]:
     """The stress sets that can refuse a candidate, by name, as far as the time goes.
 
@@ -45,7 +48,7 @@ def binding(
     waiting = iter(sets)
     spent_s, next_s = 0.0, first_s
     while spent_s + next_s <= budget_s:
-        begun = time.monotonic()
+        begun = clock()
         one = next(waiting, None)
         if one is None:
             return
@@ -53,7 +56,7 @@ def binding(
             yield one[0].name, one[1]
         # Before the next one is made.
         del one
-        next_s = time.monotonic() - begun
+        next_s = clock() - begun
         spent_s += next_s
 
 

@@ -119,6 +119,10 @@ class Case:
         if not errors.broken:
             as_rounding = max(AS_ROUNDING * yard.unit, errors.norm / AS_ROUNDING)
             most = min(most, errors.norm / NEARER, as_rounding)
+        # What was refused for its worst element is not explained while that is as far away.
+        refused = self.weighed.refused
+        if refused in ("scaled", "row", "worst") and getattr(left, refused) > getattr(yard.limits, refused):
+            return None
         return left.norm if _sound(left) and left.norm <= most else None
 
     def sampled(self) -> torch.Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.oracle import indices, regions
+from harness.oracle import alike, indices, regions
 from harness.oracle.case import Case, Earlier
 from harness.oracle.error import measure
 from harness.oracle.exact import ExactReference
@@ -16,8 +16,9 @@ from harness.oracle.expectation import Expectation, number
 from harness.oracle.explain import explain, explain_other
 from harness.oracle.factor import slope
 from harness.oracle.fast import Fast, quick
+from harness.oracle.jumps import decided_by_rounding
 from harness.oracle.slices import real
-from harness.oracle.structure import flatten
+from harness.oracle.structure import compare, flatten
 from harness.oracle.verdict import Finding, Slope, Weighed, weigh
 from harness.records import Status
 
@@ -60,13 +61,22 @@ def full(
                 return refusal
             continue
         yard, own = expected.yards[path], number(native, dtype)
-        missed = None
+        missed, given = None, real(leaf)
         if yard.fills and own is not None:
-            given, own = real(leaf), real(own)
+            own = real(own)
             missed = _Missed(given, own, yard.fills.missed(given, own, expected.exact[path]))
             leaf, own = yard.fills.lifted_as(given, own), yard.fills.lifted(own)
         errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own)
         weighed = weigh(leaf, errors, yard)
+        if weighed.refused or (missed is not None and bool(missed.mask.any())):
+            jumps = decided_by_rounding(reference, expected, path, given, None if missed is None else missed.mask)
+            if jumps is not None:
+                # Judged by the others alone.
+                leaf = torch.where(jumps, expected.exact[path].to(given), real(leaf))
+                missed = None
+                errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own)
+                weighed = weigh(leaf, errors, yard)
+                figures["decided_by_rounding"] = figures.get("decided_by_rounding", 0) + int(jumps.sum())
         leaf_error = errors.norm / yard.scale.spread if yard.scale.spread else errors.norm
         leaf_ratio = errors.norm / yard.unit
         figures["leaves"][path] = _figures(weighed, expected, path)
@@ -113,6 +123,30 @@ def fast(
                 return None
             figures[path] = {"distance": result.distance, "of_limit": result.of_limit}
     return Finding(Status.PASSED, level="fast", evidence={"leaves": figures})
+
+
+def fast_together(
+    reference: ExactReference, inputs: list[Any], natives: list[Any], outputs: list[Any], limits: dict[str, Fast]
+) -> list[bool]:
+    """Which of several calls' outputs `fast` accepts, as far as that can be told of all of them at once.
+
+    Each native output is that of its call, `inputs` those of one of them.
+    """
+    if any(compare(native, output) is not None for native, output in zip(natives, outputs, strict=True)):
+        return [False] * len(natives)
+    dtype = reference.precision(inputs)
+    right: list[torch.Tensor] = []
+    found = [(dict(flatten(native)), dict(flatten(output))) for native, output in zip(natives, outputs, strict=True)]
+    for path in found[0][0]:
+        leaves = [(native[path], output[path]) for native, output in found]
+        own, given = ([one for leaf in leaves if (one := number(leaf[side], dtype)) is not None] for side in (0, 1))
+        if not own:
+            right.append(torch.tensor([_equal(*leaf) for leaf in leaves]))
+        elif own[0].numel():
+            if path not in limits:
+                return [False] * len(natives)
+            right.append(alike.accepted(torch.stack(given), torch.stack(own), limits[path]).cpu())
+    return torch.stack(right).all(0).tolist() if right else [True] * len(natives)
 
 
 def _other(reference: ExactReference, expected: Expectation, path: str, native: Any, got: Any) -> Finding | None:

@@ -8,13 +8,18 @@ from typing import Any
 
 import torch
 
+from harness.oracle import rule
+from harness.oracle.error import PART
 from harness.oracle.formats import format_of
-from harness.oracle.slices import matrix, tiles
-from harness.oracle.structure import flatten
+from harness.oracle.slices import matrix, sample, tiles
+from harness.oracle.structure import convert, flatten
 
 # A slice computed alone may differ from the same slice of the whole by another kernel's rounding: this many unit
 # roundoffs of the output's size. Accumulation adds to that in float32, but shows less than one in 16 bits.
 ROUNDOFFS = {"fp64": 256, "fp32": 256, "fp16": 4, "bf16": 4, "fp8": 2}
+# Of entries that stand for a batch: so many at the least, with so many elements in all, and in each output. More than
+# one in WORTH is not worth it.
+FEWEST, LEAST, WORTH = 8, rule.SIGNATURE_LEAST, 4
 # What another kernel's rounding may do in float64, of the largest element: far above 2^-53, and far below what a mean
 # over as many elements as a card holds differs by.
 SAME = 2.0**-36
@@ -42,6 +47,39 @@ class Cut:
         """Each slice's first entry, and the inputs for it."""
         for start in range(0, self.split.size, self.step):
             yield start, self.split.part(inputs, start, start + self.step)
+
+
+@dataclass(frozen=True)
+class Few:
+    """Some entries of a batch that stand for all of it, where a split shows that none depends on another."""
+
+    split: Split
+    entries: torch.Tensor
+
+    def inputs(self, inputs: list[Any]) -> list[Any]:
+        """Those of a call with these entries alone."""
+        return [self._of(x) if i in self.split.positions else x for i, x in enumerate(inputs)]
+
+    def outputs(self, tree: Any) -> Any:
+        """What an output has of them."""
+        return convert(tree, self._of)
+
+    def _of(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor[self.entries.to(tensor.device)]
+
+
+def few(split: Split, inputs: list[Any], native: Any) -> Few | None:
+    """Entries enough to estimate from, the first and the last among them; None where that is much of the batch."""
+    leaves = [leaf.numel() // split.size for _, leaf in flatten(native)]
+    given = sum(inputs[position].numel() // split.size for position in split.positions)
+    if not leaves or not min(leaves):
+        return None
+    count = max(FEWEST, -(-PART // (given + sum(leaves))), -(-LEAST // min(leaves)))
+    if count * WORTH > split.size:
+        return None
+    device = inputs[split.positions[0]].device
+    ends = torch.tensor([0, split.size - 1], device=device)
+    return Few(split, torch.cat([sample(split.size, device, count), ends]).unique())
 
 
 def find_split(run: Callable[[list[Any]], Any], inputs: list[Any], output: Any) -> Split | None:

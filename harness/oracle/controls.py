@@ -197,7 +197,7 @@ def _lower(reference: ExactReference, expected: Expectation) -> Any | None:
     lower = next_lower(own)
     if lower is None:
         return None
-    output = reference.lowered(expected.inputs, lower, expected.seed)
+    output = reference.coarsened(expected.inputs, lower, expected.seed)
     return convert(output, lambda t: round_to(t, lower) if t.is_floating_point() or t.is_complex() else t)
 
 

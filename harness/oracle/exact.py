@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.environment import available_memory_bytes
 from harness.errors import door
-from harness.oracle.chunks import Cut, Split, find_split, independent
+from harness.oracle.chunks import Cut, Few, Split, few, find_split, independent
 from harness.oracle.float64 import Operation, Widened
 from harness.oracle.formats import Format, round_to
 from harness.oracle.jitter import Mover, Stepwise
@@ -22,8 +22,8 @@ from harness.oracle.lengths import Longest
 from harness.oracle.promises import NOTHING, Promises
 from harness.oracle.replica import Reused, Unknown, batch_statistics, replica
 from harness.oracle.slices import wide_dtype
-from harness.oracle.structure import convert, flatten, rebuild
-from harness.oracle.switches import NotPermitted, Permitted
+from harness.oracle.structure import convert, flatten, rebuild, tensors
+from harness.oracle.switches import NotPermitted, Permitted, Products
 
 # Float64 copies of inputs, parameters and outputs, times this for what lies between them, must fit the memory:
 # attention, the worst usual case, holds scaled copies of Q and K beside them.
@@ -55,6 +55,7 @@ class ExactReference:
 
     `memory_limit` in bytes replaces the free memory of the inputs' device, and what a float64 run may take at once.
     `strict_float32` asks for float32 where PyTorch's switches allow TF32. Jittered inputs keep their `promises`.
+    `between` is called before each run.
     """
 
     def __init__(
@@ -63,11 +64,15 @@ class ExactReference:
         memory_limit: int | None = None,
         strict_float32: bool = False,
         promises: Promises = NOTHING,
+        between: Callable[[], None] = lambda: None,
     ) -> None:
+        self._between = between
         self.module = module
         self.promises = promises
         # Whether the switches allow TF32 to an operator that the reference calls; None until it is known.
         self._permits = False if strict_float32 else None
+        # Whether the reference has products whose operands can be rounded; None until a run `lowered` tells.
+        self.multiplies: bool | None = None
         self.memory_limit = memory_limit
         floating = [t for t in (*module.parameters(), *module.buffers()) if t.is_floating_point()]
         self.dtype = floating[0].dtype if floating else None
@@ -112,6 +117,17 @@ class ExactReference:
             torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(allowed)
 
     def lowered(self, inputs: list[Any], format: Format, seed: int) -> Any:
+        """The output with products in `format`: their operands are rounded to it, as tensor cores do, and nothing else.
+
+        Where nothing is multiplied so, as `coarsened`: then what is read and written is all that can be coarser.
+        """
+        if self.multiplies is not False:
+            mode = Products(format)
+            output = self._run(inputs, seed, _as_it_is, mode)
+            self.multiplies = mode.met
+        return output if self.multiplies else self.coarsened(inputs, format, seed)
+
+    def coarsened(self, inputs: list[Any], format: Format, seed: int) -> Any:
         """The output at the problem's precision from inputs and parameters rounded to `format`."""
         return self._run(inputs, seed, lambda t: round_to(t, format) if _is_floating(t) else t)
 
@@ -175,6 +191,20 @@ class ExactReference:
             with _tf32_off():
                 return Exact(self.native(inputs, seed), "device", "native")
 
+    def few(self, inputs: list[Any], seed: int, native: Any) -> Few | None:
+        """Some entries of the batch that stand for all of it, where a float64 run of it all would be much; None where
+        it would not, or where entries are not shown to be independent. `native` is the output for the inputs."""
+        if self._needed(inputs, native)[0] <= AT_ONCE["cpu" if _cuda(inputs) is None else "cuda"]:
+            return None
+        try:
+            split = self._split(inputs, seed, native, Widened(self.precision(inputs)))
+            return None if split is None else few(split, inputs, native)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            # Foreign code may raise anything in float64.
+            return None
+
     def _exact_float64(self, inputs: list[Any], seed: int, native: Any) -> Exact:
         need, kept, fixed = self._needed(inputs, native)
         free = self._free(inputs) - fixed
@@ -201,26 +231,32 @@ class ExactReference:
 
     def _chunked(self, inputs: list[Any], seed: int, native: Any, share: float) -> Exact | None:
         """Float64 over slices of the first dimension, each taking about `share` of the whole; None where invalid."""
-        if batch_statistics(self.module):
-            return None
         mode = Widened(self.precision(inputs))
-
-        def wide(part: list[Any]) -> Any:
-            return self._run(part, seed, _double, mode)
-
-        split = find_split(lambda part: self.native(part, seed), inputs, native)
-        if split is None or not (split in self._independent or independent(wide, split, inputs)):
+        split = self._split(inputs, seed, native, mode)
+        if split is None:
             return None
-        self._independent.add(split)
         cut = Cut(split, max(1, math.floor(split.size * min(1.0, share))))
         whole: list[torch.Tensor] = []
         own = [leaf for _, leaf in flatten(native)]
         for start, part in cut.parts(inputs):
-            found = [leaf for _, leaf in flatten(_alike_but_length(wide(part), native))]
+            wide = self._run(part, seed, _double, mode)
+            found = [leaf for _, leaf in flatten(_alike_but_length(wide, native))]
             whole = whole or [_room(leaf, like) for leaf, like in zip(found, own, strict=True)]
             for leaf, into in zip(found, whole, strict=True):
                 into[start : start + cut.step].copy_(leaf)
         return Exact(rebuild(native, whole), "chunked", "float64", mode.attention, mode.longest, cut)
+
+    def _split(self, inputs: list[Any], seed: int, native: Any, mode: Widened) -> Split | None:
+        """A way to cut the inputs into entries that do not depend on each other; None where none is shown."""
+        if batch_statistics(self.module):
+            return None
+        split = find_split(lambda part: self.native(part, seed), inputs, native)
+        if split is None or split in self._independent:
+            return split
+        if not independent(lambda part: self._run(part, seed, _double, mode), split, inputs):
+            return None
+        self._independent.add(split)
+        return split
 
     @door
     def _run(
@@ -244,6 +280,7 @@ class ExactReference:
             changed = (weights or change)(tensor)
             return changed.clone() if changed is tensor and self.writes_parameters is not False else changed
 
+        self._between()
         with torch.no_grad():
             plain = change is _as_it_is and weights is None
             again = plain and training is None and wrap is None and self.writes_parameters is False
@@ -252,13 +289,15 @@ class ExactReference:
             if training is not None:
                 module.train(training)
             arguments = convert(inputs, argument)
-            given, held = _versions(arguments), _versions(list(module.parameters()))
+            parameters = list(module.parameters()) if reused is None else reused.parameters
+            own = tensors(arguments)
+            given, held = _versions(own), _versions(parameters)
             with _seeded(seed, arguments), mode or contextlib.nullcontext():
                 output = (wrap(module) if wrap else module)(*arguments)
                 output = convert(output, lambda t: t.detach())
-            self.returned |= _shared(output, arguments)
-            self.writes_inputs = bool(self.writes_inputs) or given != _versions(arguments)
-            self.writes_parameters = bool(self.writes_parameters) or held != _versions(list(module.parameters()))
+            self.returned |= _shared(tensors(output), own)
+            self.writes_inputs = bool(self.writes_inputs) or given != _versions(own)
+            self.writes_parameters = bool(self.writes_parameters) or held != _versions(parameters)
             if reused is not None:
                 self._reusable = reused.restore(output)
                 self._reused = reused if self._reusable else None
@@ -325,25 +364,21 @@ def _cuda(inputs: list[Any]) -> torch.device | None:
     return next((t.device for _, t in flatten(inputs) if isinstance(t, torch.Tensor) and t.is_cuda), None)
 
 
-def _shared(outputs: Any, inputs: Any) -> set[tuple[int, int]]:
-    """Numbers of tensors of either tree with the same memory behind them."""
-    return {
-        (place, other)
-        for place, memory in enumerate(_storages(outputs))
-        for other, its in enumerate(_storages(inputs))
-        if memory is not None and memory == its
-    }
+def _shared(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> set[tuple[int, int]]:
+    """Numbers of an output and an input with the same memory behind them."""
+    given = list(map(_storage, inputs))
+    made = [(place, memory) for place, memory in enumerate(map(_storage, outputs)) if memory is not None]
+    return {(place, other) for place, memory in made for other, its in enumerate(given) if its == memory}
 
 
-def _storages(tree: Any) -> list[int | None]:
-    """The address of the memory behind each tensor; None of one that has no elements, or is not dense."""
-    tensors = [t for _, t in flatten(tree) if isinstance(t, torch.Tensor)]
-    return [t.untyped_storage().data_ptr() if t.layout is torch.strided and t.numel() else None for t in tensors]
+def _storage(tensor: torch.Tensor) -> int | None:
+    """The address of the memory behind a tensor; None of one that has no elements, or is not dense."""
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided and tensor.numel() else None
 
 
-def _versions(tensors: list[Any]) -> list[int]:
+def _versions(some: Iterable[torch.Tensor]) -> list[int]:
     """How often each tensor has been written in place."""
-    return [t._version for _, t in flatten(tensors) if isinstance(t, torch.Tensor)]
+    return [tensor._version for tensor in some]
 
 
 def _as_it_is(tensor: torch.Tensor) -> torch.Tensor:
@@ -369,13 +404,19 @@ def _double(tensor: torch.Tensor) -> torch.Tensor:
 def _seeded(seed: int, inputs: list[Any]) -> Iterator[None]:
     """The generators of the host and of the inputs' device start from `seed` inside and are put back afterwards."""
     device = _cuda(inputs)
-    with torch.random.fork_rng(devices=[] if device is None else [device]):
-        # Not torch.manual_seed, which on a host without a card remembers every call for the day there is one.
-        torch.default_generator.manual_seed(seed)
-        if device is not None:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
+    # Not torch.manual_seed, which on a host without a card remembers every call for the day there is one; nor
+    # torch.random.fork_rng, which takes ten times as long.
+    own = [torch.default_generator]
+    if device is not None:
+        own.append(torch.cuda.default_generators[device.index or 0])
+    before = [generator.get_state() for generator in own]
+    try:
+        for generator in own:
+            generator.manual_seed(seed)
         yield
+    finally:
+        for generator, state in zip(own, before, strict=True):
+            generator.set_state(state)
 
 
 @contextlib.contextmanager

@@ -71,12 +71,15 @@ def expect(
     seed: int,
     allow: tuple[str, ...],
     fills: dict[str, Fills] | None = None,
+    broken: dict[str, torch.Tensor] | None = None,
+    native: Any = None,
 ) -> Expectation:
     """Runs the reference: as it is, in float64, on coarser inputs, and in what other ways the output calls for.
 
-    `fills` are the fill values of each floating leaf; None: they are looked for.
+    `fills` are the fill values of each floating leaf, `broken` tells where those of drawn inputs are NaN or infinite,
+    and how (see `broken_in`); None: either is looked for. `native` is its output as it is, where that is known.
     """
-    native = reference.native(inputs, seed)
+    native = reference.native(inputs, seed) if native is None else native
     if fault := unsupported(native):
         raise InvalidReference("unsupported_output", f"the reference's {fault}")
     result = reference.exact(inputs, seed, native)
@@ -132,6 +135,7 @@ def expect(
     composed = taken(lambda some: reference.composed(some, seed)) if attention else None
     permitted = taken(lambda some: reference.permitted(some, seed)) if dtype is torch.float32 else None
     lowered = functools.cache(lambda format: taken(lambda some: reference.lowered(some, format, seed)))
+    coarsened = functools.cache(lambda format: taken(lambda some: reference.coarsened(some, format, seed)))
     strict = functools.cache(lambda: taken(lambda some: reference.strict(some, seed)))
 
     def leaf_of(run: dict[str, torch.Tensor] | None, path: str) -> torch.Tensor | None:
@@ -141,13 +145,17 @@ def expect(
         def lower(format: Format) -> torch.Tensor | None:
             return leaf_of(lowered(format), path)
 
+        def coarser(format: Format) -> torch.Tensor | None:
+            return leaf_of(coarsened(format), path)
+
         return Runs(
             exact=exact[path],
             part=parts[path],
             native=filled.get(path, NONE).lifted(parts[path].of(leaves[path])),
-            finite=all_finite(real(leaves[path])),
+            finite=_as_finite(path, real(leaves[path]), exact[path], broken),
             dtype=dtypes[path],
             lowered=lower,
+            coarsened=coarser,
             strict=lambda: leaf_of(strict(), path),
             composed=leaf_of(composed, path),
             permitted=leaf_of(permitted, path),
@@ -158,6 +166,34 @@ def expect(
     yards = {path: yardstick(runs(path), longest, allow) for path in parts}
     yards |= {path: replace(yards[path], fills=known) for path, known in filled.items() if path in yards}
     return Expectation(inputs, seed, native, exact, yards, where, precision)
+
+
+def broken_in(output: Any) -> dict[str, torch.Tensor]:
+    """Of each floating leaf that has any: where it is NaN (3) or infinite (1 or 2, by the sign), and not 0."""
+    floating = {path: number(leaf, torch.float64) for path, leaf in flatten(output)}
+    return {path: _kinds(real(leaf)) for path, leaf in floating.items() if leaf is not None and not _finite(leaf)}
+
+
+def _finite(leaf: torch.Tensor) -> bool:
+    return all_finite(real(leaf))
+
+
+def _kinds(leaf: torch.Tensor) -> torch.Tensor:
+    return leaf.isposinf().to(torch.int8).add_(leaf.isneginf(), alpha=2).add_(leaf.isnan(), alpha=3)
+
+
+def _as_finite(path: str, native: torch.Tensor, exact: torch.Tensor, drawn: dict[str, torch.Tensor] | None) -> bool:
+    """Whether a leaf is finite but for what belongs there: it is the same in float64, and was for `drawn` inputs.
+
+    That is what a mask leaves, or a row with nothing in it. Nothing overflowed.
+    """
+    if all_finite(native):
+        return True
+    kinds = _kinds(native)
+    if drawn is not None and not (path in drawn and torch.equal(kinds, drawn[path])):
+        return False
+    its = kinds != 0
+    return torch.equal(kinds[its], _kinds(exact.to(native.device))[its])
 
 
 def _widened(exact: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:

@@ -14,11 +14,11 @@ import torch
 
 from harness.oracle import patterns, precision, regions
 from harness.oracle.case import Case, Cause
-from harness.oracle.error import distant, wrong
+from harness.oracle.error import distant, measure, wrong
 from harness.oracle.growth import growth
 from harness.oracle.mistakes import search
 from harness.oracle.running import running_sum
-from harness.oracle.slices import real
+from harness.oracle.slices import coordinates, real
 
 # Runs of the reference: the search, lower precisions, the other mode, and a running sum.
 RUNS = search.MOST + precision.MOST + 2
@@ -50,7 +50,7 @@ def explain(case: Case) -> Explanation:
     evidence = {"path": case.path, "shape": list(mask.shape), "share_wrong": share, **elements}
     if region.box:
         evidence["wrong_within"] = region.box
-    cause = next(_causes(case, got, region, share))
+    cause = next(_causes(case, got, region, mask))
     some = f"{share:.2%}" if share >= RARE else f"{count}"
     where = f"{some} of {mask.numel()} elements wrong"
     if not count:
@@ -110,19 +110,21 @@ def _size(case: Case) -> str:
     return f"error {error:.2g} of the output's {unit}, the reference's own error {own:.2g}"
 
 
-def _causes(case: Case, got: torch.Tensor, region: regions.Region, share: float) -> Iterator[Cause]:
-    """All that fit, the surest and most specific ones first; each is looked for when it is asked for."""
+def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.Tensor) -> Iterator[Cause]:
+    """All that fit, the surest and most specific ones first; each is looked for when it is asked for. `mask` marks the
+    wrong elements, which `region` describes."""
     if (unwritten := _unwritten(case, got)) is not None:
         yield unwritten
     broken = bool(case.weighed.errors.broken)
     # If most elements are right, the place of the wrong ones says more than a pattern over all elements.
-    mostly, placed = share >= MOSTLY, bool(region.word)
+    mostly, placed = int(mask.sum()) >= MOSTLY * mask.numel(), bool(region.word)
     pattern = patterns.recognise(got, case.exact) if mostly and not broken else None
     if mostly and not broken:
         yield from _something_else(case, got, pattern)
     else:
         yield from _other_mode(case)
-    if not broken and (mostly or not placed) and (found := precision.lower_precision(case)) is not None:
+    in_place = placed and not mostly and not broken and _right_elsewhere(case, got, mask)
+    if not broken and not in_place and (found := precision.lower_precision(case)) is not None:
         yield found
     if broken:
         # NaN and infinities are what one sees; a mistake that overflows says why.
@@ -142,6 +144,13 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, share: float)
     if placed:
         yield Cause(f"mismatch:{region.word}", region.sentence, {}, region.mend)
     yield Cause("mismatch", "no usual mistake fits, and size alone does not tell why")
+
+
+def _right_elsewhere(case: Case, got: torch.Tensor, mask: torch.Tensor) -> bool:
+    """Whether the output would be within the limit of the norm but for its wrong elements. Where it is not, a few that
+    stand out, and their place, do not say why it was refused."""
+    mended = torch.where(mask, case.exact.to(got), got)
+    return measure(mended, case.exact, case.yard.scale, case.yard.expected).norm <= case.yard.limits.norm
 
 
 def _something_else(case: Case, got: torch.Tensor, pattern: patterns.Pattern | None) -> Iterator[Cause]:
@@ -228,7 +237,7 @@ def _elements(got: torch.Tensor, exact: torch.Tensor, mask: torch.Tensor, worst:
 
 
 def _element(got: torch.Tensor, exact: torch.Tensor, flat: int) -> dict[str, Any]:
-    index = [int(i) for i in patterns.coordinates(torch.tensor(flat), got.shape)] if got.dim() else []
+    index = [int(i) for i in coordinates(torch.tensor(flat), got.shape)] if got.dim() else []
     place = tuple(index)
     return {"index": index, "expected": _plain(exact[place]), "got": _plain(got[place])}
 

@@ -30,6 +30,19 @@ _CHOOSERS: dict[str, tuple[int, int | None]] = {
     "aten::argsort": (1, -1),
     "aten::kthvalue": (2, -1),
     "aten::median": (1, -1),
+    "aten::nanmedian": (1, -1),
+    "aten::mode": (1, -1),
+    "aten::cummax": (1, None),
+    "aten::cummin": (1, None),
+}
+# Those whose index is into so many last dimensions of their operand, as one.
+_POOLS: dict[str, int] = {
+    "aten::max_pool2d_with_indices": 2,
+    "aten::max_pool3d_with_indices": 3,
+    "aten::adaptive_max_pool2d": 2,
+    "aten::adaptive_max_pool3d": 3,
+    "aten::fractional_max_pool2d": 2,
+    "aten::fractional_max_pool3d": 3,
 }
 
 # Values chosen between may each be off by the rounding that the reference itself shows; the largest of many such
@@ -50,12 +63,13 @@ MISSED = 10
 @dataclass(frozen=True)
 class Choice:
     """A choosing operator's float64 operand, the dimension (None: of the flattened operand) and the margin within
-    which two of its values count as equal."""
+    which two of its values count as equal. `unique`: no index comes twice; `stable`: equal values keep their order."""
 
     values: torch.Tensor
     dim: int | None
     margin: float
     unique: bool
+    stable: bool
 
 
 def mismatches(got: torch.Tensor, exact: torch.Tensor, native: torch.Tensor) -> torch.Tensor:
@@ -80,8 +94,8 @@ def excused(
 
 
 def _choice(reference: ExactReference, inputs: list[Any], seed: int, path: str) -> Choice | None:
-    """The operator that made the output at `path`, found by the memory it wrote, in float64 and native runs alike."""
-    keep = frozenset(_CHOOSERS)
+    """The operator whose index the output at `path` is, in float64 and native runs alike."""
+    keep = frozenset(_CHOOSERS) | frozenset(_POOLS)
     exact = _maker(*reference.recorded(inputs, seed, True, keep), path)
     native = _maker(*reference.recorded(inputs, seed, False, keep), path)
     if exact is None or native is None:
@@ -90,20 +104,24 @@ def _choice(reference: ExactReference, inputs: list[Any], seed: int, path: str) 
     if wide.shape != narrow.shape:
         return None
     margin = TIE * rms(narrow.to(wide.dtype) - wide) if wide.is_floating_point() else 0.0
+    if exact.name in _POOLS:
+        return Choice(wide.flatten(-_POOLS[exact.name]), -1, margin, unique=False, stable=False)
     position, default = _CHOOSERS[exact.name]
     dim = exact.args[position] if len(exact.args) > position else exact.kwargs.get("dim", default)
-    return Choice(wide, dim, margin, exact.name in ("aten::topk", "aten::sort", "aten::argsort"))
+    unique = exact.name in ("aten::topk", "aten::sort", "aten::argsort")
+    return Choice(wide, dim, margin, unique, bool(exact.kwargs.get("stable")))
 
 
 def _maker(output: Any, seen: list[Operation], path: str) -> Operation | None:
     leaf = dict(flatten(output)).get(path)
     if not isinstance(leaf, torch.Tensor):
         return None
+    # Unsigned numbers of 16 bits and more cannot be compared with others.
+    leaf = leaf.to(torch.int64)
     for operation in reversed(seen):
         index = _index(operation)
-        if index is None or (index.numel(), index.dtype) != (leaf.numel(), leaf.dtype):
-            continue
-        if index.data_ptr() == leaf.data_ptr():
+        # Perhaps in another dtype or shape.
+        if index is not None and index.numel() == leaf.numel() and torch.equal(index.long().reshape(leaf.shape), leaf):
             return operation
     return None
 
@@ -117,6 +135,9 @@ def _index(operation: Operation) -> torch.Tensor | None:
 
 
 def _ties(choice: Choice, got: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    if choice.stable and choice.margin == 0.0:
+        # Of numbers that are known exactly, equal ones are in the order that was asked for.
+        return torch.zeros_like(got, dtype=torch.bool)
     values = choice.values if choice.dim is not None else choice.values.reshape(-1)
     dim = choice.dim if choice.dim is not None else 0
     length = values.shape[dim]

@@ -6,8 +6,9 @@ does not accept goes to the full one, so it only saves time.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +17,13 @@ from torch import nn
 
 from harness.oracle import checks, expectation, formats
 from harness.oracle.case import Earlier
+from harness.oracle.chunks import Few
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
-from harness.oracle.expectation import Expectation, InvalidReference, number
+from harness.oracle.expectation import Expectation, InvalidReference, broken_in, number
 from harness.oracle.fast import Fast
 from harness.oracle.fills import NONE, Fills
+from harness.oracle.formats import all_finite
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.slices import real, rms, widened
 from harness.oracle.stress import SETS, Stress
@@ -50,13 +53,30 @@ class Glance:
     native: Any
 
 
+@dataclass(frozen=True)
+class Sampled:
+    """What a call on hard inputs of a large problem is compared with: of a few entries of the batch all that is to be
+    expected (`some`), of the rest the reference's own output, and where these do not do, what `whole` finds out.
+
+    `whole` answers None where nothing can be expected.
+    """
+
+    inputs: list[Any]
+    seed: int
+    native: Any
+    few: Few
+    some: Expectation
+    whole: Callable[[], Expectation | None]
+
+
 class Oracle:
     """Knows one reference module, in the mode and precision it is in, and never changes it.
 
     `allow` names lower precisions that candidates may use (tf32, bf16, fp16). `memory_limit` in bytes replaces the
     device's free memory in the decision where and in what slices float64 runs. Hard inputs keep the `promises` of the
     drawn ones. Where PyTorch's switches allow TF32 to an operator of the reference, candidates may use it for that,
-    unless `strict_float32`. Outputs are expected on the device of the inputs.
+    unless `strict_float32`. Outputs are expected on the device of the inputs. `between` is called before each run
+    of the reference.
     """
 
     def __init__(
@@ -66,11 +86,12 @@ class Oracle:
         memory_limit: int | None = None,
         promises: Promises = NOTHING,
         strict_float32: bool = False,
+        between: Callable[[], None] = lambda: None,
     ) -> None:
         unknown = set(allow) - set(formats.ALLOWABLE)
         if unknown:
             raise ValueError(f"no such precision: {', '.join(sorted(unknown))}; valid: {', '.join(formats.ALLOWABLE)}")
-        self.reference = ExactReference(module, memory_limit, strict_float32, promises)
+        self.reference = ExactReference(module, memory_limit, strict_float32, promises, between)
         self.allow = allow
         # Of stress sets on which the reference raised, by name: what it said.
         self.undefined: dict[str, str] = {}
@@ -80,6 +101,7 @@ class Oracle:
         self._fast: dict[str, Fast] = {}
         # Of the outputs for drawn inputs.
         self._fills: dict[str, Fills] = {}
+        self._infinite = False
         self._earlier = Earlier()
         self._steady = False
         # Whether the reference takes a variance, which decides how far from zero hard inputs may lie.
@@ -99,6 +121,7 @@ class Oracle:
             self._fast[path] = Fast.of(yard).stricter(self._fast.get(path))
             self._centred = self._centred or yard.centred
             self._fills[path] = yard.fills | self._fills.get(path, NONE)
+        self._infinite = self._infinite or bool(broken_in(expected.native))
         self._earlier.keep(expected.native)
         return expected
 
@@ -145,10 +168,45 @@ class Oracle:
             # Before the next ones are made.
             del inputs
 
-    def expect_stress(self, proposed: Stress, inputs: list[Any], drawn: list[Any], seed: int) -> Expectation | None:
-        """What to expect for a set's inputs; None if `stress` would leave it out."""
+    def few(self, inputs: list[Any], seed: int) -> Few | None:
+        """Entries that stand for the batch of a large problem; None where it is not large, or has no such entries."""
+        return self.reference.few(inputs, seed, self.reference.native(inputs, seed))
+
+    def sampled_stress(
+        self, proposed: Stress, inputs: list[Any], drawn: list[Any], seed: int
+    ) -> Sampled | Expectation | None:
+        """What to expect for a set's inputs; of a large problem, for a few entries of the batch at first."""
         try:
-            expected = expectation.expect(self.reference, inputs, seed, self.allow, self._fills)
+            native = self.reference.native(inputs, seed)
+            # Where NaN and infinities are right at some places, all places are looked at.
+            few = None if self._infinite else self.reference.few(inputs, seed, native)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            self._leave_out(proposed, error)
+            return None
+        if few is None:
+            return self.expect_stress(proposed, inputs, drawn, seed, native)
+        numbers = [number(leaf, torch.float32) for _, leaf in flatten(native)]
+        if not all(all_finite(real(leaf)) for leaf in numbers if leaf is not None):
+            return None
+        some = self.expect_stress(proposed, few.inputs(inputs), few.inputs(drawn) if drawn else [], seed)
+        if some is None:
+            return None
+        whole = functools.partial(self.expect_stress, proposed, inputs, drawn, seed, native)
+        return Sampled(inputs, seed, native, few, some, whole)
+
+    def expect_stress(
+        self, proposed: Stress, inputs: list[Any], drawn: list[Any], seed: int, native: Any = None
+    ) -> Expectation | None:
+        """What to expect for a set's inputs; None if `stress` would leave it out. `native` as for `expectation`.
+
+        `drawn` are the inputs that they were made from, where the set `compares` with those.
+        """
+        try:
+            # NaN and infinities that a mask leaves stay where they were.
+            broken = broken_in(self.reference.native(drawn, seed)) if self._infinite else {}
+            expected = expectation.expect(self.reference, inputs, seed, self.allow, self._fills, broken, native)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
@@ -162,12 +220,20 @@ class Oracle:
             return self._as_it_grows(expected)
         return _demanding(expected, proposed.demands)
 
+    def compares(self, proposed: Stress) -> bool:
+        """Whether what to expect for a set's inputs depends on the drawn ones, too."""
+        return self._infinite or proposed.demands == "absolute"
+
     def _leave_out(self, proposed: Stress, error: Exception) -> None:
         """Record that foreign code raised on inputs for which it was not written."""
         self.undefined[proposed.name] = f"{type(error).__name__}: {error}".partition("\n")[0][:100]
 
     def check(
-        self, expected: Expectation | Glance, outputs: Any, poison: float | None = None, explained: bool = True
+        self,
+        expected: Expectation | Glance | Sampled,
+        outputs: Any,
+        poison: float | None = None,
+        explained: bool = True,
     ) -> Finding:
         """Whether `outputs` is right for the expectation's inputs; `poison` is what unwritten elements hold.
 
@@ -176,12 +242,35 @@ class Oracle:
         fault = compare(expected.native, outputs)
         if fault is not None:
             return Finding(Status.INCORRECT, fault.reason, f"{fault.leaf}: {fault.message}", leaf=fault.leaf)
+        if isinstance(expected, Sampled):
+            finding = self._accepted(expected, outputs)
+            if finding is not None:
+                return finding
+            whole = expected.whole()
+            if whole is None:
+                return Finding(Status.PASSED)
+            expected = whole
         if isinstance(expected, Glance):
             finding = checks.fast(self.reference, expected.inputs, expected.native, outputs, self._fast)
             if finding is not None:
                 return finding
             expected = expectation.expect(self.reference, expected.inputs, expected.seed, self.allow)
         return checks.full(self.reference, expected, outputs, self._earlier if explained else None, poison)
+
+    def check_together(self, expected: list[Glance], outputs: list[Any]) -> list[bool]:
+        """Which outputs `check` would accept at a glance, told of all of them at once; the others are to be checked."""
+        natives = [glance.native for glance in expected]
+        return checks.fast_together(self.reference, expected[0].inputs, natives, outputs, self._fast)
+
+    def _accepted(self, expected: Sampled, outputs: Any) -> Finding | None:
+        """The finding of the few entries, if they pass and the whole is near enough to the reference's own output."""
+        few, some = expected.few, expected.some
+        finding = checks.full(self.reference, some, few.outputs(outputs), None, None)
+        if not finding.passed:
+            return None
+        limits = {path: Fast.of(yard) for path, yard in some.yards.items()}
+        near = checks.fast(self.reference, expected.inputs, expected.native, outputs, limits)
+        return None if near is None else finding
 
     def _as_on_drawn(self, expected: Expectation, drawn: list[Any]) -> Expectation:
         """With limits no smaller than on ordinary inputs, except for outputs that only scale with the inputs.

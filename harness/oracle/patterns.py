@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from harness.oracle.slices import sample
+from harness.oracle.slices import coordinates, sample
 
 SAMPLES = 1 << 14
 LINES = 64
@@ -55,15 +54,6 @@ class Views:
         """Whether `guess` leaves almost nothing of the sampled output's error, or of the true output's variation."""
         off = float((self.given - guess)[self.finite].square().mean())
         return off <= EXPLAINED * min(self.error, max(self.variation, self.error))
-
-
-def coordinates(places: torch.Tensor, shape: Sequence[int]) -> tuple[torch.Tensor, ...]:
-    """As torch.unravel_index, which loads sympy to check its arguments: a third of a second in every process."""
-    index: list[torch.Tensor] = []
-    for size in reversed(shape):
-        index.insert(0, places % size)
-        places = places // size
-    return tuple(index)
 
 
 def at(tensor: torch.Tensor, places: torch.Tensor) -> torch.Tensor:

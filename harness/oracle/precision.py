@@ -15,7 +15,7 @@ from harness.oracle import patterns, rule
 from harness.oracle.case import Case, Cause
 from harness.oracle.formats import FLOAT32, TF32, Format, next_lower, round_to
 from harness.oracle.modes import Mode
-from harness.oracle.slices import real, widened
+from harness.oracle.slices import coordinates, real, widened
 from harness.oracle.verdict import correlation, detrended
 
 # A lower precision explains an error that is at most this many times its own.
@@ -31,8 +31,9 @@ CHANCE = 5.0
 # Groups have so many elements each, or are so many themselves that they tell as much.
 PER_GROUP = 16
 # Runs of the reference.
-MOST = 10
-_WHOLE = ("inputs", "intermediate results")
+MOST = 12
+# What split operands mend.
+SPLITTABLE = ("products", "inputs")
 KEEP = "keep sums and results in {level}"
 SPLIT = "compute in {level}, or split each operand into a high and a low part"
 
@@ -92,40 +93,44 @@ def lower_precision(case: Case) -> Cause | None:
         sizes[f"{format.name} {way}"] = size / spread
         moved = detrended(values - own, true)
         alike = correlation(error, moved)
-        if way != _WHOLE[0]:
+        if way not in SPLITTABLE:
             alike = min(alike, correlation(*_without_factors(error, moved, true, places, case.got.shape)))
         if alike > max(least, best[0] if best else 0.0) and case.weighed.errors.norm <= SIZE * size:
             best = (alike, format, way)
-        if (best and way != _WHOLE[0]) or time.monotonic() > case.until:
+        if (best and way not in SPLITTABLE) or time.monotonic() > case.until:
             # Of single operators, only where nothing else goes along with the errors.
             break
     signature = case.yard.signature
     if best is None and case.weighed.refused == "signature" and signature is not None:
-        best = (case.weighed.likeness, signature.format, _WHOLE[0])
+        best = (case.weighed.likeness, signature.format, "products" if case.reference.multiplies else "inputs")
     if best is None:
         return None
     alike, format, way = best
     clause = f"the errors are those of {_told(format)} {way} (correlation {alike:.2f})"
     evidence = {"lower_precision": sizes, "likeness": alike, "format": format.name}
-    return Cause("precision_downgrade", clause, evidence, (SPLIT if way == "inputs" else KEEP).format(level=level))
+    return Cause("precision_downgrade", clause, evidence, (SPLIT if way in SPLITTABLE else KEEP).format(level=level))
 
 
 def _runs(case: Case, formats: list[Format]) -> Iterator[tuple[Format, str, torch.Tensor]]:
-    """The reference's leaf on inputs rounded to each format, with every intermediate result rounded, and with those of
-    one operator, the last one first."""
+    """The reference's leaf with products in each format, on inputs rounded to it, with every intermediate result
+    rounded, and with those of one operator, the last one first."""
     reference, expected = case.reference, case.expected
 
     def rounded(mode: Rounded) -> Any:
         return reference.native(expected.inputs, expected.seed, mode=mode)
 
-    for format in formats:
-        lowered = functools.partial(reference.lowered, expected.inputs, format, expected.seed)
-        if (leaf := _leaf(case, lowered)) is not None:
-            yield format, _WHOLE[0], leaf
+    for way, run in (("products", reference.lowered), ("inputs", reference.coarsened)):
+        for format in formats:
+            products = way == "products"
+            if products and reference.multiplies is False:
+                break
+            leaf = _leaf(case, functools.partial(run, expected.inputs, format, expected.seed))
+            if leaf is not None and not (products and not reference.multiplies):
+                yield format, way, leaf
     modes = [Rounded(format) for format in formats]
     for format, mode in zip(formats, modes, strict=True):
         if (leaf := _leaf(case, functools.partial(rounded, mode))) is not None:
-            yield format, _WHOLE[1], leaf
+            yield format, "intermediate results", leaf
     names = reversed(dict.fromkeys(name for mode in modes for name in mode.met))
     for name, format in itertools.product(names, formats):
         if (leaf := _leaf(case, functools.partial(rounded, Rounded(format, name)))) is not None:
@@ -137,7 +142,7 @@ def _without_factors(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Both without an offset and a factor for each row, and for each index along a dimension: a few statistics that are
     off, for whatever reason, agree by chance with others that are rounded."""
-    index = patterns.coordinates(places, shape)
+    index = coordinates(places, shape)
     groupings = [(at, length) for at, length in zip(index, shape, strict=True)]
     if len(shape) > 1:
         groupings.append((places // shape[-1], math.prod(shape[:-1])))

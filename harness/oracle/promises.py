@@ -16,7 +16,7 @@ import torch
 
 from harness.oracle.projections import Kept, all_same, mirrored, pieces, same
 from harness.oracle.properties import DIGITS, HEAD, FewValues, Integers, Property, candidates
-from harness.oracle.slices import blocks, sample
+from harness.oracle.slices import blocks, coordinates, sample
 from harness.oracle.structure import convert, flatten
 
 # A promise is believed where chance makes it with a probability of 2**-30 at most; as many elements as that explains
@@ -186,7 +186,7 @@ class _Look:
         self._symmetric = first.dim() > 1 and first.shape[-1] == first.shape[-2] > 1
         self._unequal_pairs = 0
         self._begun = False
-        self._positions = _unravelled(sample(first.numel(), first.device, SAMPLED), first.shape)
+        self._positions = coordinates(sample(first.numel(), first.device, SAMPLED), first.shape)
         self._values = [first[self._positions].reshape(-1)]
         self._share: float | None = None
 
@@ -350,8 +350,3 @@ def _is_repeated(tensor: torch.Tensor, dimension: int) -> bool:
     if not bool(same(first[head], second[head]).all()):
         return False
     return all_same(tensor, first.expand_as(tensor))
-
-
-def _unravelled(flat: torch.Tensor, shape: torch.Size) -> tuple[torch.Tensor, ...]:
-    """Flat positions as an index, which makes no copy of a tensor that is not contiguous."""
-    return tuple(torch.unravel_index(flat, shape)) if shape else ()

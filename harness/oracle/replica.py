@@ -51,6 +51,7 @@ class Reused:
 
     def __init__(self, module: nn.Module, change: Change) -> None:
         self.module = replica(module, change)
+        self.parameters = list(self.module.parameters())
         self._state = _state(self.module)
         pairs = zip(_tensors(self.module), _tensors(module), strict=True)
         self._tensors = {id(own): (own, given.detach(), own._version) for own, given in pairs}
@@ -80,11 +81,12 @@ def _seen(value: Any) -> Any:
     if isinstance(value, _VALUES):
         return value
     if isinstance(value, dict):
-        return tuple((key, _seen(item)) for key, item in value.items())
-    if isinstance(value, (list, tuple, set)):
-        return tuple(_seen(item) for item in value)
+        # Most of a module's are empty.
+        return tuple((key, _seen(item)) for key, item in value.items()) if value else ()
     if isinstance(value, _IDENTITIES):
         return id(value)
+    if isinstance(value, (list, tuple, set)):
+        return tuple(_seen(item) for item in value)
     raise Unknown(type(value).__name__)
 
 

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from harness.oracle import patterns
 from harness.oracle.case import Case, Cause
 from harness.oracle.mistakes.call import Call, floating
-from harness.oracle.slices import sample
+from harness.oracle.slices import coordinates, sample
 
 # Sums that are taken again, one term after another, on the host; the longest ones that are.
 SUMS = 64
@@ -82,7 +82,7 @@ def _alike(error: torch.Tensor, lost: torch.Tensor) -> bool:
 
 def _in_turn(call: Call, shape: torch.Size, place: int) -> tuple[int, float]:
     """How many terms the result at a flat place has, and their sum, one after another in the operands' precision."""
-    index = [int(i) for i in patterns.coordinates(torch.tensor(place), shape)]
+    index = [int(i) for i in coordinates(torch.tensor(place), shape)]
     if call.name in _PRODUCTS:
         left, right, bias = _operands(call)
         terms = _row(left, index, right.dim() == 1) * _column(right, index)

@@ -59,7 +59,10 @@ def scale_of(exact: torch.Tensor, *, axes: bool = True) -> Scale:
     level = sums.absolute / y.numel()
     if y.shape[0] < SHORTEST_ROW:
         # A column of a few elements says what those elements are, not how large an element there would be.
-        col.fill_(level)
+        col = _periodic(exact, col) if exact.dim() > 1 and 1 < exact.shape[-1] < SHORTEST_ROW else col.fill_(level)
+    # What is nothing but zeros says nothing about errors there, either.
+    least = format_of(exact.dtype).roundoff * level
+    row, col = (torch.where(sizes < least, level, sizes) for sizes in (row, col))
     axis = _least_axis(exact) if axes else math.inf
     return Scale(math.sqrt(variance), size, center, level, row, col, axis, False)
 
@@ -108,6 +111,21 @@ def _sums(y: torch.Tensor, center: float, factor: float, masked: bool) -> _Sums:
         col[columns] += torch.linalg.vector_norm(away, 1, dim=0)
     total, square, absolute = torch.cat([both, row.sum(0, keepdim=True)]).tolist()
     return _Sums(total / factor, square / factor**2, absolute / factor, row.div_(factor), col.div_(factor))
+
+
+def _periodic(exact: torch.Tensor, col: torch.Tensor) -> torch.Tensor:
+    """How large an element is in each column of `matrix(exact)`, where columns are a short last dimension's, repeated.
+
+    Boxes beside scores, a sum beside a mean: each index has its own center and size, of a part.
+    """
+    period = exact.shape[-1]
+    flat = exact.contiguous().reshape(-1, period)
+    if flat.shape[0] < SHORTEST_ROW:
+        return col.fill_(float(col.mean()))
+    picked = flat[sample(flat.shape[0], flat.device, PAIRS)].double()
+    picked = picked.masked_fill(~torch.isfinite(picked), math.nan)
+    size = (picked - picked.nanmedian(0).values).abs().nanmean(0).nan_to_num(0.0)
+    return size.repeat(col.numel() // period)
 
 
 def _least_axis(exact: torch.Tensor) -> float:

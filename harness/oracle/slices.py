@@ -57,6 +57,15 @@ def tiles(of: torch.Tensor) -> Iterator[tuple[slice, slice]]:
             yield slice(top, top + height), slice(left, left + width)
 
 
+def coordinates(places: torch.Tensor, shape: Sequence[int]) -> tuple[torch.Tensor, ...]:
+    """As torch.unravel_index, which loads sympy to check its arguments: a third of a second in every process."""
+    index: list[torch.Tensor] = []
+    for size in reversed(shape):
+        index.insert(0, places % size)
+        places = places // size
+    return tuple(index)
+
+
 def sample(numel: int, device: torch.device, count: int) -> torch.Tensor:
     """`count` flat positions, random but the same each time; all of them where there are no more."""
     if numel <= count:

@@ -20,14 +20,22 @@ class Fault:
 
 def flatten(tree: Any, path: str = "output") -> Iterator[tuple[str, Any]]:
     """Leaves with their paths (`output[1].mask`), depth first; a leaf is whatever is no list, tuple or mapping."""
-    if isinstance(tree, Mapping):
-        for key, value in tree.items():
-            yield from flatten(value, f"{path}[{key!r}]")
+    # First of all, since to ask whether a thing is a Mapping takes long.
+    if isinstance(tree, torch.Tensor):
+        yield path, tree
     elif isinstance(tree, (list, tuple)):
         for index, value in enumerate(tree):
             yield from flatten(value, f"{path}[{index}]")
+    elif isinstance(tree, Mapping):
+        for key, value in tree.items():
+            yield from flatten(value, f"{path}[{key!r}]")
     else:
         yield path, tree
+
+
+def tensors(tree: Any) -> list[torch.Tensor]:
+    """The leaves that are tensors, in the order of `flatten`."""
+    return [leaf for _, leaf in flatten(tree) if isinstance(leaf, torch.Tensor)]
 
 
 def convert(tree: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:

@@ -30,7 +30,7 @@ from harness.oracle.slices import SHORTEST_ROW, rms, widened
 
 @dataclass(frozen=True)
 class Signature:
-    """How the native output moves, at some flat `positions`, when inputs are rounded to a coarser format.
+    """How the native output moves, at some flat `positions`, when products are taken in a coarser format.
 
     `exact` and `moved` hold the exact output and the movement at these positions, float64.
     """
@@ -67,7 +67,7 @@ class Yardstick:
 
     own: of the reference at the problem's precision. floor: of rounding the exact output to its dtype. base: the
     largest of these and of what one rounding of the inputs does to the output, which any sound algorithm may show.
-    lowered: of the reference on inputs rounded to the format below `level`, the format it computes in (None: unknown,
+    lowered: of the reference with its products in the format below `level`, the format it computes in (None: unknown,
     or of no account). drift: what a plain running sum may lose, where rounding goes one way, or where a variance is the
     difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. centred: whether a
     variance is taken on the way. limits: what a candidate may show; `loose` the same for each allowed format. finite:
@@ -124,8 +124,9 @@ class Runs:
     others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
     `rule.FURTHER` of them.
 
-    `lowered` and `strict` run the reference when they are asked, and answer None where it cannot run that way. `finite`
-    is whether all of the native output is.
+    `lowered` (with products in a format), `coarsened` (from inputs and parameters rounded to it) and `strict` run the
+    reference when they are asked, and answer None where it cannot run that way. `finite` is whether all of the native
+    output is.
     """
 
     exact: torch.Tensor
@@ -134,6 +135,7 @@ class Runs:
     finite: bool
     dtype: torch.dtype
     lowered: Callable[[Format], torch.Tensor | None]
+    coarsened: Callable[[Format], torch.Tensor | None]
     strict: Callable[[], torch.Tensor | None]
     composed: torch.Tensor | None = None
     permitted: torch.Tensor | None = None
@@ -166,10 +168,12 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         # The next format after the permitted one is the first that tells of a lower precision.
         lower = next_lower(TF32)
     # What one rounding does to attention is known from the run that rounds its scores and weights.
-    nudged = None if runs.composed is not None else runs.lowered(nudge(runs.dtype))
+    nudged = None if runs.composed is not None else runs.coarsened(nudge(runs.dtype))
     condition = (distance(nudged) or 0.0) / NUDGE
     base = max(own, floor, condition)
     base = max(base, _moved(runs, exact, base))
+    if 1 < runs.exact.numel() < SHORTEST_ROW:
+        scale = _each_by_itself(runs, exact, scale, base, nudged)
 
     # In float32, whatever narrower dtype the result has.
     roundoff = min(format.roundoff, FLOAT32.roundoff)
@@ -177,6 +181,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     # Not of what one rounding of the inputs costs: the mean's distance from zero is in that already.
     one_pass = rule.serial_error(longest.any, roundoff * scale.size)
     facts = rule.Facts(
+        own=max(own, floor),
         base=base,
         lowered=downgraded,
         composed=distance(runs.composed) or 0.0,
@@ -192,7 +197,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     known = [_errors(part, output, exact, scale, expected) for output in others if output is not None]
     loose = {}
     for name in allow:
-        error = distance(runs.lowered(BY_NAME[name]))
+        error = distance(runs.coarsened(BY_NAME[name]))
         if error is not None:
             # A kernel in that format rounds its result to it as well, before it is cast to the output's dtype.
             error = max(error, ROUNDING_RMS * BY_NAME[name].roundoff * scale.size)
@@ -228,11 +233,33 @@ def _moved(runs: Runs, exact: torch.Tensor, known: float) -> float:
     return one if more >= rule.GROWS * one else 0.0
 
 
+def _each_by_itself(runs: Runs, exact: torch.Tensor, scale: Scale, base: float, nudged: torch.Tensor | None) -> Scale:
+    """The scale of a few elements, each as large as its errors in the reference's own runs: a sum and a mean side by
+    side have sizes of their own, which so few numbers do not show."""
+    runs_of = [runs.native, *runs.jittered, *(one for one in (runs.composed, runs.permitted) if one is not None)]
+    errors = [_off(output, exact) for output in runs_of]
+    if nudged is not None:
+        errors.append(_off(nudged, exact) / NUDGE)
+    roundoff, sizes = format_of(runs.dtype).roundoff, exact.abs().nan_to_num(0.0, 0.0, 0.0)
+    each = torch.stack([*errors, sizes * roundoff]).amax(0)
+    # One alone may be near by luck, but not most of them.
+    share = (each / sizes)[sizes > 0].median() if bool((sizes > 0).any()) else 0.0
+    each = torch.maximum(each, rule.LUCK * share * sizes).double().reshape(-1)
+    # What is exactly zero says nothing about errors there.
+    each = torch.where(each < roundoff**2 * scale.size, roundoff * scale.size, each)
+    # So that `error.expected_errors` expects just that.
+    return replace(scale, row=torch.full_like(scale.row, scale.level), col=each * (2 * scale.level / base))
+
+
+def _off(output: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    return (output.to(exact.device) - exact).abs().nan_to_num(0.0, 0.0, 0.0)
+
+
 def _limits(norm: float, base: float, known: list[Errors], numel: int) -> Tolerances:
     """The limits of all measures, given that of the norm: no further from it than `rule.SPREAD` times what the
-    reference's own runs show. An output of a few elements has no worst among them that means more than the norm."""
+    reference's own runs show. Of a few elements, each is held to what its own errors are (`_each_by_itself`)."""
     if numel < SHORTEST_ROW:
-        return Tolerances(norm)
+        return Tolerances(norm) if numel == 1 else Tolerances(norm, worst=rule.SPREAD * norm / base)
     # The errors of a run that hits the exact output almost everywhere are not spread as others are.
     known = [errors for errors in known if errors.norm >= 0.3 * base and not errors.broken]
 

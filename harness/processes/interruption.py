@@ -56,6 +56,19 @@ def held() -> Iterator[None]:
             raise KeyboardInterrupt(number)
 
 
+@contextmanager
+def kept() -> Iterator[None]:
+    """Have the signals mean afterwards what they meant before, whatever a library makes of them meanwhile."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                # Also where Python sees no change: a library in C may have made one.
+                signal.signal(number, before[number])
+
+
 def exit_code(interrupt: KeyboardInterrupt) -> int:
     """As shells have it: 128 and the signal's number."""
     return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)

@@ -28,6 +28,9 @@ FLOOR_SHARE = 0.03
 WATCH_S = 0.25
 # The longest look at a family whose processes share what they have, and how much longer than a look the rest after it.
 LOOK_S, REST = 1.0, 9
+# Of whoever watches. The baseline's turn is no shorter for it: a candidate that stands still may have a thousand
+# processes to be counted.
+LONGEST_PAUSE_S = 1.0
 MAX_BYTES = 1 << 16
 
 
@@ -36,13 +39,17 @@ class Watch:
 
     def __init__(self) -> None:
         self._rests_until_s: dict[int, float] = {}
+        # From the end of a look to the next one.
+        self.pause_s = WATCH_S
 
     def too_large(self, watched: Mapping[int, int]) -> list[int]:
         """The leaders (`watched`: pid -> limit in bytes) whose family is over its limit, or else the largest one if the
         machine runs out of memory."""
         if not watched:
             return []
+        began_s = time.process_time()
         sizes = {pid: family_bytes(pid) for pid in watched}
+        self.pause_s = min(LONGEST_PAUSE_S, max(WATCH_S, REST * (time.process_time() - began_s)))
         # The first figure is quickly had, and counts what forked processes share once for each of them.
         found = [pid for pid, limit in watched.items() if sizes[pid] > limit and self._is_over(pid, limit)]
         if not found and nearly_out():
@@ -82,22 +89,37 @@ def own_share_bytes(pid: int) -> int:
 
     The kernel walks the whole address space for it. `private_bytes` where it may not be read.
     """
+    own = _of_mappings(pid, "Pss_Anon")
+    return private_bytes(pid) if own is None else own + _sizes(pid, "VmPTE")
+
+
+def mapped_share_bytes(pid: int) -> int:
+    """Its part of the shared memory that it maps. All of that where it may not be read."""
+    part = _of_mappings(pid, "Pss_Shmem")
+    return _sizes(pid, "RssShmem") if part is None else part
+
+
+def _of_mappings(pid: int, name: str) -> int | None:
+    """A figure of all its mappings together, in bytes; None where it may not be read."""
     for thread in _threads(pid):
-        found = re.search(r"^Pss_Anon:\s+(\d+) kB", procfs.read(Path(f"/proc/{thread}/smaps_rollup")), re.MULTILINE)
+        found = re.search(rf"^{name}:\s+(\d+) kB", procfs.read(Path(f"/proc/{thread}/smaps_rollup")), re.MULTILINE)
         if found:
-            return int(found.group(1)) * 1024 + _sizes(pid, "VmPTE")
-    return private_bytes(pid)
+            return int(found.group(1)) * 1024
+    return None
 
 
 def shared_bytes(pid: int, until_s: float) -> int:
     """The memory that a family shares by mapping it, or else by files of its own that are memory: the larger of both.
 
-    Looked for until a time of the monotonic clock, which a family with many files may outlast. What is mapped may be
-    the judge's.
+    Looked for until a time of the monotonic clock, which a family with many files or processes may outlast. Of what is
+    mapped a part may be the judge's.
     """
-    members = list(Freezer(pid).members())
-    mapped = max((_sizes(member, "RssShmem") for member in members), default=0)
-    files: dict[tuple[int, int], int] = {}
+    members = sorted(Freezer(pid).members(), key=lambda member: _sizes(member, "RssShmem"), reverse=True)
+    mapped, files = 0, dict[tuple[int, int], int]()
+    for member in members:
+        if time.monotonic() > until_s:
+            break
+        mapped += mapped_share_bytes(member)
     for member in members:
         for place in _descriptors(member):
             if time.monotonic() > until_s:
@@ -203,7 +225,7 @@ def _stand_watch(channel: socket.socket) -> None:
         found = watch.too_large(dict(families.values()))
         if found:
             channel.send(msgspec.json.encode([number for number, (pid, _) in families.items() if pid in found]))
-        due_s = time.monotonic() + WATCH_S
+        due_s = time.monotonic() + watch.pause_s
 
 
 def memory() -> tuple[int, int]:

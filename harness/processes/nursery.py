@@ -41,7 +41,7 @@ KEPT_VARIABLES = (
 TRUSTED_VARIABLES = ("HOME", "XDG_CACHE_HOME", "TMPDIR")
 START_TIMEOUT_S = 120.0
 LOSS_S = 10.0
-UNTRUSTED = ("builder", "checker", "runner")
+UNTRUSTED = ("builder", "checker", "inspector", "runner")
 # The user of a sandboxed process has no name of its own, and some libraries ask.
 UNTRUSTED_ENVIRONMENT = {"USER": "candidate", "LOGNAME": "candidate"}
 
@@ -304,19 +304,21 @@ def _kept(names: Iterable[str]) -> dict[str, str]:
 def _pump(source: int, log: Path, drained: threading.Event, shown: Callable[[bytes], bytes]) -> None:
     """Keep the first MAX_LOG_BYTES of a child's output; read and drop the rest, so that it never blocks.
 
-    What is cut in two, because it was not printed at once, is kept as it was printed.
+    What is cut in two, because it was not printed at once, is kept as it was printed. What is dropped costs no more
+    than reading it: a candidate that is stopped leaves a full pipe, to be emptied in the baseline's turn.
     """
-    kept = 0
+    room = MAX_LOG_BYTES
     with open(source, "rb", buffering=0) as reader, _opened(log) as writer:
-        while chunk := shown(reader.read(65536)):
-            room = MAX_LOG_BYTES - kept
+        while raw := reader.read(65536):
+            if room <= 0:
+                continue
+            chunk = shown(raw)
             # A full disk costs the log, and not the process that writes into it.
             with contextlib.suppress(OSError):
-                if room > 0:
-                    writer.write(chunk[:room])
-                    if len(chunk) > room:
-                        writer.write(b"\n[more output was dropped]\n")
-            kept += len(chunk)
+                writer.write(chunk[:room])
+                if len(chunk) > room:
+                    writer.write(b"\n[more output was dropped]\n")
+            room -= len(chunk)
     drained.set()
 
 

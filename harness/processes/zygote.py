@@ -109,7 +109,11 @@ def serve(control: socket.socket, roles: Mapping[str, Role], greetings: Mapping[
         watcher.mind(limits)
         if control.fileno() not in ready:
             continue
-        data, fds, _, _ = socket.recv_fds(control, MAX_REQUEST_BYTES, 2)
+        try:
+            data, fds, _, _ = socket.recv_fds(control, MAX_REQUEST_BYTES, 2)
+        except ConnectionResetError:
+            # The session was killed before it had read all that was sent to it.
+            data, fds = b"", []
         if not data:
             present.end()
             os._exit(0)
@@ -247,8 +251,9 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     with _no_device_touched():
         from harness.judge import auditor, judge
-        from harness.runner import builder, checker, runner
-    roles = {"auditor": auditor, "builder": builder, "checker": checker, "judge": judge, "runner": runner}
+        from harness.runner import builder, checker, inspector, runner
+    untrusted = {"builder": builder, "checker": checker, "inspector": inspector, "runner": runner}
+    roles = {"auditor": auditor, "judge": judge, **untrusted}
     serve(control, {name: role.main for name, role in roles.items()}, {"runner": runner.greet})
 
 

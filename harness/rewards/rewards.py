@@ -12,9 +12,9 @@ from harness.errors import BadValue, UsageError, nearest
 from harness.records import Record, Status
 
 # Ends that say nothing about a candidate: the harness failed, its machine had too little room or no profiler, or the
-# problem cannot be judged.
+# problem cannot be judged. The reasons count with their status only: with others a candidate gives them itself.
 NOT_ITS_DOING = (Status.HARNESS_ERROR, Status.INVALID_REFERENCE)
-NOT_ITS_DOING_REASONS = ("needs_memory", "no_profile")
+NOT_ITS_DOING_REASONS = ((Status.UNSUPPORTED, "needs_memory"), (Status.UNSUPPORTED, "no_profile"))
 
 # What `stages` pays for the last stage that was reached; a share of right elements is paid between the last two.
 COMPILED, LOADED, ALMOST_RIGHT, RIGHT, FASTER = 0.1, 0.2, 0.5, 0.6, 1.0
@@ -42,7 +42,7 @@ def reward(record: Record, scheme: str = "speedup", *, p: float = 1.0, own_kerne
 
 def is_no_word(record: Record) -> bool:
     """Whether a record says nothing about its candidate."""
-    return record.status in NOT_ITS_DOING or record.reason.partition(":")[0] in NOT_ITS_DOING_REASONS
+    return record.status in NOT_ITS_DOING or (record.status, record.reason) in NOT_ITS_DOING_REASONS
 
 
 def _speedup(record: Record, p: float) -> float:
@@ -73,7 +73,8 @@ def _stages(record: Record, p: float) -> float:
     # The judge's own phases, which no candidate's process has a say in.
     if "first call" in record.phases_s:
         return LOADED
-    return COMPILED if "load" in record.phases_s or record.reason == "total" else 0.0
+    late = (record.status, record.reason) == (Status.TIMEOUT, "total")
+    return COMPILED if "load" in record.phases_s or late else 0.0
 
 
 SCHEMES: dict[str, Callable[[Record, float], float]] = {

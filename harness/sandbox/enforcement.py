@@ -32,6 +32,9 @@ LAYERS = {
 CAUSE = "sandbox"
 FILE_BYTES = 8 << 30
 OPEN_FILES = 4096
+# Where the system hands core dumps to a program, a limit of 0 bytes does not stop it, and it would work outside the
+# sandbox, as root, for every process that crashes. The kernel starts none where the limit is 1.
+NO_CORE = 1
 
 
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,7 +171,7 @@ def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str
 
 def _limit(processes: int | None) -> None:
     """`processes`: as Confinement has it; None for a user who is not the process's own."""
-    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_NOFILE: open_files()}
+    limits = {resource.RLIMIT_CORE: NO_CORE, resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_NOFILE: open_files()}
     if processes is not None:
         # Counted by user, so that it would be shared with the whole machine otherwise. Threads count.
         limits[resource.RLIMIT_NPROC] = min(most_processes(), processes or most_processes())

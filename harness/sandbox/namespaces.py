@@ -17,13 +17,16 @@ MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 0x
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x40000
 # CUDA and multiprocessing keep small things there; a candidate's data has its own folder.
 SHM_BYTES = 1 << 30
+# Each takes a kilobyte of the kernel's own memory, even if it is empty. By default there may be half as many as the
+# machine has pages.
+SHM_FILES = 1 << 16
 
 
 def leave() -> None:
     """Enter a network without interfaces, a host name of one's own, and a private view of mounts. Raises OSError."""
     unshare(CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWNS, "net, uts, mnt")
     mount("none", "/", "", MS_REC | MS_PRIVATE)
-    mount("assay", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={SHM_BYTES}")
+    mount("assay", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={SHM_BYTES},nr_inodes={SHM_FILES}")
 
 
 def make_read_only(folder: str) -> None:

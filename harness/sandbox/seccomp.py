@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import resource
 import struct
 
 from harness.sandbox.syscalls import PR_SET_PDEATHSIG, checked, libc
@@ -52,10 +53,12 @@ COMMON = {
     "process_madvise": 440,
     "mount_setattr": 442,
     "quotactl_fd": 443,
+    "memfd_secret": 447,
     "process_mrelease": 448,
     "open_tree_attr": 467,
 }
 X86_64 = {
+    "ioctl": 16,
     "shmget": 29,
     "shmat": 30,
     "shmctl": 31,
@@ -85,6 +88,7 @@ X86_64 = {
     "sched_setscheduler": 144,
     "pivot_root": 155,
     "prctl": 157,
+    "setrlimit": 160,
     "chroot": 161,
     "acct": 163,
     "settimeofday": 164,
@@ -139,6 +143,7 @@ AARCH64 = {
     "io_setup": 0,
     "fcntl": 25,
     "inotify_add_watch": 27,
+    "ioctl": 29,
     "ioprio_set": 30,
     "umount2": 39,
     "mount": 40,
@@ -166,6 +171,7 @@ AARCH64 = {
     "setsid": 157,
     "sethostname": 161,
     "setdomainname": 162,
+    "setrlimit": 164,
     "prctl": 167,
     "settimeofday": 170,
     "mq_open": 180,
@@ -218,7 +224,10 @@ MACHINES = {
 }
 
 # Refused for some arguments only, or with an error that callers know how to take.
-SPECIAL = ("socket", "socketpair", "connect", "clone", "clone3", "prctl", "fcntl", "fallocate")
+SPECIAL = (
+    *("socket", "socketpair", "connect", "clone", "clone3", "prctl", "fcntl", "fallocate", "ioctl"),
+    *("setrlimit", "prlimit64"),
+)
 # Calls by which a signal is sent, with the place of its number. SIGCONT would let go of what the judge has stopped, as
 # would a timer's (timer_create), a descriptor's (F_SETSIG) or an ending child's (clone).
 SIGNALLING = {
@@ -238,7 +247,7 @@ REGROUPING = ("setsid", "setpgid")
 # Calls on a process or thread by its number, the first argument. A library that pins its threads names each by its own
 # number, which no filter can know: it goes on as if it had.
 PLACING = ("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler")
-ON_A_PROCESS = ("prlimit64", "migrate_pages", "move_pages")
+ON_A_PROCESS = ("migrate_pages", "move_pages")
 # The first argument says whether the second is a process (this number), a group or a user.
 BY_KIND = {"setpriority": 0, "ioprio_set": 1}
 AF_UNIX = 1
@@ -246,6 +255,10 @@ AF_UNIX = 1
 CONNECTED, TYPE_BITS = (1, 5), 0x0F
 # Whoever opens a leased file waits, up to 45 s, for the process that has the lease. A notice tells of a folder.
 F_SETLEASE, F_NOTIFY = 1024, 1026
+# The same as fallocate with a mode, from XFS: FS_IOC_RESVSP, UNRESVSP, both for 64 bits, ZERO_RANGE.
+RESERVING = (0x40305828, 0x40305829, 0x4030582A, 0x4030582B, 0x40305839)
+# A core of the machine for one's own processes alone: nobody else runs beside them on its other thread.
+PR_SCHED_CORE = 62
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 X32_BIT = 0x40000000
 
@@ -299,9 +312,17 @@ def program(machine: str, only: int | None = None) -> bytes:
     code += _when(known.numbers["fcntl"], kept)
     # A child that outlives the harness would have to take its own parent-death signal away. Pools of workers set it and
     # need not notice: all of the group end together.
-    code += _when(known.numbers["prctl"], _argument(0, _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 1, 0), 0))
+    deathless = [_load(0), _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 0, 1), _op(RETURN, PRETEND)]
+    alone = [_op(JUMP_EQUAL, PR_SCHED_CORE, 0, 1), _op(RETURN, ERRNO | errno.EINVAL), _op(RETURN, ALLOW)]
+    code += _when(known.numbers["prctl"], [*deathless, *alone])
     # With a mode it takes room behind a file's end, which the limit for a file's size does not count.
     code += _when(known.numbers["fallocate"], _argument(1, _op(JUMP_EQUAL, 0, 0, 1), errno.EOPNOTSUPP))
+    tests = [_op(JUMP_EQUAL, command, len(RESERVING) - at, 0) for at, command in enumerate(RESERVING)]
+    code += _when(known.numbers["ioctl"], [_load(1), *tests, _op(RETURN, ALLOW), _op(RETURN, ERRNO | errno.EOPNOTSUPP)])
+    # The limit for core dumps is one that may not be lowered (enforcement.NO_CORE). Whoever lowers it need not notice.
+    core = _op(JUMP_EQUAL, resource.RLIMIT_CORE, 0, 1)
+    code += _when(known.numbers["setrlimit"], [_load(0), core, _op(RETURN, PRETEND), _op(RETURN, ALLOW)])
+    code += _when(known.numbers["prlimit64"], _limit_of_cores_kept(only))
     code.append(_op(RETURN, ALLOW))
     return b"".join(code)
 
@@ -313,6 +334,24 @@ def _foreign(name: str, only: int) -> list[bytes]:
     if name not in BY_KIND:
         return [_load(0), *number]
     return [_load(0), _op(JUMP_EQUAL, BY_KIND[name], 1, 0), _op(RETURN, refusal), _load(1), *number]
+
+
+def _limit_of_cores_kept(only: int | None) -> list[bytes]:
+    """Allow prlimit64 as _foreign does, but pretend where it is to set the limit for core dumps."""
+    foreign = [] if only is None else _foreign("prlimit64", only)[:-1]
+    return [
+        *foreign,
+        _load(1),
+        _op(JUMP_EQUAL, resource.RLIMIT_CORE, 1, 0),
+        _op(RETURN, ALLOW),
+        # The new limit's address, in two halves; none where the old one is only asked for.
+        _load(2),
+        _op(JUMP_EQUAL, 0, 0, 2),
+        _op(LOAD, 16 + 8 * 2 + 4),
+        _op(JUMP_EQUAL, 0, 1, 0),
+        _op(RETURN, PRETEND),
+        _op(RETURN, ALLOW),
+    ]
 
 
 def _local_and_connected() -> list[bytes]:

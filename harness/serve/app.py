@@ -7,16 +7,18 @@ import hashlib
 import hmac
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from harness.api import SCHEMES, Config, feedback, reward
+from harness.execution.workplace import Workplace
 from harness.serve import openapi, prometheus, requests
 from harness.serve.requests import BadRequest, Tasks, TaskView
 from harness.serve.service import Service, Settings
@@ -36,12 +38,20 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Application:
     """Answers requests by a Service, which it starts and ends; `token` is what clients must send."""
 
-    def __init__(self, config: Config, folder: Path, settings: Settings, token: str, most_body_bytes: int) -> None:
+    def __init__(
+        self,
+        config: Config,
+        folder: Path,
+        settings: Settings,
+        token: str,
+        most_body_bytes: int,
+        workplace: Workplace | None = None,
+    ) -> None:
         self._token = hashlib.sha256(token.encode()).digest()
         self._most_body_bytes = most_body_bytes
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.service = Service(config, folder, settings, self._ended)
+        self.service = Service(config, folder, settings, self._ended, workplace)
         routes: list[tuple[str, str, Handler]] = [
             ("POST", "/evaluate", self._evaluate),
             ("POST", "/evaluate/batch", self._batch),
@@ -52,7 +62,10 @@ class Application:
             ("GET", "/metrics", self._metrics),
             ("GET", "/openapi.json", self._openapi),
         ]
-        self.app = Starlette(routes=[Route(path, self._guarded(path, do), methods=[verb]) for verb, path, do in routes])
+        self.app = Starlette(
+            routes=[Route(path, self._guarded(path, do), methods=[verb]) for verb, path, do in routes],
+            exception_handlers={HTTPException: _no_route, Exception: _own_fault},
+        )
         # A redirect would name the host that the request named, also to who has no token.
         self.app.router.redirect_slashes = False
 
@@ -203,6 +216,18 @@ class Application:
         )
 
 
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    what = f"{request.method} {request.url.path[:200]}"
+    return _json(
+        {"error": f"{what}: {error.detail}; GET /openapi.json has every route"}, error.status_code, error.headers
+    )
+
+
+async def _own_fault(request: Request, error: Exception) -> Response:
+    return _json({"error": f"the service failed: {type(error).__name__}; its log says more"}, 500)
+
+
 def _wait_s(request: Request) -> float:
     # KernelGYM has no such parameter; flashinfer-bench calls it timeout.
     text = request.query_params.get("wait", request.query_params.get("timeout", "0"))
@@ -215,5 +240,5 @@ def _wait_s(request: Request) -> float:
     return min(seconds, MOST_WAIT_S)
 
 
-def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def _json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(msgspec.json.encode(value), status, headers, "application/json")

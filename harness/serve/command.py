@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
 
 from harness.api import Config
 from harness.errors import UsageError
+from harness.execution.workplace import Workplace
 from harness.serve.app import Application
+from harness.serve.connections import BoundedConnection
 from harness.serve.service import Settings
 
 TOKEN_VARIABLE = "ASSAY_TOKEN"
@@ -20,25 +25,70 @@ GRACE_S = 5
 
 
 def run(
-    config: Config, folder: Path, settings: Settings, *, host: str, port: int, token: str, most_body_mb: float
+    config: Config,
+    folder: Path,
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    token: str,
+    most_body_mb: float,
+    tell: Callable[[], None] = lambda: None,
+    workplace: Workplace | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM. Raises UsageError where the service cannot start."""
-    application = Application(config, folder, settings, token, int(most_body_mb * 1e6))
-    try:
-        uvicorn.run(
+    """Serve until SIGINT or SIGTERM; `tell` is called once clients can connect.
+
+    Raises UsageError where the service cannot start.
+    """
+    with contextlib.closing(_bound(host, port)) as listening:
+        application = Application(config, folder, settings, token, int(most_body_mb * 1e6), workplace)
+        options = uvicorn.Config(
             application.app,
-            host=host,
-            port=port,
+            http=BoundedConnection,
             log_level="warning",
             access_log=False,
             server_header=False,
             limit_concurrency=MOST_CONNECTIONS,
             timeout_graceful_shutdown=GRACE_S,
         )
-    except SystemExit as error:
-        raise UsageError(f"cannot listen on {host}:{port}; choose another port with --port") from error
-    finally:
-        application.service.close()
+        try:
+            # uvicorn ends tidily by a signal, and then raises it again.
+            with contextlib.suppress(KeyboardInterrupt):
+                _Server(options, tell).run([listening])
+        except OSError as error:
+            raise _cannot_listen(host, port, error) from error
+        finally:
+            application.service.close()
+
+
+class _Server(uvicorn.Server):
+    """Tells when it listens."""
+
+    def __init__(self, options: uvicorn.Config, tell: Callable[[], None]) -> None:
+        super().__init__(options)
+        self._tell = tell
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._tell()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket of that address, before anything is started for it. Raises UsageError."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        bound = socket.socket(family)
+        # Its last owner's connections may linger.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Not listening yet: a client would wait for one that is only starting.
+        bound.bind(address)
+        return bound
+    except (OSError, UnicodeError) as error:
+        raise _cannot_listen(host, port, error) from error
+
+
+def _cannot_listen(host: str, port: int, error: Exception) -> UsageError:
+    return UsageError(f"cannot listen on {host}:{port}: {error}; choose another with --host or --port")
 
 
 def token(file: Path | None) -> str:

@@ -9,7 +9,6 @@ import msgspec
 from harness.api import Config
 from harness.catalog import problems, sources
 from harness.catalog.problems import Problem
-from harness.environment import choose_devices, surroundings
 from harness.errors import nearest
 from harness.reading.reading import Reader
 from harness.records import PROTOCOL_VERSION
@@ -19,7 +18,7 @@ from harness.serve.requests import BadRequest, EvaluateRequest
 class Contents:
     """The problems that a config selects, by id; and by source, where that is allowed."""
 
-    def __init__(self, config: Config, allow_source: bool) -> None:
+    def __init__(self, config: Config, surroundings: dict[str, str], allow_source: bool) -> None:
         self._allow_source = allow_source
         with Reader() as reader:
             found = problems.discover(config.problems, reader)
@@ -28,7 +27,7 @@ class Contents:
         conditions = {
             "protocol": PROTOCOL_VERSION,
             "config": config,
-            "surroundings": surroundings(choose_devices(config.device)),
+            "surroundings": surroundings,
         }
         self._conditions = msgspec.json.encode(conditions, order="deterministic")
 

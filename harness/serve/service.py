@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import secrets
@@ -17,26 +18,32 @@ import msgspec
 
 from harness import records
 from harness.api import Config, Evaluator, UsageError
-from harness.evaluator.deadlines import Deadlines
+from harness.execution.workplace import Workplace
 from harness.records import Record, Status
 from harness.rewards.rewards import is_no_word
 from harness.serve.contents import Contents
 from harness.serve.requests import PRIORITIES, BadRequest, EvaluateRequest
-from harness.serve.store import OPEN, Store, Stored
+from harness.serve.store import OPEN, NoRoom, Store, Stored
 
 # Of the last evaluations, by which a client is told when to come again.
 REMEMBERED = 50
 LONGEST_RETRY_S = 300
 FORGET_EVERY_S = 600.0
 WRITE_AGAIN_S = 5.0
+# When a service that ends may be back.
+BACK_S = 10
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operator decides. `queue` bounds tasks that have not ended; times are in seconds."""
+    """What the operator decides; times are in seconds.
+
+    `queue` bounds tasks that have not ended, `disk_bytes` what tasks and results take on disk.
+    """
 
     queue: int = 256
     deadline_s: float = 600.0
     keep_s: float = 86_400.0
+    disk_bytes: int = 4_000_000_000
     # A problem's source is run by the trusted judge, unconfined.
     allow_problem_source: bool = False
 
@@ -48,7 +55,14 @@ class Service:
     are taken up. Raises UsageError as Evaluator does.
     """
 
-    def __init__(self, config: Config, folder: Path, settings: Settings, ended: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        folder: Path,
+        settings: Settings,
+        ended: Callable[[str], None],
+        workplace: Workplace | None = None,
+    ) -> None:
         self.settings = settings
         self.counts = Counter[str]()
         self.running: dict[str, str] = {}
@@ -58,14 +72,13 @@ class Service:
         self._lock = threading.RLock()
         self._open: dict[str, Future[Record]] = {}
         self._closing = False
-        self._contents = Contents(config, settings.allow_problem_source)
-        self._store = Store(folder)
-        try:
-            self.evaluator = Evaluator(config, report_phase=self._phase)
-        except BaseException:
-            self._store.close()
-            raise
-        self._deadlines = Deadlines()
+        self._store = Store(folder, settings.disk_bytes)
+        with contextlib.ExitStack() as made:
+            made.callback(self._store.close)
+            self.evaluator = Evaluator(config, report_phase=self._phase, workplace=workplace)
+            made.callback(self.evaluator.close, cancel=True)
+            self._contents = Contents(config, self.evaluator.site.surroundings, settings.allow_problem_source)
+            made.pop_all()
         self._forgot_s = -math.inf
         for task in self._store.unfinished():
             self._begin(task)
@@ -74,7 +87,6 @@ class Service:
         """End all processes. What has not ended is taken up by the next service on the same folder."""
         with self._lock:
             self._closing = True
-        self._deadlines.close()
         self.evaluator.close(cancel=True)
         self._store.close()
 
@@ -88,14 +100,20 @@ class Service:
 
         `arrived_s` is when they came, in seconds since 1970. Raises BadRequest.
         """
+        self._check_open()
         self._forget()
         made = [self._task(request, arrived_s) for request in requests]
         with self._lock:
+            self._check_open()
             found = [self._known(task) or task for task in made]
             new = [task for task in found if task in made]
             waiting = [task for task in new if task.status == OPEN]
             self._check_room(len(waiting))
-            self._store.accept(new)
+            try:
+                self._store.accept(new)
+            except NoRoom as error:
+                self.counts["refused"] += 1
+                raise BadRequest(429, f"{error}; come again", self.retry_after_s()) from error
             self.counts["accepted"] += len(waiting)
             self.counts["cached"] += len(new) - len(waiting)
             for task in waiting:
@@ -123,6 +141,10 @@ class Service:
         """When there may be room again, by how long evaluations took of late."""
         usual_s = sum(self._walls_s) / len(self._walls_s) if self._walls_s else 10.0
         return max(1, min(LONGEST_RETRY_S, math.ceil(usual_s / len(self.evaluator.devices))))
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise BadRequest(503, "the service is ending; send it again when it is back", BACK_S)
 
     def _check_room(self, wanted: int) -> None:
         if wanted > self.settings.queue:
@@ -177,8 +199,9 @@ class Service:
             return
         with self._lock:
             self._open[task.id] = future
-        # The text of an ended task must not wait for its deadline.
-        self._deadlines.at(time.monotonic() + left_s, functools.partial(self._expire, task.id))
+        expire = functools.partial(self._expire, task.id)
+        number = self.evaluator.deadlines.at(time.monotonic() + left_s, expire)
+        future.add_done_callback(lambda _: self.evaluator.deadlines.forget(number))
         future.add_done_callback(functools.partial(self._done, task.id, request, content))
 
     def _done(self, identity: str, request: EvaluateRequest, content: str, future: Future[Record]) -> None:
@@ -243,7 +266,7 @@ class Service:
             ended = self._store.end(identity, status, record and records.presentable(record), error[:2000])
         except sqlite3.Error:
             again = functools.partial(self._end, identity, status, record, error, content)
-            self._deadlines.at(time.monotonic() + WRITE_AGAIN_S, again)
+            self.evaluator.deadlines.at(time.monotonic() + WRITE_AGAIN_S, again)
             return
         if ended:
             self._ended(identity)

@@ -1,10 +1,13 @@
 """The tasks of a service on disk: accepted before a client hears of them, kept until their results are old.
 
-SQLite keeps them through a kill at any moment; one service at a time has the file.
+SQLite keeps them through a kill at any moment; one service at a time has the file. What it takes on disk is bounded:
+where there is no room, the oldest results go.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import sqlite3
 import threading
 import time
@@ -16,7 +19,7 @@ from typing import Any
 import msgspec
 
 from harness import records
-from harness.errors import UsageError
+from harness.errors import AssayError, UsageError
 from harness.records import Record
 from harness.serve.requests import EvaluateRequest
 
@@ -30,8 +33,17 @@ CREATE TABLE IF NOT EXISTS tasks (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS by_status ON tasks (status, accepted_at);
 CREATE TABLE IF NOT EXISTS results (content TEXT PRIMARY KEY, record BLOB NOT NULL, ended_at REAL NOT NULL) STRICT;
+CREATE INDEX IF NOT EXISTS by_end ON tasks (ended_at);
+CREATE INDEX IF NOT EXISTS results_by_end ON results (ended_at);
 """
+ENDS = "SELECT ended_at FROM tasks WHERE ended_at IS NOT NULL UNION ALL SELECT ended_at FROM results"
+# The log of changes, which SQLite empties again and again, is cut to so much then.
+LOG = "journal_size_limit = 16000000"
 COLUMNS = "id, content, request, accepted_at, expires_at, status, ended_at, cached, error, record"
+
+
+class NoRoom(AssayError):
+    """Tasks that have not ended would take more of the disk than they may."""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,16 +64,22 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 class Store:
     """Tasks and results in `folder`. Thread-safe. What a method has written is on disk when it returns.
 
-    Raises UsageError if the folder cannot be written or another service has it.
+    They take `most_bytes` at most, beside SQLite's log: half of it is for tasks that have not ended, and what has ended
+    is forgotten, the oldest first, to make room. Raises UsageError if the folder cannot be written or another service
+    has it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, most_bytes: int = 4_000_000_000) -> None:
         self._lock = threading.Lock()
+        self._most_bytes = most_bytes
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Candidates, and what tests expect, are nobody else's to read; SQLite gives its log the same mode.
+            os.close(os.open(folder / FILE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            (folder / FILE).chmod(0o600)
             self._base = sqlite3.connect(folder / FILE, check_same_thread=False, isolation_level=None, timeout=1.0)
             # Exclusive: a second service finds the file locked.
-            for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
+            for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", LOG):
                 self._base.execute(f"PRAGMA {pragma}")
             self._base.executescript(TABLES)
         except (OSError, sqlite3.Error) as error:
@@ -73,7 +91,7 @@ class Store:
             self._base.close()
 
     def accept(self, tasks: Iterable[Stored]) -> None:
-        """Keep new tasks, all or none."""
+        """Keep new tasks, all or none. Raises NoRoom."""
         rows = [
             (
                 *(task.id, task.content, zlib.compress(msgspec.json.encode(task.request)), task.accepted_at),
@@ -81,14 +99,20 @@ class Store:
             )
             for task in tasks
         ]
+        size = sum(map(_size, rows))
         with self._lock, self._base:
             self._base.execute("BEGIN")
+            if any(row[5] == OPEN for row in rows) and self._open_bytes() + size > self._most_bytes // 2:
+                raise NoRoom("tasks that have not ended fill the disk space that the service may use")
+            self._make_room(size)
             self._base.executemany(f"INSERT INTO tasks ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def end(self, identity: str, status: str, record: Record | None = None, error: str = "") -> bool:
         """Note how a task ended; False if it had ended before."""
         row = (status, time.time(), error, _packed(record), identity)
-        with self._lock:
+        with self._lock, self._base:
+            self._base.execute("BEGIN")
+            self._make_room(_size(row))
             done = self._base.execute(
                 f"UPDATE tasks SET status = ?, ended_at = ?, error = ?, record = ? WHERE id = ? AND status = '{OPEN}'",
                 row,
@@ -98,7 +122,9 @@ class Store:
     def keep(self, content: str, record: Record) -> None:
         """Keep a result for later submissions of the same content."""
         row = (content, _packed(record), time.time())
-        with self._lock:
+        with self._lock, self._base:
+            self._base.execute("BEGIN")
+            self._make_room(_size(row))
             self._base.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", row)
 
     def result(self, content: str, since: float) -> Record | None:
@@ -126,8 +152,35 @@ class Store:
         """Delete what ended before that time."""
         with self._lock, self._base:
             self._base.execute("BEGIN")
-            self._base.execute("DELETE FROM tasks WHERE ended_at < ?", (before,))
-            self._base.execute("DELETE FROM results WHERE ended_at < ?", (before,))
+            self._delete(before)
+
+    def _open_bytes(self) -> int:
+        found = self._base.execute(f"SELECT SUM(LENGTH(request)) FROM tasks WHERE status = '{OPEN}'").fetchone()
+        return found[0] or 0
+
+    def _make_room(self, wanted_bytes: int) -> None:
+        """Forget the oldest of what has ended, a tenth at a time, until there is room for so much more."""
+        while self._used_bytes() + wanted_bytes > self._most_bytes:
+            (ended,) = self._base.execute(f"SELECT COUNT(*) FROM ({ENDS})").fetchone()
+            if not ended:
+                return
+            oldest = f"{ENDS} ORDER BY ended_at LIMIT 1 OFFSET {ended // 10}"
+            (last,) = self._base.execute(oldest).fetchone()
+            self._delete(math.nextafter(last, math.inf))
+
+    def _used_bytes(self) -> int:
+        pages, free, size = (
+            self._base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        return (pages - free) * size
+
+    def _delete(self, before: float) -> None:
+        self._base.execute("DELETE FROM tasks WHERE ended_at < ?", (before,))
+        self._base.execute("DELETE FROM results WHERE ended_at < ?", (before,))
+
+
+def _size(row: tuple[Any, ...]) -> int:
+    return sum(len(value) for value in row if isinstance(value, str | bytes))
 
 
 def _packed(record: Record | None) -> bytes | None:

@@ -212,6 +212,11 @@ def lacked_the_device(job: Job, build: BuildResult, record: Record) -> bool:
     return late or (build.fault is not None and "exception" in record.evidence)
 
 
+def was_killed(outcome: Outcome) -> bool:
+    """Whether a process was killed from outside. The word alone may be one that a candidate has raised."""
+    return (outcome.status, outcome.reason) == (Status.CRASHED, KILLED)
+
+
 def _since(started: float) -> float:
     return round(time.monotonic() - started, 3)
 
@@ -225,7 +230,7 @@ def built_again(attempt: Callable[[], BuildResult]) -> BuildResult:
     """`attempt()`, and once more where the build was killed from outside, or the forking parent was lost."""
     try:
         result = attempt()
-        if result.fault is None or result.fault.reason != KILLED:
+        if result.fault is None or not was_killed(result.fault):
             return result
     except ZygoteLost:
         pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -22,7 +23,11 @@ from harness.wire.messages import (
     Retimed,
     TestDevice,
     Verdict,
+    Waiting,
 )
+
+# Times the limit of the question itself.
+LONGEST_WAIT = 10
 
 Answer = TypeVar("Answer", Opened, Verdict, Retimed, Left, DeviceTested)
 
@@ -65,23 +70,38 @@ class Dialogue:
         timeout_s: float,
         *,
         handed: socket.socket | None = None,
+        turns: int | None = None,
         report_phase: Callable[[str], None] | None = None,
     ) -> Answer:
-        """The answer, a `kind`. The judge is handed the end of a runner's channel, which is then closed here.
+        """The answer, a `kind`. The judge is handed the end of a runner's channel and the file of the device's turns,
+        which are then closed here. The time that it waits for its turn does not count.
 
         Raises NotSendable, PeerGone, DeadlineExceeded, and ProtocolError for any other answer.
         """
         self._reached, self._before = self._before, []
-        self.child.channel.send(request, () if handed is None else (handed.fileno(),))
+        given: tuple[int, ...] = () if handed is None else (handed.fileno(),)
+        try:
+            self.child.channel.send(request, given if turns is None else (*given, turns))
+        finally:
+            if turns is not None:
+                os.close(turns)
         if handed is not None:
             handed.close()
         deadline = time.monotonic() + timeout_s
+        waits_since: float | None = None
         while True:
-            message = self.child.channel.message(max(deadline - time.monotonic(), 0.001))
-            if isinstance(message, Phase):
-                self._reached.append((message.name, time.monotonic()))
+            # Those who have the turn have deadlines of their own.
+            limit_s = deadline - time.monotonic() if waits_since is None else LONGEST_WAIT * timeout_s
+            message = self.child.channel.message(max(limit_s, 0.001))
+            if isinstance(message, Waiting):
+                if waits_since is not None:
+                    deadline += time.monotonic() - waits_since
+                waits_since = time.monotonic() if message.begins else None
+            elif isinstance(message, Phase):
+                if not message.reached:
+                    self._reached.append((message.name, time.monotonic()))
                 if report_phase is not None:
-                    report_phase(message.name)
+                    report_phase(f"{message.name} {message.reached}".rstrip())
             elif isinstance(message, kind):
                 return message
             else:

@@ -39,14 +39,15 @@ def may_be_to_blame(outcome: Outcome | None, folder: Path) -> bool:
     return any(words in said for words in WORDS) or is_full(folder)
 
 
-def blamed(outcome: Outcome, folder: Path, *, alone: bool) -> Outcome:
-    """What becomes of a failure by which the disk was to blame twice. `alone`: nobody else had files there.
+def blamed(outcome: Outcome, folder: Path, *, others: bool) -> Outcome:
+    """What becomes of a failure that says twice that the disk was full. `others`: somebody else had files there, and
+    the first time it was full also without this candidate's.
 
-    The candidate's own doing is only what it does alone, on a disk that has room again without it.
+    What is said alone is no excuse: anybody can say it.
     """
-    if alone and not is_full(folder):
-        return outcome
-    return full(folder, outcome)
+    if others or is_full(folder):
+        return full(folder, outcome)
+    return outcome
 
 
 def full(folder: Path, seen: Outcome | OSError) -> Outcome:

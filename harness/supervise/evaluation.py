@@ -12,7 +12,7 @@ from harness.records import Outcome, Status
 from harness.supervise import losses
 from harness.supervise.builds import BuildResult
 from harness.supervise.dialogue import JobPhases
-from harness.supervise.groups import Groups, OpenGroup, reference
+from harness.supervise.groups import Groups, OpenGroup, of_baseline, reference
 from harness.supervise.losses import ProcessLost
 from harness.supervise.recording import log_name
 from harness.supervise.runners import Runners, end
@@ -36,9 +36,11 @@ class Evaluator:
         self._config = config
         self._logs = logs
 
-    def once(self, job: Job, build: BuildResult, phases: JobPhases) -> tuple[Outcome, Verdict | None]:
+    def once(
+        self, job: Job, build: BuildResult, phases: JobPhases, *, alone: bool = False
+    ) -> tuple[Outcome, Verdict | None]:
         """Return the outcome, and the judge's verdict if there was one. Without a verdict the outcome says what the
-        supervisor saw.
+        supervisor saw. `alone`: while nothing of another lane's is on the device.
 
         Raises ProcessLost, NotSendable, and what starting a process raises.
         """
@@ -51,7 +53,7 @@ class Evaluator:
             group = self._group(job, phases)
             if isinstance(group, Outcome):
                 return group, None
-            verdict, exit_code = self._judged(job, build, group, (runner, its_end), phases)
+            verdict, exit_code = self._judged(job, build, group, (runner, its_end), phases, alone)
         finally:
             its_end.close()
             end(runner)
@@ -78,13 +80,16 @@ class Evaluator:
         group: OpenGroup,
         runner_and_end: tuple[Child, socket.socket],
         phases: JobPhases,
+        alone: bool,
     ) -> tuple[Verdict | None, int | None]:
         """The judge's verdict, if one came in time, and how the runner ended, if it did by itself."""
         runner, its_end = runner_and_end
         verdict: Verdict | None = None
         try:
             verdict = group.judge.ask(
-                Evaluate(candidate=_source(job, build), runner_pid=runner.pid, profiled=self._profiled(job)),
+                Evaluate(
+                    candidate=_source(job, build), runner_pid=runner.pid, profiled=self._profiled(job), alone=alone
+                ),
                 Verdict,
                 self._config.limits.total_s,
                 handed=its_end,
@@ -106,16 +111,15 @@ class Evaluator:
         outcome = verdict.outcome
         if verdict.ending.runner == "gone":
             if (ended := group.baseline.wait(REAP_S)) is not None:
-                # The judge has hung up on the candidate, too.
-                raise ProcessLost("baseline_lost", f"the baseline's process died ({ended})")
+                # The judge has hung up on the candidate, too. What is killed for its memory may be so a moment after
+                # its problem was opened.
+                died = faults.death(ended, "a call beside a candidate", group.baseline.cause)
+                problems = of_baseline(died, self._config.limits) if group.baseline.cause else None
+                raise ProcessLost("baseline_lost", f"the baseline's process died ({ended})", problems=problems)
             outcome = losses.death(runner, exit_code, verdict.ending.phase)
         if verdict.ending.runner == "hung":
             outcome = losses.timed_out(outcome, runner)
-        if (
-            not verdict.ending.baseline_ok
-            or outcome.reason == faults.NEEDS_MEMORY
-            or group.baseline.wait(0.0) is not None
-        ):
+        if not verdict.ending.baseline_ok or faults.lacks_room(outcome) or group.baseline.wait(0.0) is not None:
             # Where a burst broke off, judge and baseline are no longer in step.
             self._groups.end()
         return outcome

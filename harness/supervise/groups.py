@@ -20,6 +20,7 @@ from harness.records import Outcome, Status
 from harness.supervise import losses
 from harness.supervise.builds import KILLED, BuildResult
 from harness.supervise.dialogue import Dialogue, JobPhases
+from harness.supervise.lanes import Lanes
 from harness.supervise.losses import ProcessLost
 from harness.supervise.recording import group_name
 from harness.supervise.runners import Runners, end
@@ -63,8 +64,18 @@ class Groups:
     """
 
     def __init__(
-        self, nursery: Starter, device: Device, config: Config, logs: Path, seed: int | None, runners: Runners
+        self,
+        nursery: Starter,
+        device: Device,
+        config: Config,
+        logs: Path,
+        seed: int | None,
+        runners: Runners,
+        lanes: Lanes,
     ) -> None:
+        self._lanes = lanes
+        # Of the device's memory, what the next group may take.
+        self.memory_share = lanes.memory_share
         self._nursery = nursery
         self._device = device
         self._config = config
@@ -107,7 +118,12 @@ class Groups:
         limit_s = limits.load_s + limits.first_call_s + limits.total_s
         try:
             opened = judge.ask(
-                self._request(job, baseline), Opened, limit_s, handed=its_end, report_phase=phases.report
+                self._request(job, baseline),
+                Opened,
+                limit_s,
+                handed=its_end,
+                turns=self._lanes.turns(),
+                report_phase=phases.report,
             )
         except (PeerGone, ProtocolError, DeadlineExceeded) as error:
             raise losses.unopened(job, judge.child, error, judge.phase, limit_s) from error
@@ -144,6 +160,7 @@ class Groups:
             timing=self._config.timing,
             limits=self._config.limits,
             runner_pid=baseline.pid,
+            memory_share=self.memory_share,
             why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
         )
 
@@ -159,18 +176,23 @@ def reference(job: Job, baseline: str) -> CandidateSource:
     )
 
 
-def _fault(opened: Opened, baseline: Child, limits: Limits) -> Outcome | None:
-    """Why nobody can be judged by what was opened. Raises ProcessLost where the baseline's process was lost."""
-    if opened.runner != "gone" or opened.fault is None:
-        return opened.fault
-    died = faults.death(baseline.wait(2.0), "the baseline's first call", baseline.cause)
-    fault = Outcome(
+def of_baseline(died: Outcome, limits: Limits) -> Outcome:
+    """What the death of a baseline's process says about its problem, where that is the problem's own doing."""
+    return Outcome(
         status=Status.INVALID_REFERENCE,
         reason="baseline",
         message=faults.too_small(died.limit, limits, died.message) if died.limit else died.message,
         limit=died.limit,
         evidence=died.evidence,
     )
+
+
+def _fault(opened: Opened, baseline: Child, limits: Limits) -> Outcome | None:
+    """Why nobody can be judged by what was opened. Raises ProcessLost where the baseline's process was lost."""
+    if opened.runner != "gone" or opened.fault is None:
+        return opened.fault
+    died = faults.death(baseline.wait(2.0), "the baseline's first call", baseline.cause)
+    fault = of_baseline(died, limits)
     message = f"the baseline could not start: {died.message}"
     if baseline.orphaned or died.reason == KILLED:
         raise ProcessLost("baseline_lost", message, opening=True)

@@ -101,6 +101,17 @@ def group_name(job: Job) -> str:
     return wording.name(f"{job.problem.id.replace('/', '.')}.{job.variant}.{job.precision}", LONGEST_FILE)
 
 
+def without_result(job: Job, device: Device, config: Config, why: Outcome, log: str = "") -> Record:
+    """The record of a job that the harness could not carry out."""
+    conclusion = Conclusion(outcome=why)
+    return record(job, BuildResult(), conclusion, device, config, phases_s={}, wall_s=0.0, log=log)
+
+
+def logs(job: Job) -> list[str]:
+    """The names of all logs that a job may have."""
+    return [log_name(job), *(f"{name}.build.txt" for name in (file_name(job), build_name(job)))]
+
+
 def file_name(job: Job) -> str:
     """What the names of a job's own files begin with."""
     return wording.name(f"{group_name(job)}.{job.candidate.name}", LONGEST_FILE)
@@ -113,5 +124,6 @@ def log_name(job: Job) -> str:
 
 def build_name(job: Job) -> str:
     """The name of the log of its build, which is one for all precisions and mostly all variants, without its ending."""
-    parts = [job.problem.id.replace("/", "."), built_for(job), job.candidate.name]
-    return wording.name(".".join(filter(None, parts)), LONGEST_FILE)
+    # `small.fast`, built for all variants, is not `fast`, built for the variant `small`.
+    parts = [job.problem.id.replace("/", "."), built_for(job) or "_", job.candidate.name]
+    return wording.name(".".join(parts), LONGEST_FILE)

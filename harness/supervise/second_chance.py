@@ -8,18 +8,22 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device
 from harness.processes.nursery import NoProcess
-from harness.records import Outcome
+from harness.records import Outcome, Status
 from harness.supervise import disk, losses
-from harness.supervise.builds import KILLED, BuildResult
+from harness.supervise.builds import BuildResult, was_killed
 from harness.supervise.device_check import DeviceCheck
 from harness.supervise.dialogue import JobPhases
 from harness.supervise.evaluation import Evaluator
 from harness.supervise.groups import Groups
+from harness.supervise.lanes import Lanes
 from harness.supervise.losses import ProcessLost
 from harness.supervise.recording import Conclusion
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
 from harness.wire.messages import Retime, Retimed
+
+# What another candidate on the card can bring about, since it may open the memory of every process there.
+MAY_BE_OTHERS = (Status.INCORRECT, Status.REJECTED, Status.CRASHED, Status.RUNTIME_ERROR)
 
 
 class SecondChance:
@@ -30,11 +34,22 @@ class SecondChance:
     and still is without it. A baseline that was wrong beside the candidate, and a fresh one is not without it, was
     spoilt: runners' outputs can be opened by every process on a card. Where the disk below `scratch` was full, that
     may have been another's doing.
+
+    Beside other `lanes` a candidate fails only if it does so again while nothing of theirs is on the card, and memory
+    runs out only if it does so without them.
     """
 
     def __init__(
-        self, evaluator: Evaluator, groups: Groups, device: Device, config: Config, check: DeviceCheck, scratch: Path
+        self,
+        evaluator: Evaluator,
+        groups: Groups,
+        device: Device,
+        config: Config,
+        check: DeviceCheck,
+        scratch: Path,
+        lanes: Lanes,
     ) -> None:
+        self._lanes = lanes
         self._scratch = scratch
         self._evaluator = evaluator
         self._groups = groups
@@ -44,13 +59,35 @@ class SecondChance:
 
     def conclude(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion:
         """Evaluate the job, once more if that may change the outcome, and return how it ended."""
+        with self._lanes.together():
+            found = self._concluded(job, build, phases)
+        if self._lanes.count == 1 or not _lacked_memory(found.outcome):
+            return found
+        phases.report("waiting for the other lanes")
+        with self._lanes.alone():
+            self._groups.memory_share = 1.0
+            try:
+                return self._concluded(job, build, phases)
+            finally:
+                self._groups.memory_share = self._lanes.memory_share
+                self._groups.end()
+
+    def _concluded(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion:
         lost: list[ProcessLost] = []
         slower: list[str] = []
         full: list[str] = []
+        beside: Outcome | None = None
+        others_fill_it = False
         while True:
             again = [f"evaluated_again: {why}" for why in (*lost, *slower, *full)]
             try:
-                outcome, verdict = self._evaluator.once(job, build, phases)
+                outcome, verdict = self._evaluator.once(job, build, phases, alone=bool(again or beside))
+                if self._lanes.count > 1 and not (again or beside) and outcome.status in MAY_BE_OTHERS:
+                    beside = outcome
+                    continue
+                if beside and (outcome.status, outcome.reason) != (beside.status, beside.reason):
+                    said = f"{beside.status} ({beside.reason})" if beside.reason else beside.status
+                    again.append(f"evaluated_again: beside other candidates it was {said}")
                 if verdict and not verdict.ending.baseline_ok and self._right_by_itself(job, phases):
                     return Conclusion(outcome=losses.spoiled_by(verdict), again=again)
                 if verdict and verdict.ending.slowed and not slower:
@@ -64,11 +101,13 @@ class SecondChance:
                 if disk.may_be_to_blame(outcome, self._scratch):
                     self._groups.end()
                     if full:
-                        outcome = disk.blamed(outcome, self._scratch, alone=self._device.kind == "cpu")
+                        outcome = disk.blamed(outcome, self._scratch, others=others_fill_it)
                         return Conclusion(outcome=outcome, again=again)
                     full.append("the disk was full")
+                    # On a card there are builds meanwhile. What this candidate had written is gone.
+                    others_fill_it = self._device.kind == "cuda" and disk.is_full(self._scratch)
                     continue
-                if outcome.reason != KILLED or lost:
+                if not was_killed(outcome) or lost:
                     return Conclusion(outcome=outcome, verdict=verdict, again=again)
                 lost.append(ProcessLost("runner_killed", "the candidate's process was killed"))
             except OSError as error:
@@ -90,7 +129,9 @@ class SecondChance:
 
     def _of_second_loss(self, job: Job, first: ProcessLost, second: ProcessLost) -> Outcome:
         if first.problems and second.problems and not self._device_check.fault():
-            self._groups.unopened[job.group] = second.problems
+            if second.opening:
+                # Otherwise a candidate was there both times, which may have a part in it: nobody else pays for that.
+                self._groups.unopened[job.group] = second.problems
             return second.problems
         return losses.of_second(job, first, second)
 
@@ -113,3 +154,7 @@ class SecondChance:
     def _outputs_are_open(self) -> bool:
         """Whether other processes can write to what a runner returns."""
         return self._device.kind == "cuda"
+
+
+def _lacked_memory(outcome: Outcome) -> bool:
+    return outcome.status is Status.OUT_OF_MEMORY or faults.lacks_room(outcome)

@@ -21,7 +21,8 @@ from harness.supervise.device_check import DeviceCheck
 from harness.supervise.dialogue import JobPhases
 from harness.supervise.evaluation import Evaluator
 from harness.supervise.groups import Groups
-from harness.supervise.recording import Conclusion, log_name, record
+from harness.supervise.lanes import Lanes
+from harness.supervise.recording import Conclusion, log_name, record, without_result
 from harness.supervise.runners import Runners
 from harness.supervise.second_chance import SecondChance
 
@@ -37,19 +38,24 @@ class Supervisor:
         logs: Path,
         seed: int | None,
         report_phase: Callable[[Job, str], None],
+        lanes: Lanes | None = None,
     ) -> None:
+        """`lanes` are those of the device, of which this is one; by default the only one."""
+        lanes = lanes or Lanes()
         self._device = device
         self._config = config
         self._report_phase = report_phase
         self.runners = Runners(nursery, device)
-        self.groups = Groups(nursery, device, config, logs, seed, self.runners)
+        self.groups = Groups(nursery, device, config, logs, seed, self.runners, lanes)
+        self._leave = lanes.joined(self.groups.end)
         self._device_check = DeviceCheck(nursery, device, logs, self.groups)
         evaluator = Evaluator(self.groups, self.runners, config, logs)
         self._second_chance = SecondChance(
-            evaluator, self.groups, device, config, self._device_check, self.runners.scratch
+            evaluator, self.groups, device, config, self._device_check, self.runners.scratch, lanes
         )
 
     def close(self) -> None:
+        self._leave()
         self.groups.end()
         self.runners.close()
 
@@ -74,15 +80,12 @@ class Supervisor:
             )
         except Exception as error:
             # A mistake of ours, which costs this job its result, and not the run.
-            return self._without_result(job, unrecorded(error), log)
+            return without_result(job, self._device, self._config, unrecorded(error), log)
 
     def unserved(self, job: Job, why: str) -> Record:
         """The record of a job that no device is left for; the next run tries again."""
-        return self._without_result(job, Outcome(status=Status.HARNESS_ERROR, reason="device_lost", message=why))
-
-    def _without_result(self, job: Job, why: Outcome, log: str = "") -> Record:
-        conclusion = Conclusion(outcome=why)
-        return record(job, BuildResult(), conclusion, self._device, self._config, phases_s={}, wall_s=0.0, log=log)
+        lost = Outcome(status=Status.HARNESS_ERROR, reason="device_lost", message=why)
+        return without_result(job, self._device, self._config, lost)
 
     def device_fault(self) -> str:
         """What is wrong with the device; empty where it still computes."""

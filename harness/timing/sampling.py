@@ -101,13 +101,15 @@ def sample(
     between: Callable[[bool], None] | None = None,
     systematic: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
+    tell: Callable[[float], None] | None = None,
 ) -> Samples:
     """Measure pairs until `rule` says stop.
 
     `measure` runs one burst of a side; `single`, if given, one single-call burst, interleaved with the pairs so that
     the runner cannot recognise it by its position. `between` is called before each pair, with whether the baseline goes
     first in it. `systematic` is the clock's own relative error, which no number of pairs removes. `clock` counts
-    seconds. An exception from `measure` or `single` propagates.
+    seconds. `tell` hears the interval's relative half-width whenever the rule looks at it; it is called between pairs.
+    An exception from `measure` or `single` propagates.
     """
     start = clock()
     usable: list[_Pair] = []
@@ -128,11 +130,14 @@ def sample(
             if single is not None and len(usable) % 2 == 0 and len(usable) <= 2 * FEWEST_SINGLES:
                 both_singly(single, rng, singles)
         looking = not pair.unusable and len(usable) in rule.looks()
+        half_width = _half_width(usable) if looking and len(usable) > 1 else None
+        if tell is not None and half_width is not None:
+            tell(half_width + systematic)
         stop = rule.decide(
             pairs=len(usable),
             dropped=len(every) - len(usable),
             elapsed_s=clock() - start,
-            half_width=_half_width(usable) if looking and len(usable) > 1 else None,
+            half_width=half_width,
             systematic=systematic,
         )
     dropped = Counter(pair.unusable for pair in every if pair.unusable)

@@ -263,6 +263,11 @@ def unopened(exit_code: int | None, phase: str, limit_s: float, log: str) -> Out
     return Outcome(status=Status.INVALID_REFERENCE, reason="judge_lost", message=message, evidence=evidence)
 
 
+def lacks_room(outcome: Outcome) -> bool:
+    """Whether the harness had no room to judge. The word alone may be one that a candidate has raised."""
+    return (outcome.status, outcome.reason) == (Status.UNSUPPORTED, NEEDS_MEMORY)
+
+
 def unsendable(error: NotSendable, status: Status = Status.LOAD_ERROR) -> Outcome:
     """The outcome of what a process cannot be told of, a candidate or (by another status) a problem."""
     message = f"its process cannot be told of it: {error} (file names beside it, paths and constants are told)"

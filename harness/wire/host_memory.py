@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 
 from harness.errors import AssayError
+from harness.wire.channel import PeerGone
 
 # mallopt's names for its parameters.
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
@@ -67,7 +68,7 @@ class ForeignMemory:
         self._files: list[tuple[int, int, Part]] | None = None
 
     def read(self, address: int, nbytes: int) -> torch.Tensor:
-        """A copy as uint8. Raises BadMemory where nothing is mapped."""
+        """A copy as uint8. Raises BadMemory where nothing is mapped, and PeerGone where the process has ended."""
         copy = torch.empty(nbytes, dtype=torch.uint8)
         buffer = memoryview((ctypes.c_char * nbytes).from_address(copy.data_ptr())).cast("B")
         done = 0
@@ -77,7 +78,7 @@ class ForeignMemory:
             except (OSError, OverflowError) as error:
                 raise BadMemory(f"memory at {address + done:#x} cannot be read: {error}") from error
             if count == 0:
-                raise BadMemory("the process has ended")
+                raise PeerGone("its memory is gone")
             done += count
         return copy
 

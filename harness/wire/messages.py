@@ -13,6 +13,9 @@ import msgspec
 from harness import config
 from harness.compile.resources import Kernel
 from harness.compile.toolkit import Toolkit
+from harness.instruments.nsight import Launch
+from harness.instruments.sanitizer import Finding
+from harness.instruments.tools import MOST_LAUNCHES, MOST_SAID, Instrument
 from harness.integrity.provenance import Profile
 from harness.records import Outcome, Status, Timing, too_deep
 from harness.wire.nodes import Node, Size, TensorRef, Word
@@ -24,6 +27,9 @@ LARGEST_EVIDENCE_BYTES = 1 << 16
 BUILD_FAULTS = frozenset(
     (Status.COMPILE_ERROR, Status.LOAD_ERROR, Status.UNSUPPORTED, Status.OUT_OF_MEMORY, Status.RESOURCE_LIMIT)
 )
+# What a machine may lack for it, as the process that builds may say; the rest of a reason tells more. That the harness
+# lacks something (`needs_memory`, say) excuses a candidate, and is not for it to say.
+BUILD_LACKS = frozenset(("needs_cuda", "missing_module", "missing_headers", "not_implemented"))
 
 Said = Annotated[str, msgspec.Meta(max_length=LONGEST_SAID)]
 Shown = Annotated[str, msgspec.Meta(max_length=LONGEST_SHOWN)]
@@ -184,7 +190,11 @@ class Failed(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Open(Message, frozen=True, kw_only=True, tag=True):
-    """Load a problem; the baseline runner's channel travels beside it, and `runner_pid` is its process."""
+    """Load a problem; the baseline runner's channel travels beside it, and `runner_pid` is its process.
+
+    Behind it, where the device has several lanes, comes the file of their turns (machine.card_turns). Of the device's
+    memory this one may take `memory_share`.
+    """
 
     problem: CandidateSource
     baseline: CandidateSource
@@ -196,18 +206,20 @@ class Open(Message, frozen=True, kw_only=True, tag=True):
     timing: config.TimingConfig
     limits: config.Limits
     runner_pid: int
+    memory_share: float = 1.0
     why_no_cuda: str = ""
 
 
 class Evaluate(Message, frozen=True, kw_only=True, tag=True):
     """Judge one candidate; its runner's channel travels beside it, and `runner_pid` is its process.
 
-    `profiled`: with one profiled call at the end.
+    `profiled`: with one profiled call at the end. `alone`: all the while nothing of another lane's is on the device.
     """
 
     candidate: CandidateSource
     runner_pid: int
     profiled: bool = False
+    alone: bool = False
 
 
 class Retime(Message, frozen=True, kw_only=True, tag=True):
@@ -228,7 +240,16 @@ class TestDevice(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Phase(Message, frozen=True, kw_only=True, tag=True):
+    """What the judge does now; `reached` says how far it is in that, for whoever watches."""
+
     name: str
+    reached: str = ""
+
+
+class Waiting(Message, frozen=True, kw_only=True, tag=True):
+    """The judge waits for its turn on the device, from now on or not any more: that time is nobody's to answer for."""
+
+    begins: bool
 
 
 class Opened(Message, frozen=True, kw_only=True, tag=True):
@@ -367,6 +388,8 @@ class BuildFailed(Message, frozen=True, kw_only=True, tag=True):
         outcome = self.outcome
         if outcome.status not in BUILD_FAULTS or not outcome.reason:
             raise ValueError(f"a build cannot end {outcome.status} by its own account")
+        if outcome.status is Status.UNSUPPORTED and outcome.reason.partition(":")[0] not in BUILD_LACKS:
+            raise ValueError("a build cannot excuse itself")
         if outcome.limit:
             raise ValueError("an outcome by a limit that only others hold")
         if max(len(outcome.reason), len(outcome.message)) > LONGEST_SENTENCE:
@@ -400,6 +423,32 @@ class BuildTried(Message, frozen=True, kw_only=True, tag=True):
     hint: Said = ""
     kernels: Annotated[list[Kernel], msgspec.Meta(max_length=MOST_KERNELS)] = []
     absent: Annotated[dict[Word, Count], msgspec.Meta(max_length=MOST_NAMES)] = {}
+
+
+# Supervisor to inspector, and back.
+
+
+class Inspect(Message, frozen=True, kw_only=True, tag=True):
+    """Build, then have an instrument look into one call on the problem's own inputs."""
+
+    build: Build
+    instrument: Instrument
+    problem: str
+    precision: str
+    device: str
+    timeout_s: float
+
+
+class Inspected(Message, frozen=True, kw_only=True, tag=True):
+    """What became of the build, and what the instrument told: launches or findings. `report`: whether there is a file
+    tools.REPORT in the folder; `failed` is why the call itself ended early, `said` the end of what was printed."""
+
+    built: Built | BuildFailed
+    launches: Annotated[list[Launch], msgspec.Meta(max_length=MOST_LAUNCHES)] = []
+    findings: Annotated[list[Finding], msgspec.Meta(max_length=MOST_SAID)] = []
+    report: bool = False
+    failed: Said = ""
+    said: Said = ""
 
 
 # Supervisor to auditor, and back.
@@ -446,5 +495,5 @@ class Audited(Message, frozen=True, kw_only=True, tag=True):
 ToRunner = ComeUp | Prepare | Burst | Go
 FromRunner = Hello | Ready | Armed | Enqueued | Finished | Failed
 ToJudge = Open | Evaluate | Retime | Leave | TestDevice
-FromJudge = Phase | Opened | Verdict | Retimed | Left | DeviceTested
+FromJudge = Phase | Waiting | Opened | Verdict | Retimed | Left | DeviceTested
 FromBuilder = Built | BuildFailed

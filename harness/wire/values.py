@@ -126,6 +126,11 @@ def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     return torch.equal(_bytes(one), _bytes(other))
 
 
+def differ(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Whether two tensors with elements differ in any bit, as a 0-d tensor where they are: nobody waits for it."""
+    return (_bytes(one) != _bytes(other)).any()
+
+
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous().view(-1).view(torch.uint8)
 

@@ -4,7 +4,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from harness.adapters.trl import candidate, reward_function
+from harness.adapters.answers import candidate
+from harness.adapters.trl import reward_function
 from harness.records import Status
 from tests.rewards.test_rewards import failed, passed
 
@@ -54,3 +55,51 @@ def test_each_completion_has_its_reward_and_none_is_passed_on():
 @pytest.mark.parametrize("completion", ["", [], [{"role": "assistant", "content": None}], "```python\nclass ModelNew"])
 def test_a_completion_without_a_whole_block_has_no_candidate(completion):
     assert candidate(completion) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_trl_s_own_trainer_takes_the_rewards(tmp_path):
+    """GRPOTrainer of the real package, with a model of two small layers and a tokenizer made here."""
+    trl = pytest.importorskip("trl", reason="TRL is not installed: pip install 'kernel-assay[trl]'")
+    from datasets import Dataset
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    words = {word: number for number, word in enumerate(["<pad>", "<eos>", "<unk>", "write", "a", "kernel"])}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokens = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>"
+    )
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(words), **sizes))
+    evaluator = Told(fast=passed(2.0), wrong=failed(Status.INCORRECT), lost=failed(Status.HARNESS_ERROR))
+    rows = [{"prompt": "write a kernel", "problem": f"toy/{number}"} for number in range(4)]
+    arguments = trl.GRPOConfig(
+        output_dir=str(tmp_path),
+        max_steps=1,
+        num_generations=2,
+        per_device_train_batch_size=2,
+        max_completion_length=4,
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+    )
+    trainer = trl.GRPOTrainer(
+        model=model,
+        args=arguments,
+        processing_class=tokens,
+        train_dataset=Dataset.from_list(rows),
+        reward_funcs=reward_function(evaluator, deadline_s=9.0),
+    )
+    # What such a model says has no candidate.
+    trainer.train()
+    (logged,) = (line for line in trainer.state.log_history if "rewards/assay_speedup/mean" in line)
+    assert logged["rewards/assay_speedup/mean"] == 0.0
+    assert evaluator.seen == []
+    completions = [ANSWER.format(word) for word in ("fast", "wrong", "lost")]
+    inputs = [{"prompt": "p", "problem": f"toy/{number}"} for number in range(3)]
+    rewards = trainer._calculate_rewards(inputs, ["p"] * 3, completions, [[0]] * 3)
+    assert [str(value) for value in rewards[:, 0].tolist()] == ["2.0", "0.0", "nan"]
+    assert evaluator.seen == [(f"toy/{number}", 9.0) for number in range(3)]

@@ -208,6 +208,7 @@ OTHER = {
 # Keys that choose jobs, which have keys of their own; that say where and how long a job runs; or how it is built and
 # held, which each run shows in its reports.
 NOT_IN_THE_KEY = {
+    "lanes",
     "problems",
     "solutions",
     "solves",

@@ -110,7 +110,7 @@ class Held:
         def evaluate(self, job, build):
             held.seen.append(job.candidate.name)
             held.begun.set()
-            held.go.wait(30.0)
+            held.go.wait(120.0)
             if "breaks" in job.candidate.name:
                 raise ZeroDivisionError("our own mistake")
             outcome = recording.Outcome(status=Status.INCORRECT, reason="made_up")
@@ -146,6 +146,38 @@ def test_deadlines_count_the_wait_and_cancelled_ones_are_not_begun(monkeypatch):
     )
     with pytest.raises(UsageError, match="closed"):
         one.submit(SCALE, "x\n")
+
+
+def test_what_joins_a_waiting_one_makes_it_as_urgent(monkeypatch):
+    held = Held(monkeypatch)
+    with Evaluator(CONFIG) as one:
+        one.submit(SCALE, TIMES.format(factor=1), name="first")
+        assert held.begun.wait(30.0)
+        waiting = [one.submit(SCALE, TIMES.format(factor=2 + n), name=f"n{n}", priority=n // 2) for n in range(3)]
+        until(lambda: len(one._pool._schedule._arrived) == 3)
+        joined = one.submit(SCALE, TIMES.format(factor=2), name="n0", priority=5)
+        (entry,) = (entry for entry in one._open.values() if entry.name == "n0")
+        until(lambda: entry.task.priority == 5)
+        again = one.submit(SCALE, TIMES.format(factor=2), name="n0", priority=-1)
+        until(lambda: len(entry.waiting) == 3)
+        held.go.set()
+        assert joined.result() == waiting[0].result() == again.result()
+    assert [name.partition("-")[0] for name in held.seen] == ["first", "n0", "n2", "n1"]
+
+
+def until(true):
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_the_text_of_an_ended_submission_is_not_kept_until_its_deadline(monkeypatch):
+    held = Held(monkeypatch)
+    held.go.set()
+    with Evaluator(CONFIG) as one:
+        one.submit(SCALE, TIMES.format(factor=1), deadline_s=80_000).result()
+        until(lambda: not one.deadlines._calls)
 
 
 def test_an_error_of_ours_costs_one_record_and_the_next_is_evaluated(monkeypatch):

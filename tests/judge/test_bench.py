@@ -72,7 +72,7 @@ class Slowed(Card):
 def given(**links):
     """What Bench is made of."""
     reference = SimpleNamespace(device=SimpleNamespace(type="cuda"), draw=object)
-    examiners = {side: SimpleNamespace(burst=lambda link, draws, hard: None) for side in links}
+    examiners = {side: SimpleNamespace(burst=lambda link, draws, hard, only: None) for side in links}
     watched = Surroundings(SimpleNamespace(state=lambda: State(kind="cuda", at_s=0.0)), None)
     return OpenProblem(reference, PLAN, watched, TimingConfig(burst_ms=0.5)), examiners, links
 

@@ -7,6 +7,7 @@ import torch
 
 from harness.config import Limits
 from harness.judge.judge import Judge
+from harness.machine.card_turns import CardTurns
 from harness.records import Status
 
 
@@ -20,6 +21,7 @@ def judge(monkeypatch):
 
         closed = []
         one = object.__new__(Judge)
+        one._turns = CardTurns()
         monkeypatch.setattr(one, "_connect", lambda *_: SimpleNamespace(close=lambda: closed.append(True)))
         monkeypatch.setattr(one, "_load", fails)
         monkeypatch.setattr(one, "_limits", Limits(), raising=False)
@@ -37,7 +39,7 @@ def judge(monkeypatch):
 )
 def test_it_is_the_harness_s_own_and_the_runner_is_let_go(judge, error):
     one, closed = judge(error)
-    verdict = one.evaluate(SimpleNamespace(runner_pid=1, candidate=None), 0)
+    verdict = one.evaluate(SimpleNamespace(runner_pid=1, candidate=None, alone=False), 0)
     assert (verdict.outcome.status, verdict.outcome.reason) == (Status.UNSUPPORTED, "needs_memory")
     assert "and not in the candidate's process" in verdict.outcome.message
     assert closed == [True]
@@ -46,4 +48,4 @@ def test_it_is_the_harness_s_own_and_the_runner_is_let_go(judge, error):
 def test_another_mistake_of_the_judge_s_is_no_lack_of_memory(judge):
     one, _ = judge(RuntimeError("something else"))
     with pytest.raises(RuntimeError, match="something else"):
-        one.evaluate(SimpleNamespace(runner_pid=1, candidate=None), 0)
+        one.evaluate(SimpleNamespace(runner_pid=1, candidate=None, alone=False), 0)

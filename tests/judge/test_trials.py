@@ -12,6 +12,7 @@ from harness.config import CheckConfig, Config, Limits
 from harness.judge import trials
 from harness.judge.endings import Refused
 from harness.judge.judge import Judge
+from harness.machine.card_turns import CardTurns
 from harness.oracle import kernelbench
 from harness.records import Outcome, Status
 from tests.conftest import QUICK
@@ -91,6 +92,7 @@ def test_it_is_asked_after_the_verdict_and_only_if_wanted(monkeypatch, asked):
     calls = []
     monkeypatch.setattr(trials, "kernelbench_correct", lambda *_: calls.append("rule") or True)
     judge = object.__new__(Judge)
+    judge._turns = CardTurns()
     judge._limits, judge._reference = Limits(), None
     judge._request = SimpleNamespace(check=CheckConfig(kernelbench=asked), why_no_cuda="")
     monkeypatch.setattr(judge, "_phase", calls.append)
@@ -117,8 +119,8 @@ def test_the_time_is_not_overrun():
         native = burst = output = lambda *_, **__: torch.ones(2)
 
     slow = Slow()
-    assert trials.kernelbench_correct(slow, slow, slow, time.monotonic() + 0.12) is None
-    assert trials.kernelbench_correct(slow, slow, slow, time.monotonic() + 5) is True
+    assert trials.kernelbench_correct(slow, slow, slow, time.monotonic() + 0.12, time.monotonic) is None
+    assert trials.kernelbench_correct(slow, slow, slow, time.monotonic() + 5, time.monotonic) is True
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import inspect
 
 from harness.wire.channel import MAX_FRAME_BYTES
-from harness.wire.messages import BuildTried, FromBuilder, FromRunner
+from harness.wire.messages import BuildTried, FromBuilder, FromRunner, Inspected
 
-UNTRUSTED = FromRunner | FromBuilder | BuildTried
+UNTRUSTED = FromRunner | FromBuilder | BuildTried | Inspected
 DEEP: Any = 1
 TALL: Any = {"type": "scalar", "value": 1}
 for _ in range(400):

@@ -14,6 +14,7 @@ from harness.links.cuda_link import CudaLink
 from harness.links.late_elements import BYTES
 from harness.links.link import INPUT_PLACES, Draw, LateOutput
 from harness.links.start_watch import StartWatch
+from harness.machine.card_turns import CardTurns
 from harness.wire.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
 from harness.wire.cuda_gate import Gate
 from harness.wire.cuda_memory import SharedMemory
@@ -102,7 +103,9 @@ def connected(monkeypatch):
         ours, its = pair()
         limits = Limits(call_s=3.0)
         freezer = SimpleNamespace(thaw=lambda: None, freeze=lambda: None)
-        link = CudaLink(Channel(ours, FromRunner), freezer, torch.device("cpu"), limits, StartWatch(), warm=False)
+        link = CudaLink(
+            Channel(ours, FromRunner), freezer, torch.device("cpu"), limits, StartWatch(), warm=False, turns=CardTurns()
+        )
         runner = kind(card, its)
         link.reserve(4, *(place([torch.zeros(some)], NOWHERE)[0] for some in (SIZE, shape)))
         runner.start()

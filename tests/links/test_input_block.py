@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from harness.config import Limits
-from harness.links.link import INPUT_PLACES, SPREAD_BYTES, Link
+from harness.links.link import INPUT_PLACES, SPREAD_BYTES, Draw, Link
 from harness.wire.layout import ALIGNMENT_BYTES, place
 from harness.wire.nodes import INPUT_BLOCK, NOWHERE
 
@@ -29,3 +29,13 @@ def test_places_differ_and_lie_no_further_apart_than_they_have_to(nbytes, calls)
     assert link.nbytes - calls * end <= min(SPREAD_BYTES, max(end, INPUT_PLACES * ALIGNMENT_BYTES))
     assert [ref.offset for refs in link._input_refs for ref in refs] == [call * end for call in range(calls)]
     assert {ref.block for refs in link._input_refs for ref in refs} == {INPUT_BLOCK}
+
+
+def test_who_has_to_know_where_its_inputs_lie_finds_them_at_one_place():
+    link = Sized(None, None, torch.device("cpu"), Limits())
+    given = torch.empty(1 << 10)
+    refs, end = place([given], NOWHERE)
+    link.reserve(3, refs, refs, places=1)
+    assert link.nbytes == 3 * end
+    bursts = [link._calls([Draw(inputs=(given,), seed=0)] * 3) for _ in range(20)]
+    assert {tuple(ref.offset for call in calls for ref in call.inputs.items) for calls in bursts} == {(0, end, 2 * end)}

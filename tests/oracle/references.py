@@ -30,7 +30,10 @@ class GemmTail(nn.Module):
         self.scale = nn.Parameter(torch.ones(1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.softmax(self.scale * self.bn(self.linear(x)), 1)
+        return self.tail(self.linear(x))
+
+    def tail(self, y: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.scale * self.bn(y), 1)
 
 
 def attention() -> Of:

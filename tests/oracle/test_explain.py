@@ -8,8 +8,10 @@ import torch
 import torch.nn.functional as F
 
 from harness.oracle import case, explain, novelty, rule
+from harness.oracle.formats import BFLOAT16, TF32, round_to
 from harness.oracle.mistakes import search
 from harness.oracle.oracle import Oracle
+from harness.wire import weights
 from tests.oracle.references import GemmTail, Of, tf32
 
 
@@ -341,6 +343,49 @@ def test_a_lower_precision_is_known_by_the_direction_of_its_errors(name):
     finding = told(lambda x, w, b: torch.tanh(x @ w + b), LOWER[name], *inputs)
     assert finding.reason == "precision_downgrade"
     assert "the mend: " in finding.message
+
+
+@pytest.fixture
+def tail_of_drawn_weights():
+    """A product before a normalisation whose weights are drawn, as the judge's are."""
+    torch.manual_seed(1)
+    with weights.drawn(1):
+        module = GemmTail(512)
+    weights.draw_the_rest(module, 1)
+    return module
+
+
+@pytest.mark.parametrize("format", [TF32, BFLOAT16])
+def test_products_in_a_lower_precision_are_known_beside_drawn_weights(tail_of_drawn_weights, format):
+    """Rounding the weights of a normalisation would move the output by more than rounding the product's operands."""
+    module, x = tail_of_drawn_weights, torch.randn(256, 512)
+    oracle = Oracle(module)
+    with torch.no_grad():
+        expected = oracle.expect([x])
+        product = F.linear(round_to(x, format), round_to(module.linear.weight, format), module.linear.bias)
+        found = oracle.check(expected, module.tail(product))
+    assert found.reason == "precision_downgrade", found.message
+    assert found.evidence["format"] == format.name
+    assert found.evidence["likeness"] > 0.95
+    if format is TF32:
+        leaf = found.evidence["leaves"]["output"]
+        assert leaf["lower_precision_error"] == pytest.approx(leaf["error"], rel=0.05)
+
+
+def test_a_few_that_stand_out_do_not_hide_why_the_rest_is_refused(tail_of_drawn_weights):
+    module, x = tail_of_drawn_weights, torch.randn(256, 512)
+    oracle = Oracle(module)
+    with torch.no_grad():
+        expected = oracle.expect([x])
+        coarse = module.tail(F.linear(tf32(x), tf32(module.linear.weight), module.linear.bias))
+        leaf = oracle.check(expected, coarse).evidence["leaves"]["output"]
+        # So little over the limit that hardly any element is visibly wrong, but for one that is more so.
+        share = 1.02 * leaf["limit_ratio"] / leaf["error_ratio"]
+        output = torch.lerp(expected.native, coarse, share)
+        output[3, 5] += 20 * (output - expected.native).abs().max()
+        found = oracle.check(expected, output)
+    assert found.evidence["share_wrong"] < 1e-3
+    assert found.reason == "precision_downgrade", found.message
 
 
 def test_sums_in_a_lower_precision_are_known_by_what_they_come_out_as():

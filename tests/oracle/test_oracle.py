@@ -225,6 +225,73 @@ def test_indices_beside_values_may_point_to_an_equal_value(values):
     assert not oracle.check(oracle.expect([keys]), (other, (63 - place + 7) % 64)).passed
 
 
+def last_maxima(x):
+    """Of equal numbers the last one so far, where `cummax` may take another."""
+    values = x.cummax(1).values
+    places = torch.arange(x.shape[1]).expand_as(x)
+    return values, torch.where(x == values, places, -1).cummax(1).values
+
+
+def first_maxima(x):
+    """And the first."""
+    values = x.cummax(1).values
+    new = torch.cat([torch.ones_like(x[:, :1], dtype=torch.bool), values[:, 1:] > values[:, :-1]], 1)
+    return values, torch.where(new, torch.arange(x.shape[1]), 0).cummax(1).values
+
+
+def last_of_pools(x):
+    values, _ = torch.nn.functional.max_pool2d(x, 2, return_indices=True)
+    windows = torch.nn.functional.unfold(x.flip(-1, -2), 2, stride=2).view(*x.shape[:2], 4, -1)
+    chosen = (3 - windows.argmax(2)).flip(-1).view_as(values)
+    half = torch.arange(values.shape[-1])
+    return values, (half[:, None] * 2 + chosen // 2) * x.shape[-1] + half * 2 + chosen % 2
+
+
+@pytest.mark.parametrize(
+    ("function", "kernels"),
+    [
+        (lambda x: tuple(x.cummax(1)), [last_maxima, first_maxima]),
+        (lambda x: x.argmax(1).int(), [lambda x: (63 - x.flip(1).argmax(1)).int()]),
+        (lambda x: tuple(x.mode(1)), [lambda x: ((v := x.mode(1).values), (x == v[:, None]).int().argmax(1))]),
+    ],
+)
+def test_other_operators_indices_may_point_to_an_equal_value(function, kernels):
+    x = torch.randint(4, (64, 64)).float()
+    oracle = Oracle(Of(function))
+    expected = oracle.expect([x])
+    for kernel in kernels:
+        assert oracle.check(expected, kernel(x)).passed
+    *values, index = kernels[0](x) if isinstance(kernels[0](x), tuple) else (kernels[0](x),)
+    wrong = (index + 7) % 64
+    assert not oracle.check(expected, (*values, wrong) if values else wrong).passed
+
+
+def test_indices_of_a_pooling_may_point_to_an_equal_value():
+    x = torch.randint(3, (4, 8, 16, 16)).float()
+    oracle = Oracle(Of(lambda x: torch.nn.functional.max_pool2d(x, 2, return_indices=True)))
+    values, index = last_of_pools(x)
+    expected = oracle.expect([x])
+    assert not torch.equal(index, expected.native[1])
+    assert oracle.check(expected, (values, index)).passed
+    assert not oracle.check(expected, (values, (index + 1) % 256)).passed
+
+
+@pytest.mark.parametrize(
+    "sort", [lambda k, **o: tuple(torch.sort(k, dim=1, **o)), lambda k, **o: k.argsort(dim=1, **o)]
+)
+def test_a_stable_order_of_equal_keys_was_asked_for(sort):
+    keys = torch.randint(8, (64, 64))
+
+    def backwards(keys):
+        values, index = torch.sort(keys.flip(1), dim=1, stable=True)
+        return (values, 63 - index) if isinstance(sort(keys), tuple) else 63 - index
+
+    plain, stable = Oracle(Of(sort)), Oracle(Of(lambda keys: sort(keys, stable=True)))
+    assert plain.check(plain.expect([keys]), backwards(keys)).passed
+    assert not stable.check(stable.expect([keys]), backwards(keys)).passed
+    assert stable.check(stable.expect([keys]), sort(keys, stable=True)).passed
+
+
 def test_near_ties_of_computed_scores():
     x, w = torch.randn(64, 128), torch.randn(128, 32)
     w[:, 5] = w[:, 9] + 1e-9

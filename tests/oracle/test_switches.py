@@ -8,12 +8,15 @@ import torch.nn.functional as F
 from torch import nn
 
 from harness.oracle import exact
+from harness.oracle.exact import ExactReference
 from harness.oracle.formats import BFLOAT16, TF32, round_to
 from harness.oracle.oracle import Oracle
-from harness.oracle.switches import Permitted
+from harness.oracle.switches import Permitted, Products
+from tests.oracle.references import Of
 
 X, W, B = torch.randn(2, 3, 9, 9), torch.randn(4, 3, 3, 3), torch.randn(4)
 M, N = torch.randn(5, 7), torch.randn(7, 6)
+POINTS = torch.randn(40, 7)
 
 
 class Convolution(nn.Module):
@@ -91,6 +94,32 @@ def test_where_products_may_so_do_they(switches):
     output, met = run(lambda: torch.addmm(offset, M, N))
     assert met
     assert torch.equal(output, torch.addmm(offset, round_to(M, TF32), round_to(N, TF32)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda cut: F.linear(cut(M), cut(N.t())),
+        lambda cut: cut(M) @ cut(N[:, 0]),
+        lambda cut: torch.zeros(5, 6).addmm_(cut(M), cut(N)),
+        lambda cut: F.conv_transpose2d(cut(X), cut(W.transpose(0, 1)), B),
+        lambda cut: torch.einsum("bchw,cd->bdhw", cut(X), cut(N[:3])),
+        lambda cut: F.scaled_dot_product_attention(*(cut(X) for _ in range(3))),
+        lambda cut: torch.cdist(cut(POINTS), cut(POINTS[:30])),
+    ],
+)
+def test_operands_of_products_are_rounded_and_nothing_else(function):
+    with torch.no_grad(), Products(BFLOAT16) as mode:
+        found = torch.tanh(function(torch.clone))
+    assert mode.met
+    assert torch.equal(found, torch.tanh(function(lambda t: round_to(t, BFLOAT16))))
+
+
+@pytest.mark.parametrize(("function", "multiplies"), [(lambda x: x @ x.mT, True), (lambda x: x * x, False)])
+def test_without_products_what_is_read_is_rounded(function, multiplies):
+    reference, x = ExactReference(Of(function)), torch.randn(8, 8)
+    assert torch.equal(reference.lowered([x], TF32, 0), function(round_to(x, TF32)))
+    assert reference.multiplies is multiplies
 
 
 def test_nothing_changes_where_nothing_is_allowed(switches):

@@ -69,6 +69,32 @@ def test_a_long_look_ends_and_the_next_one_waits(monkeypatch):
         assert len(looks) == 2
 
 
+def test_what_each_of_many_processes_maps_for_itself_counts_for_each():
+    """The largest of them alone would hide the others."""
+    family = "import mmap, os, sys, time\n"
+    family += "for _ in range(4):\n    if os.fork() == 0:\n        kept = mmap.mmap(-1, 50 << 20)\n"
+    family += "        kept.write(b'x' * (50 << 20))\n        time.sleep(60)\n        os._exit(0)\n"
+    together = family.replace("for _", "kept = mmap.mmap(-1, 50 << 20)\nkept.write(b'x' * (50 << 20))\nfor _").replace(
+        "        kept = mmap.mmap(-1, 50 << 20)\n        kept.write(b'x' * (50 << 20))", "        kept[::4096]"
+    )
+    for code, least, most in ((family, 200, 250), (together, 50, 60)):
+        with process(f"{code}time.sleep(1)") as parent:
+            assert least * 0.99 * MIB < memory_watch.shared_bytes(parent, time.monotonic() + 10) < most * MIB
+
+
+def test_who_has_many_processes_is_looked_at_less_often(monkeypatch):
+    with process("") as leader:
+        watch = memory_watch.Watch()
+        watch.too_large({leader: 10**15})
+        assert watch.pause_s == memory_watch.WATCH_S
+        for look_s, pause_s in ((0.05, 0.45), (2.0, memory_watch.LONGEST_PAUSE_S)):
+            clock = iter((0.0, look_s))
+            with monkeypatch.context() as patch:
+                patch.setattr(time, "process_time", lambda clock=clock: next(clock))
+                watch.too_large({leader: 10**15})
+            assert watch.pause_s == pytest.approx(pause_s)
+
+
 def test_memory_counts_whose_first_thread_has_ended():
     leaves = "import ctypes, os, threading, time\nkept = b'x' * (200 << 20)\n"
     leaves += "threading.Thread(target=lambda: (print('go', flush=True), time.sleep(60))).start()\n"

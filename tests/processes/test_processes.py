@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import msgspec
 import pytest
 
 from harness.processes import memory_watch, zygote
+from harness.processes import nursery as nursery_room
 from harness.processes.nursery import NoProcess, Nursery, ZygoteLost
 from harness.records import Status
 from harness.sandbox import enforcement
@@ -133,6 +135,25 @@ def test_hanging_up_ends_a_child_and_its_words_are_in_the_log(nursery, tmp_path)
     assert "PeerGone" in child.log_tail()
 
 
+def test_a_log_that_is_full_costs_no_more_than_reading_what_is_printed(tmp_path, monkeypatch):
+    """The pipe of a candidate that stands still is emptied in the baseline's turn."""
+    looked_at = []
+    monkeypatch.setattr(nursery_room, "MAX_LOG_BYTES", 100_000)
+    read_end, write_end = os.pipe()
+
+    def printed():
+        with open(write_end, "wb") as output:
+            output.write(b"x" * 1_000_000)
+
+    writer = threading.Thread(target=printed)
+    writer.start()
+    nursery_room._pump(read_end, tmp_path / "log", threading.Event(), lambda text: looked_at.append(len(text)) or text)
+    writer.join()
+    assert sum(looked_at) < 200_000
+    note = b"\n[more output was dropped]\n"
+    assert (tmp_path / "log").read_bytes() == b"x" * 100_000 + note
+
+
 def test_a_link_in_the_place_of_a_log_is_replaced_and_not_followed(nursery, tmp_path):
     (tmp_path / "bashrc").write_text("the user's")
     (tmp_path / "log").symlink_to(tmp_path / "bashrc")
@@ -178,6 +199,27 @@ def test_closing_ends_every_child(tmp_path):
     children = [nursery.start("runner", FromBuilder, tmp_path / str(number)) for number in range(3)]
     nursery.close()
     assert all(gone_soon(child.pid) for child in children)
+
+
+def test_a_session_that_was_killed_with_news_unread_leaves_no_child(tmp_path):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    parent = os.fork()
+    if parent == 0:
+        try:
+            ours.close()
+            zygote.serve(theirs, {"judge": lambda channel: time.sleep(60)})
+        finally:
+            # Not reached where it has ended tidily.
+            os._exit(3)
+    theirs.close()
+    with open(tmp_path / "log", "w") as log, open(os.devnull) as channel:
+        request = msgspec.json.encode(zygote.Spawn(id=1, role="judge"))
+        socket.send_fds(ours, [request], [channel.fileno(), log.fileno()])
+    assert select.select([ours], [], [], 60.0)[0]
+    judge = msgspec.json.decode(ours.recv(4096, socket.MSG_PEEK), type=zygote.Spawned).pid
+    ours.close()
+    assert os.waitstatus_to_exitcode(os.waitpid(parent, 0)[1]) == 0
+    assert gone_soon(judge)
 
 
 def test_judges_and_the_forking_parent_are_closed_to_their_own_user(tmp_path):

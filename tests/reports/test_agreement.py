@@ -6,9 +6,10 @@ import pytest
 from rich.console import Console
 
 from harness.records import Status
-from harness.reports import agreement, markdown, terminal
+from harness.reports import agreement, markdown
 from harness.reports.agreement import Relation
 from harness.reports.html import page
+from harness.reports.terminal import leaderboard
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_every_leaderboard_shows_claims_if_there_are_any(disputed, make):
     def shown(records):
         with open(os.devnull, "w") as file:
             console = Console(record=True, width=200, file=file)
-            terminal.leaderboard(records, console)
+            leaderboard.show(records, console)
         return [console.export_text(), markdown.leaderboard(records, {}), page.report(records, {})]
 
     for report in shown(disputed):

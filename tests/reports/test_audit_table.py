@@ -5,8 +5,8 @@ import io
 from rich.console import Console
 
 from harness.records import Outcome, Status
-from harness.reports import audit_table
-from harness.reports.audit_table import AuditRow
+from harness.reports.terminal import audit_table
+from harness.reports.terminal.audit_table import AuditRow
 
 SAID = "\x1b[2J[red]x[/] | <b> `y` \u202e" + "z" * 100_000
 ROW = AuditRow(

@@ -10,8 +10,8 @@ from harness.catalog.facts import ScreenFinding
 from harness.compile.diagnostics import Diagnostic
 from harness.compile.resources import Kernel
 from harness.records import Outcome, Status
-from harness.reports import check_table
-from harness.reports.check_table import CheckRow
+from harness.reports.terminal import check_table
+from harness.reports.terminal.check_table import CheckRow
 
 
 def fault(status: Status) -> Outcome:

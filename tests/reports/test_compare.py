@@ -11,8 +11,9 @@ from rich.console import Console
 
 from harness import cli, config, records
 from harness.records import Record, Timing
-from harness.reports import compare, compare_table, text
+from harness.reports import compare, text
 from harness.reports.compare import ChangeKind
+from harness.reports.terminal import compare_table
 from harness.store import run_directory
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from harness.reports import markdown, terminal, text
+from harness.reports import markdown, text
+from harness.reports.terminal import leaderboard
 
 OFF = {"config": {"sandbox": "off"}, "environment": {"sandbox": [], "sandbox_missing": {"landlock": "switched off"}}}
 PARTIAL = {"config": {"sandbox": "auto"}, "environment": {"sandbox": ["seccomp"], "sandbox_missing": {"user": "why"}}}
@@ -39,7 +40,7 @@ def test_parts_that_differ_are_told_apart():
 
 def test_both_reports_show_it(records):
     console = Console(file=io.StringIO(), width=120)
-    terminal.leaderboard(records, console, OFF)
+    leaderboard.show(records, console, OFF)
     assert "note: the sandbox was off" in console.file.getvalue()
     assert "- **Sandbox**: seccomp; the sandbox was incomplete" in markdown.leaderboard(records, PARTIAL)
 

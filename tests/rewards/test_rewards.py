@@ -80,6 +80,12 @@ def test_what_is_not_the_candidate_s_doing_earns_nothing_that_could_be_learnt(sc
     assert reward(record, scheme) is None
 
 
+@pytest.mark.parametrize("reason", ["needs_memory", "no_profile", "needs_memory: really"])
+@pytest.mark.parametrize("status", [Status.LOAD_ERROR, Status.COMPILE_ERROR, Status.RUNTIME_ERROR])
+def test_a_reason_that_a_candidate_may_have_raised_excuses_nobody(status, reason):
+    assert reward(failed(status, reason)) == 0.0
+
+
 @QUICK
 @given(schemes, speedups, st.floats(0, 1))
 def test_the_own_share_is_a_factor(scheme, speedup, share):
@@ -92,6 +98,7 @@ STAGES = {
     "not compiled": (failed(Status.COMPILE_ERROR), 0.0),
     "compiled": (failed(Status.LOAD_ERROR, phases_s={"load": 1.0}), 0.1),
     "too slow as a whole": (failed(Status.TIMEOUT, "total"), 0.1),
+    "not compiled, and lies": (failed(Status.COMPILE_ERROR, "total"), 0.0),
     "loaded": (failed(Status.RUNTIME_ERROR, phases_s={"load": 1.0, "first call": 1.0}), 0.2),
     "all wrong": (failed(Status.INCORRECT, evidence={"share_wrong": 1.0}), 0.2),
     "half right": (failed(Status.INCORRECT, evidence={"share_wrong": 0.5}), 0.35),

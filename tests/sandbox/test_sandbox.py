@@ -28,7 +28,7 @@ import pytest
 from harness import environment
 from harness.catalog import sources
 from harness.errors import UsageError
-from harness.sandbox import enforcement, identity, probe, seccomp, visible
+from harness.sandbox import enforcement, identity, namespaces, probe, seccomp, visible
 from harness.sandbox.enforcement import LAYERS, Confinement
 from harness.sandbox.syscalls import checked, libc
 
@@ -350,10 +350,47 @@ def test_no_room_is_taken_that_a_file_s_size_does_not_tell(found, place):
             for mode in (0, 1):
                 result = libc.fallocate(file.fileno(), mode, ctypes.c_long(0), ctypes.c_long(4096))
                 answers.append(ctypes.get_errno() if result else 0)
-        return answers
+            # XFS's way to the same, which the kernel offers on all file systems.
+            room = struct.pack("=hhiqqiI4i", 0, 0, 0, 0, 4096, 0, 0, 0, 0, 0, 0)
+            result = libc.ioctl(file.fileno(), ctypes.c_ulong(seccomp.RESERVING[2]), room)
+            return [*answers, ctypes.get_errno() if result else 0, os.fstat(file.fileno()).st_blocks * 512]
 
     if needs("seccomp", found):
-        assert in_child(attempt, confined(place, "seccomp")) == [0, errno.EOPNOTSUPP]
+        unsupported = errno.EOPNOTSUPP
+        assert in_child(attempt, confined(place, "seccomp")) == [0, unsupported, unsupported, 4096]
+
+
+def test_files_of_private_memory_are_bounded_in_number(found, place):
+    """Empty ones take no room there, but the kernel's own memory."""
+    if needs("namespaces", found) and needs("user", found):
+        assert in_child(lambda: os.statvfs("/dev/shm").f_files, confined(place)) == namespaces.SHM_FILES
+
+
+def test_core_dumps_stay_off(found, place):
+    """The limit of 1 keeps the kernel from starting a program for each crash, as a limit of 0 does not. So nobody may
+    lower it; that succeeds and changes nothing."""
+
+    def attempt():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # As who does without glibc.
+        libc.syscall(seccomp.MACHINES[os.uname().machine].numbers["setrlimit"], resource.RLIMIT_CORE, bytes(16))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (99, 99))
+        return resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    if needs("seccomp", found) and needs("limits", found):
+        cores = min(enforcement.NO_CORE, resource.getrlimit(resource.RLIMIT_CORE)[1] % (1 << 64))
+        assert in_child(attempt, confined(place)) == [[cores, cores], [99, 99]]
+
+
+def test_nobody_has_a_core_of_the_machine_alone_or_memory_that_is_not_counted(found, place):
+    def attempt():
+        secret = libc.syscall(447, 0)
+        refused = [ctypes.get_errno()] if secret < 0 else [0]
+        libc.prctl(seccomp.PR_SCHED_CORE, 1, 0, 0, 0)
+        return [*refused, ctypes.get_errno()]
+
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) == [errno.EPERM, errno.EINVAL]
 
 
 def test_nobody_is_told_of_others_files(found, place):
@@ -482,7 +519,19 @@ def test_the_filter_knows_whom_a_call_is_about(machine):
         assert [answer(name, of_a_process, pid) for pid in (0, own, 1)] == [allowed, allowed, refused]
         assert answer(name, of_a_process + 1, 0) == answer(name, of_a_process + 2, 0) == refused
         assert answer(name, of_a_process + 2, 1, shared=False) == allowed
-    assert answer("ptrace") == refused
+    # The limit for core dumps stays, and is told to whoever asks for it.
+    core, addresses = resource.RLIMIT_CORE, (0, 1, 1 << 31)
+    assert [answer("prlimit64", pid, core, new) for pid in (0, own) for new in addresses] == 2 * [
+        *(allowed, pretended, pretended)
+    ]
+    assert answer("prlimit64", 1, core, 1) == refused
+    assert answer("prlimit64", 1, core, 0, shared=False) == allowed
+    assert answer("prlimit64", 0, core, 1, shared=False) == answer("setrlimit", core) == pretended
+    assert answer("prlimit64", 0, core + 1, 1) == answer("setrlimit", core + 1) == allowed
+    assert {answer("ioctl", 3, command) for command in seccomp.RESERVING} == {unsupported}
+    assert answer("ioctl", seccomp.RESERVING[0], 0x5401) == allowed
+    assert answer("prctl", seccomp.PR_SCHED_CORE) == 0x00050000 | errno.EINVAL
+    assert answer("ptrace") == answer("memfd_secret") == refused
     assert answer("prctl", 15) == answer("clone", 17) == allowed
     # By none of these is a stopped process let go.
     letting_go = [answer("clone", 18), answer("fcntl", 3, 10), answer("timer_create"), answer("kill", 1, 18)]
@@ -601,7 +650,7 @@ def test_limits_bound_files_descriptors_and_processes(found, place):
     if needs("limits", found):
         assert in_child(grow, confined(place, "limits")) == "OSError"
         assert in_child(descriptors, confined(place, "limits")) == "OSError"
-        assert in_child(lambda: resource.getrlimit(resource.RLIMIT_CORE), confined(place, "limits")) == [0, 0]
+        assert in_child(lambda: resource.getrlimit(resource.RLIMIT_CORE)[1], confined(place, "limits")) <= 1
     if needs("user", found) and needs("limits", found):
         share = msgspec.structs.replace(confined(place), processes=77)
         assert in_child(lambda: resource.getrlimit(resource.RLIMIT_NPROC)[1], share) == 77

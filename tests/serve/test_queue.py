@@ -1,5 +1,6 @@
 """The queue in front of an evaluator that the test plays: bounds, deadlines, restarts, a disk that takes nothing."""
 
+import os
 import sqlite3
 import threading
 import time
@@ -8,6 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.evaluator.deadlines import Deadlines
+from harness.execution.workplace import site
 from harness.records import Status
 from harness.rewards.rewards import reward
 from harness.serve import service as module
@@ -20,8 +23,10 @@ from tests.rewards.test_rewards import failed, passed
 class Played:
     """An evaluator whose futures the test ends."""
 
-    def __init__(self, config, report_phase):
+    def __init__(self, config, report_phase, workplace):
+        self.site = site(config)
         self.devices = module.Evaluator.devices
+        self.deadlines = Deadlines()
         self.alive = True
         self.futures = []
 
@@ -30,6 +35,7 @@ class Played:
         return self.futures[-1]
 
     def close(self, *, cancel):
+        self.deadlines.close()
         for future in self.futures:
             future.cancel()
 
@@ -127,6 +133,31 @@ def test_an_end_that_the_disk_does_not_take_is_written_later(make, monkeypatch):
     service.evaluator.futures[0].set_result(passed(2.0))
     assert service.heard.wait(10.0)
     assert service.task(task.id).record.speedup == 2.0
+
+
+def test_a_submission_while_the_service_ends_is_refused_and_told_when_to_come_again(make):
+    service = make()
+    (task,) = submit(service, request())
+    service.close()
+    with pytest.raises(BadRequest) as refused:
+        submit(service, request(1))
+    assert (refused.value.status, refused.value.retry_after_s > 0) == (503, True)
+    assert make().task(task.id).status == "pending"
+
+
+def test_tasks_that_the_disk_has_no_room_for_are_refused(make):
+    service = make(disk_bytes=100_000)
+    with pytest.raises(BadRequest) as refused:
+        submit(service, EvaluateRequest(candidate=os.urandom(50_000).hex(), problem="toy/scale"))
+    assert (refused.value.status, refused.value.retry_after_s > 0) == (429, True)
+    assert submit(service, request())[0].status == "pending"
+
+
+def test_an_ended_task_leaves_nothing_that_waits_for_its_deadline(make):
+    service = make()
+    submit(service, request(deadline_s=80_000))
+    service.evaluator.futures[0].set_result(passed(2.0))
+    assert service.evaluator.deadlines._calls == {}
 
 
 def test_problems_by_source_are_for_the_operator_to_allow(make):

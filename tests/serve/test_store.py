@@ -1,13 +1,16 @@
 """Tasks on disk: kept whole, ended once, and for one service at a time."""
 
+import contextlib
+import os
 import time
 
+import msgspec
 import pytest
 
 from harness.errors import UsageError
 from harness.records import Status
 from harness.serve.requests import EvaluateRequest
-from harness.serve.store import Store, Stored
+from harness.serve.store import FILE, NoRoom, Store, Stored
 from tests.rewards.test_rewards import failed, passed
 
 
@@ -75,3 +78,50 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="choose another folder with --dir"):
         Store(tmp_path / "file")
+
+
+def test_tasks_are_nobody_elses_to_read(tmp_path):
+    (tmp_path / FILE).touch(mode=0o644)
+    store = Store(tmp_path)
+    store.accept([task("a")])
+    # Its log, too.
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes.keys() >= {FILE}
+    assert set(modes.values()) == {0o600}
+    store.close()
+
+
+def incompressible(identity, length=20_000, **changes):
+    request = EvaluateRequest(candidate=os.urandom(length // 2).hex(), problem="toy/scale")
+    return task(identity, request=request, **changes)
+
+
+def test_the_oldest_results_go_where_the_disk_s_share_is_full(tmp_path):
+    most_bytes = 1_000_000
+    store = Store(tmp_path, most_bytes)
+    for number in range(200):
+        store.accept([incompressible(str(number))])
+        store.end(str(number), "completed", passed(2.0))
+        store.keep(str(number), passed(2.0))
+    assert (tmp_path / FILE).stat().st_size < 1.1 * most_bytes
+    assert (store.task("0"), store.result("0", 0.0)) == (None, None)
+    assert all(store.task(str(number)) and store.result(str(number), 0.0) for number in range(180, 200))
+    store.close()
+
+
+def test_tasks_that_have_not_ended_are_never_forgotten_and_take_half_at_most(tmp_path):
+    store = Store(tmp_path, 1_000_000)
+    with pytest.raises(NoRoom):
+        store.accept([incompressible("large", 1_100_000)])
+    accepted = []
+    with contextlib.suppress(NoRoom):
+        for number in range(1000):
+            store.accept([incompressible(str(number))])
+            accepted.append(str(number))
+    assert 30 < len(accepted) < 60
+    # What has ended has its room, and what was answered at once is kept there.
+    store.accept([msgspec.structs.replace(incompressible("cached"), status="completed", ended_at=1.0)])
+    assert [one.id for one in store.unfinished()] == accepted
+    store.end("0", "completed", passed(2.0))
+    store.accept([incompressible("next")])
+    store.close()

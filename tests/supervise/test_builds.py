@@ -147,6 +147,11 @@ def test_only_where_a_constructor_may_compile_the_size_matters(tmp_path, job_of)
     assert [len(set(kind)) for kind in zip(*keys(LATER.replace("BEFORE", "pass")), strict=True)] == [2, 2, 2]
 
 
+def test_a_name_does_not_lead_to_another_candidate_s_log(job_of):
+    by_size = msgspec.structs.replace(job_of("one", LATER.replace("BEFORE", "pass")), variant="wide", overrides={})
+    assert build_name(by_size) != build_name(job_of("wide.one", HONEST))
+
+
 FORGER = """
 import gc
 from harness.compile import extensions

@@ -16,6 +16,8 @@ from harness.records import Outcome, Status
 from harness.supervise import disk
 from harness.supervise.builds import BuildResult, Workshop
 from harness.supervise.evaluation import Evaluator
+from harness.supervise.lanes import Lanes
+from harness.supervise.second_chance import SecondChance
 from harness.supervise.supervisor import Supervisor
 from tests.conftest import corpus_config
 
@@ -116,9 +118,40 @@ def test_no_room_even_alone_is_final_only_where_the_disk_has_room_again(
         assert SAID in fault.message
 
 
-def test_on_a_card_others_may_have_filled_it(level, tmp_path):
-    fault = disk.blamed(NO_ROOM, tmp_path, alone=False)
+def test_others_may_have_filled_it(level, tmp_path):
+    fault = disk.blamed(NO_ROOM, tmp_path, others=True)
     assert (fault.status, fault.reason) == (Status.HARNESS_ERROR, "disk_full")
+
+
+def test_words_alone_excuse_nobody(level, tmp_path):
+    assert disk.blamed(NO_ROOM, tmp_path, others=False) == NO_ROOM
+    level["full"] = True
+    assert disk.blamed(NO_ROOM, tmp_path, others=False).reason == "disk_full"
+
+
+@pytest.mark.parametrize(
+    ("on_a_card", "was_full", "status"),
+    [(True, True, Status.HARNESS_ERROR), (True, False, Status.LOAD_ERROR), (False, True, Status.LOAD_ERROR)],
+)
+def test_whose_disk_it_was_is_seen_and_not_said(tmp_path, level, on_a_card, was_full, status):
+    fault = Outcome(status=Status.LOAD_ERROR, reason="disk_full", message=SAID)
+
+    class Fails:
+        def once(self, job, build, phases, alone):
+            level["full"] = was_full and not calls
+            calls.append(job)
+            return fault, None
+
+    class NoGroups:
+        def end(self):
+            pass
+
+    calls = []
+    device = environment.choose_devices("cpu")[0]
+    device = msgspec.structs.replace(device, kind="cuda" if on_a_card else "cpu")
+    chance = SecondChance(Fails(), NoGroups(), device, corpus_config("honest"), None, tmp_path, Lanes())
+    assert chance.conclude(None, BuildResult(), None).outcome.status is status
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -128,10 +161,10 @@ def test_a_candidate_that_finds_no_room_is_evaluated_once_more(tmp_path, monkeyp
     level["full"] = not raised
     fault = Outcome(status=Status.LOAD_ERROR, reason="exception:OSError", message=f"honest.py:3: {SAID}")
 
-    def fails_at_first(self, job, build, phases):
+    def fails_at_first(self, job, build, phases, alone=False):
         if not left:
             level["full"] = False
-            return once(self, job, build, phases)
+            return once(self, job, build, phases, alone=alone)
         left.pop()
         if raised:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

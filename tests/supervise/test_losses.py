@@ -22,6 +22,20 @@ from harness.wire.messages import FromRunner
 from tests.conftest import corpus_config
 from tests.processes.test_processes import TidyNursery, keeper_of, zygote_of
 
+
+@pytest.mark.parametrize(
+    ("status", "reason", "killed"),
+    [
+        (Status.CRASHED, builds.KILLED, True),
+        (Status.CRASHED, "signal:SIGSEGV", False),
+        # As a candidate raises it.
+        (Status.LOAD_ERROR, builds.KILLED, False),
+    ],
+)
+def test_who_was_killed_is_seen_and_not_said(status, reason, killed):
+    assert builds.was_killed(Outcome(status=status, reason=reason)) is killed
+
+
 PIDS = {
     "judge": lambda supervisor, nursery: supervisor.groups.current.judge.child.pid,
     "baseline": lambda supervisor, nursery: supervisor.groups.current.baseline.pid,
@@ -264,8 +278,8 @@ def test_a_candidate_beside_whom_the_baseline_was_slow_is_timed_once_more(tmp_pa
     seen = []
     once = Evaluator.once
 
-    def slowed_at_first(self, job, build, phases):
-        outcome, verdict = once(self, job, build, phases)
+    def slowed_at_first(self, job, build, phases, alone=False):
+        outcome, verdict = once(self, job, build, phases, alone=alone)
         seen.append(job.candidate.name)
         ending = msgspec.structs.replace(verdict.ending, slowed=len(seen) == 1)
         return outcome, msgspec.structs.replace(verdict, ending=ending)

@@ -54,6 +54,15 @@ def test_a_quiet_card_stops_at_the_minimum() -> None:
     assert samples.speedup().value == pytest.approx(2.0)
 
 
+def test_the_precision_so_far_is_told_at_each_look() -> None:
+    card = Card(gauss(0.005))
+    told: list[float] = []
+    samples = sample(card.measure, rule(), random.Random(1), clock=card.clock, systematic=0.001, tell=told.append)
+    assert len(told) == sum(look <= len(samples.candidate_us) for look in rule().looks()) > 1
+    assert told[-1] == pytest.approx(samples.speedup().half_width + 0.001)
+    assert told[-1] < 0.005 < told[0]
+
+
 def test_a_noisier_card_takes_more_pairs_and_reaches_the_precision() -> None:
     counts = []
     for sigma in (0.0005, 0.005, 0.01):

@@ -1,5 +1,6 @@
 """What untrusted processes may send: every field bounded, explained, and lied about."""
 
+import io
 import os
 import random
 import re
@@ -13,11 +14,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import inspect
+from rich.console import Console
 
 from harness import records
 from harness.integrity import provenance
 from harness.oracle import structure
+from harness.profile import Insight
 from harness.records import Outcome, Record, Status
+from harness.reports.terminal import profile_table
 from harness.timing import claims
 from harness.wire import faults, values
 from harness.wire.channel import MAX_FRAME_BYTES, Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
@@ -31,6 +35,7 @@ from harness.wire.messages import (
     Finished,
     FromBuilder,
     FromRunner,
+    Inspected,
 )
 from tests.links import lies
 
@@ -141,7 +146,14 @@ def consume(message):
                 provenance.of_host(message.profile.launched, message.profile.wall_us),
             ):
                 assert len(msgspec.json.encode(found and provenance.short(found))) < LONGEST_RECORD_BYTES
-    if isinstance(message, BuildTried):
+    if isinstance(message, Inspected):
+        insight = Insight(
+            candidate="",
+            instrument="ncu",
+            **{name: getattr(message, name) for name in ("launches", "findings", "failed", "said")},
+        )
+        profile_table.show(insight, None, Console(file=io.StringIO()))
+    if isinstance(message, BuildTried | Inspected):
         message = message.built
     if isinstance(message, BuildFailed):
         assert message.outcome.status in BUILD_FAULTS
@@ -151,8 +163,11 @@ def consume(message):
         assert len(msgspec.json.encode(message)) < MAX_FRAME_BYTES / 2
 
 
+KINDS = {"runner": FromRunner, "builder": FromBuilder, "checker": BuildTried, "inspector": Inspected}
+
+
 @pytest.mark.parametrize("lying", [0.0, 0.02, 0.2])
-@pytest.mark.parametrize("kind", [FromRunner, FromBuilder, BuildTried], ids=["runner", "builder", "checker"])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @settings(deadline=None, max_examples=150)
 @given(seed=st.integers(0, 2**32))
 def test_any_message_is_taken_or_refused_and_nothing_else(kind, lying, seed):
@@ -192,6 +207,9 @@ def test_true_messages_are_taken(name):
         Outcome(status=Status.COMPILE_ERROR, reason="x" * 10_000),
         Outcome(status=Status.COMPILE_ERROR, reason="compiler", evidence={"text": "x" * 100_000}),
         Outcome(status=Status.COMPILE_ERROR, reason="compiler", limit="build.timeout_s"),
+        # What the harness lacks excuses a candidate (rewards.is_no_word), and only the harness says so.
+        Outcome(status=Status.UNSUPPORTED, reason="needs_memory"),
+        Outcome(status=Status.UNSUPPORTED, reason="no_profile"),
     ],
 )
 def test_a_build_may_only_say_that_it_failed_and_not_for_ever(outcome):
@@ -201,6 +219,13 @@ def test_a_build_may_only_say_that_it_failed_and_not_for_ever(outcome):
     built = b'{"type": "BuildTried", "built": ' + data[4:] + b"}"
     with pytest.raises(ProtocolError):
         received(BuildTried, len(built).to_bytes(4, "little") + built)
+
+
+@pytest.mark.parametrize("reason", ["needs_cuda", "missing_module:triton", "missing_headers", "not_implemented"])
+def test_a_build_may_say_what_the_machine_lacks(reason):
+    outcome = Outcome(status=Status.UNSUPPORTED, reason=reason)
+    data = lies.frame({"type": "BuildFailed", "outcome": msgspec.to_builtins(outcome)})
+    assert received(FromBuilder, data).outcome == outcome
 
 
 @pytest.mark.parametrize("depth", [9, 300, 500, 900, 5000])

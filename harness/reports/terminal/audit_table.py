@@ -11,6 +11,7 @@ from rich.text import Text
 
 from harness.records import Outcome
 from harness.reports import markdown, text
+from harness.reports.terminal import styles
 
 
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +38,7 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
         return "strict" if self.refused_right else "sound"
 
 
-STYLES = {"sound": "green", "weak": "red", "strict": "yellow", "unusable": "magenta"}
+STYLES = {"sound": styles.GOOD, "weak": styles.BAD, "strict": styles.DOUBT, "unusable": styles.OURS}
 
 
 def line(row: AuditRow) -> str:
@@ -70,7 +71,7 @@ def summary(rows: Sequence[AuditRow]) -> str:
     """Counts by verdict."""
     counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in STYLES}
     words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    return f"{len(rows)} audits: {words}"
+    return f"{len(rows)} {'audit' if len(rows) == 1 else 'audits'}: {words}"
 
 
 def page(rows: Sequence[AuditRow]) -> str:

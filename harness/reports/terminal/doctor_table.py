@@ -10,9 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.reports.terminal import styles
+
 
 class Finding(Protocol):
-    """One line of the table; `mend` says how to fix it, and is shown if it is not ok. `heading` is above its part."""
+    """One line of the table; `lack` says what is wrong and `mend` how to fix it, where it is not ok. `heading` is above
+    its part."""
 
     @property
     def name(self) -> str: ...
@@ -24,6 +27,8 @@ class Finding(Protocol):
     def mend(self) -> str: ...
     @property
     def heading(self) -> str: ...
+    @property
+    def lack(self) -> str: ...
 
 
 def show(findings: Sequence[Finding], conclusion: str, console: Console) -> None:
@@ -33,10 +38,10 @@ def show(findings: Sequence[Finding], conclusion: str, console: Console) -> None
             console.print(Text(f"\n{heading}", style="bold"))
         table = Table.grid(padding=(0, 2))
         table.add_column(min_width=max(len(finding.name) for finding in findings))
-        table.add_column(min_width=len("missing"))
+        table.add_column(min_width=max(len(finding.lack) for finding in findings))
         table.add_column()
         for finding in part:
-            state = Text("ok", style="green") if finding.ok else Text("missing", style="yellow")
+            state = Text("ok", style=styles.GOOD) if finding.ok else Text(finding.lack, style=styles.DOUBT)
             words = Text(finding.found)
             if not finding.ok:
                 words.append(f"\n-> {finding.mend}", style="dim")

@@ -16,15 +16,16 @@ from rich.text import Text
 from harness.records import Record, Status
 from harness.reports import compare, text
 from harness.reports.compare import ChangeKind, Row
-from harness.reports.terminal import GAP, NAME_MIN, STYLES
+from harness.reports.terminal import styles
+from harness.reports.terminal.leaderboard import GAP, NAME_MIN
 
 COLOURS = {
-    ChangeKind.BROKEN: "bold red",
-    ChangeKind.SLOWER: "red",
-    ChangeKind.MISSING: "yellow",
-    ChangeKind.FIXED: "green",
-    ChangeKind.FASTER: "green",
-    ChangeKind.NOT_COMPARED: "magenta",
+    ChangeKind.BROKEN: f"bold {styles.BAD}",
+    ChangeKind.SLOWER: styles.BAD,
+    ChangeKind.MISSING: styles.DOUBT,
+    ChangeKind.FIXED: styles.GOOD,
+    ChangeKind.FASTER: styles.GOOD,
+    ChangeKind.NOT_COMPARED: styles.OURS,
     ChangeKind.SAME: "dim",
     ChangeKind.STILL_FAILS: "dim",
 }
@@ -44,7 +45,7 @@ def head(letter: str, run_dir: Path, manifest: Mapping[str, Any]) -> Text:
 def comparison(rows: Sequence[Row], notes: Iterable[str], console: Console) -> None:
     """Print the notes, a table for each problem at one variant and precision, and the summary."""
     for note in notes:
-        console.print(Text.assemble(("note: ", "yellow"), note))
+        console.print(Text.assemble(("note: ", styles.DOUBT), note))
     if rows:
         console.print()
         _tables(rows, console)
@@ -81,7 +82,7 @@ class _Speedups:
             return self._status_change(row)
         figures = f"{_speedup(row.a):>{self._a}}  {_speedup(row.b):>{self._b}}  "
         if row.ratio is None:
-            return Text.assemble(figures, (f"different {row.obstacle}", "magenta"))
+            return Text.assemble(figures, (f"different {row.obstacle}", styles.OURS))
         ratio = text.ratio(row.ratio.value, row.ratio.lo, row.ratio.hi)
         return Text.assemble(figures, (ratio, COLOURS.get(row.change, "")))
 
@@ -98,7 +99,7 @@ def _state(record: Record, width: int = 0) -> Text:
     if _passed(record):
         return Text(f"{_speedup(record):>{width}}")
     reason = text.clean(record.reason)
-    return Text.assemble((record.status, STYLES[record.status]), f" · {reason}" if reason else "")
+    return Text.assemble((record.status, styles.STATUSES[record.status]), f" · {reason}" if reason else "")
 
 
 def _passed(record: Record | None) -> bool:
@@ -116,7 +117,7 @@ def _name(row: Row) -> Text:
 def _heading(group: Sequence[Row], with_device: bool) -> Text:
     problem, variant, precision, device = map(text.clean, group[0].group)
     facts = [variant, precision, *([device] if with_device else [])]
-    return Text.assemble((problem, "bold cyan"), f" · {' · '.join(facts)} · ", (_baselines(group), "italic"))
+    return Text.assemble((problem, "bold"), f" · {' · '.join(facts)} · ", (_baselines(group), "italic"))
 
 
 def _baselines(group: Sequence[Row]) -> str:

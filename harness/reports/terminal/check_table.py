@@ -16,6 +16,7 @@ from harness.catalog.facts import Diagnostic, ScreenFinding
 from harness.compile.resources import Kernel
 from harness.records import Outcome, Status
 from harness.reports import text
+from harness.reports.terminal import styles
 
 
 class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +47,7 @@ class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
         return "unsure" if self.fault.status is Status.UNSUPPORTED else "fails"
 
 
-STYLES = {"ok": "green", "fails": "red", "unsure": "yellow"}
+STYLES = {"ok": styles.GOOD, "fails": styles.BAD, "unsure": styles.DOUBT}
 INDENT = 7
 
 
@@ -88,22 +89,23 @@ def _parts(row: CheckRow) -> Iterator[RenderableType]:
     for error in row.errors:
         yield from _error(error, row.file)
     for failure in row.failures:
-        yield Text.assemble(("continues without an extension: ", "red"), text.clean(failure))
+        yield Text.assemble(("continues without an extension: ", styles.BAD), text.clean(failure))
     if row.kernels:
         yield _kernels(row.kernels)
     for kernel in row.kernels:
         if kernel.spills:
             what = f"keeps values in local memory, because its {kernel.registers} registers are not enough"
-            yield Text.assemble(("spills: ", "yellow"), f"{_short(kernel.name)} {what}")
+            yield Text.assemble(("spills: ", styles.DOUBT), f"{_short(kernel.name)} {what}")
     if row.absent:
         yield Text(_absent(row.absent), style="dim")
     for remark in row.remarks:
         yield Text.assemble(
-            ("contract: ", "red" if remark.fatal else ""), _at(row.file, remark.line), text.clean(remark.text)
+            ("contract: ", styles.BAD if remark.fatal else ""), _at(row.file, remark.line), text.clean(remark.text)
         )
     for finding in row.findings:
         if finding.warning:
-            yield Text.assemble((f"{finding.kind}: ", "yellow"), _at(row.file, finding.line), text.clean(finding.text))
+            head = f"{finding.kind}: ", styles.DOUBT
+            yield Text.assemble(head, _at(row.file, finding.line), text.clean(finding.text))
     # For information only, so the findings of a kind share a line.
     for kind in dict.fromkeys(finding.kind for finding in row.findings if not finding.warning):
         found = [finding for finding in row.findings if finding.kind == kind and not finding.warning]
@@ -115,11 +117,11 @@ def _error(error: Diagnostic, file: str) -> Iterator[RenderableType]:
     where = _at(file, error.line)
     if not where and error.generated_file:
         where = f"{text.clean(file)} ({text.clean(error.generated_file)}:{error.generated_line}): "
-    yield Text.assemble(where, (text.clean(error.text), "red"))
+    yield Text.assemble(where, (text.clean(error.text), styles.BAD))
     if error.source_line:
         yield Padding(Text(f"| {text.clean(error.source_line)}"), (0, 0, 0, 2), expand=False)
     if error.hint:
-        yield Padding(Text.assemble(("hint: ", "green"), text.clean(error.hint)), (0, 0, 0, 2), expand=False)
+        yield Padding(Text.assemble(("hint: ", styles.GOOD), text.clean(error.hint)), (0, 0, 0, 2), expand=False)
 
 
 def _kernels(kernels: Sequence[Kernel]) -> Table:
@@ -128,7 +130,7 @@ def _kernels(kernels: Sequence[Kernel]) -> Table:
     for title in ("registers", "shared", "stack", "spill stores", "spill loads"):
         table.add_column(title, justify="right", no_wrap=True)
     for kernel in kernels:
-        spilt = "yellow" if kernel.spills else ""
+        spilt = styles.DOUBT if kernel.spills else ""
         table.add_row(
             Text(_short(kernel.name)),
             str(kernel.registers),

@@ -31,7 +31,8 @@ LEAST_MEMORY_GB, LEAST_DISK_GB, LEAST_CORES = 4.0, 5.0, 2
 class Diagnosis:
     """One line: what was examined, whether it is ok, what was found, and how to fix it if it is not.
 
-    `vital`: the harness cannot run without it. `heading` is that of the part of the table that it is in.
+    `vital`: the harness cannot run without it. `heading` is that of the part of the table that it is in, `lack` what is
+    said where it is not ok.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Diagnosis:
     mend: str = ""
     vital: bool = False
     heading: str = ""
+    lack: str = "missing"
 
 
 def examine() -> list[Diagnosis]:

@@ -1,0 +1,196 @@
+"""Which machine of a cluster gets which job, and what becomes of the jobs of one that is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Protocol
+
+from harness.catalog.copies import Copies
+from harness.catalog.jobs import Job
+from harness.cluster.parcels import Files
+from harness.config import Config
+from harness.environment import Device
+from harness.errors import AssayError
+from harness.execution.executor import ReportPhase
+from harness.execution.pool import LOOK_S, Tell
+from harness.execution.schedule import Schedule, Task
+from harness.processes import folders, interruption
+from harness.records import Outcome, Record, Status, with_texts
+from harness.supervise import recording
+from harness.supervise.builds import BuildResult
+
+# A job is sent so often at most: one that takes a second machine with it may be the cause.
+MOST_SENT = 2
+# For threads that wait for a machine that has been ended.
+END_S = 30.0
+
+
+class NodeLost(AssayError):
+    """A machine does not answer any more; whether it was done with a job is not known."""
+
+
+class Remote(Protocol):
+    """One machine, as cluster.RemoteNode is; `places` is how many jobs keep it busy."""
+
+    name: str
+    places: int
+
+    def evaluate(self, job: Job, priority: int) -> tuple[Record, Files, bool]:
+        """A job's record, its logs, and whether a device is left there. Raises NodeLost."""
+
+    def end(self) -> None:
+        """Have it do nothing any more."""
+
+
+class ClusterSlots:
+    """Jobs for several machines, as a Pool has them for this one's devices; logs come to the folder `logs`.
+
+    The jobs of a machine that is lost, or that has no device left, are done once more by another.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Remote],
+        device: Device,
+        config: Config,
+        logs: Path,
+        tell: Tell,
+        report_phase: ReportPhase,
+    ) -> None:
+        self._device = device
+        self._config = config
+        self._logs = logs
+        self._tell = tell
+        self._report_phase = report_phase
+        self._lock = threading.Lock()
+        self._lost: set[str] = set()
+        self._sent = Counter[Task]()
+        self._unfinished = 0
+        self._no_more = False
+        self._stop = threading.Event()
+        logs.mkdir(parents=True, exist_ok=True)
+        self._scratch = folders.temporary("cluster")
+        self._copies = Copies(self._scratch / "sources")
+        self._schedule = Schedule(_nothing_to_build, len(nodes), all_builds_first=False)
+        self._threads = [
+            threading.Thread(target=self._serve, args=(node, f"{node.name}, job {place}"), daemon=True)
+            for node in nodes
+            for place in range(1, node.places + 1)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether a machine is left."""
+        return self._schedule.alive
+
+    def submit(self, jobs: Iterable[Job], priority: int = 0) -> list[Task]:
+        """Have jobs carried out, as Pool.submit."""
+        tasks = [Task(job=self._copies.job(job), priority=priority) for job in jobs]
+        with self._lock:
+            self._unfinished += len(tasks)
+        if not self._schedule.add(tasks):
+            for task in tasks:
+                self._give_up(task, "no machine of the cluster is left")
+        return tasks
+
+    def hurry(self, task: Task, priority: int) -> None:
+        """Give a task that waits at least this priority."""
+        self._schedule.hurry(task, priority)
+
+    def withdraw(self, task: Task) -> bool:
+        """Take back a task; False if it was sent to a machine."""
+        withdrawn = self._schedule.withdraw(task)
+        if withdrawn:
+            self._forget(task)
+        return withdrawn
+
+    def no_more(self) -> None:
+        """Have threads end when all is done."""
+        self._no_more = True
+
+    def close(self) -> None:
+        """Send nothing any more; who has made the machines ends them."""
+        with interruption.held():
+            self._stop.set()
+            self._schedule.close()
+            folders.remove_at_end(self._scratch)
+
+    def _serve(self, node: Remote, slot: str) -> None:
+        while not (self._stop.is_set() or node.name in self._lost or (self._no_more and not self._unfinished)):
+            task = self._schedule.take(node.name, LOOK_S)
+            if task is not None:
+                self._report_phase(slot, task.job.title, "starting")
+                self._carry_out(task, node)
+                self._report_phase(slot, task.job.title, "")
+
+    def _carry_out(self, task: Task, node: Remote) -> None:
+        self._sent[task] += 1
+        try:
+            record, logs, alive = node.evaluate(task.job, task.priority)
+        except NodeLost as error:
+            if not self._stop.is_set():
+                self._leave(node, str(error))
+                self._again(task, str(error))
+            return
+        except BaseException as error:
+            self._finish(task, error)
+            return
+        if not alive:
+            self._leave(node, f"{node.name} has no device left")
+            if record.status is Status.HARNESS_ERROR:
+                self._again(task, record.message)
+                return
+        self._write(logs)
+        self._finish(task, with_texts(record, self._copies.shown))
+
+    def _leave(self, node: Remote, why: str) -> None:
+        """Send a machine nothing any more."""
+        with self._lock:
+            if node.name in self._lost:
+                return
+            self._lost.add(node.name)
+        node.end()
+        for task in self._schedule.leave(node.name):
+            self._give_up(task, why)
+
+    def _again(self, task: Task, why: str) -> None:
+        """Have another machine do what was sent to one that is lost."""
+        self._schedule.ended(task)
+        if self._sent[task] >= MOST_SENT:
+            self._give_up(task, f"{why}, and another machine before it")
+        elif not self._schedule.add([task]):
+            self._give_up(task, why)
+
+    def _give_up(self, task: Task, why: str) -> None:
+        lost = Outcome(status=Status.HARNESS_ERROR, reason="node_lost", message=why)
+        self._finish(task, recording.without_result(task.job, self._device, self._config, lost))
+
+    def _finish(self, task: Task, end: Record | BaseException) -> None:
+        if not self._stop.is_set():
+            self._tell(task, end)
+        self._forget(task)
+
+    def _forget(self, task: Task) -> None:
+        self._schedule.ended(task)
+        self._copies.release(task.job)
+        with self._lock:
+            self._sent.pop(task, None)
+            self._unfinished -= 1
+
+    def _write(self, logs: Files) -> None:
+        for name, text in logs.items():
+            # The name comes from another machine.
+            (self._logs / Path(name).name).write_bytes(self._copies.shown_bytes(text))
+
+
+def _nothing_to_build(job: Job) -> Future[BuildResult]:
+    """Each machine builds what it evaluates."""
+    done: Future[BuildResult] = Future()
+    done.set_result(BuildResult())
+    return done

@@ -1,0 +1,63 @@
+"""Evaluate one candidate, then look into a call of it by NVIDIA's tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from harness import config as configs
+from harness import environment, options, places, profile, session, wording
+from harness.commands.saying import said
+from harness.commands.single import of_one_candidate
+from harness.environment import Device
+from harness.errors import UsageError
+from harness.instruments import tools
+from harness.reports import text
+from harness.reports.terminal import profile_table
+
+# What the layers take away that a tool may need.
+NEEDS = {
+    "user": "reading the card's counters, which the driver may keep for root (ERR_NVGPUCTRPERM)",
+    "namespaces": "the connection, by TCP on this machine, from the candidate's process to the tool",
+    "seccomp": "the same connection",
+}
+
+
+def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
+    """The exit code."""
+    console = Console()
+    instrument = tools.sanitizer(arguments.sanitizer) if arguments.sanitizer else tools.nsight()
+    config = configs.load(Path(options.QUICKSTART), arguments.set)
+    one = of_one_candidate(places.found(arguments.candidate), arguments.problem)
+    chosen = {"variants": [arguments.variant], "device": arguments.device, "sandbox": arguments.sandbox}
+    config = msgspec.structs.replace(config, **one | {name: value for name, value in chosen.items() if value})
+    device = card(config.device)
+    config = msgspec.structs.replace(config, device=device.spec)
+    (job,) = session.plan(config, [device]).jobs
+    out = arguments.out or Path("results/profile") / wording.name(job.title.replace("/", ".").replace(" ", "."), 200)
+    records = [] if arguments.no_verdict else session.run(config, out, console, command=[options.program(), *words])
+    print(f"{instrument.name} looks into a call; this takes a build and, by the tool, minutes", file=sys.stderr)
+    insight = profile.run(job, device, instrument, config, out, arguments.without, arguments.timeout)
+    profile_table.show(insight, records[0] if records else None, console)
+    if insight.missing:
+        print(f"note: the candidate ran without these layers of the sandbox: {', '.join(insight.missing)}")
+    told = bool(insight.launches) if instrument.name == tools.NSIGHT else not insight.fault
+    if not told and not insight.fault:
+        for layer, need in NEEDS.items():
+            if layer not in insight.missing:
+                print(f"hint: the layer '{layer}' forbids {need}: --without {layer}, for a candidate that you trust")
+    kept = insight.report or out / "profile"
+    print(f"\nKept: {said(kept)}; what was printed: {said(text.clean(insight.log))}")
+    return 0 if told else 1
+
+
+def card(wanted: str) -> Device:
+    """The first of the devices that are wanted. Raises UsageError where that is no GPU."""
+    device = environment.choose_devices(wanted)[0]
+    if device.kind != "cuda":
+        raise UsageError(f"profile needs a GPU: {environment.why_no_cuda() or 'choose one by --device cuda:0'}")
+    return device

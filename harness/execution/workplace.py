@@ -1,0 +1,104 @@
+"""Where jobs are carried out: this machine, or several that are alike; what both offer to sessions and evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from harness import environment
+from harness.catalog.jobs import Job
+from harness.config import Config
+from harness.environment import Device
+from harness.execution.executor import ReportPhase
+from harness.execution.pool import Pool, Tell
+from harness.execution.schedule import Task
+from harness.sandbox import probe
+from harness.sandbox.probe import Found
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the machines before jobs are planned for them.
+
+    `surroundings` are part of every job's key, `description` is what run.json keeps, `sandbox` the layers in force.
+    `devices` are those of all machines; all else is the same on each of them.
+    """
+
+    devices: list[Device]
+    surroundings: dict[str, str]
+    description: dict[str, Any]
+    sandbox: Found
+
+
+def site(config: Config, names: Sequence[str] = ()) -> Site:
+    """This machine, with the devices of these names, or else of the config's. Raises UsageError."""
+    devices = [device for name in names or [config.device] for device in environment.choose_devices(name)]
+    return Site(
+        devices=devices,
+        surroundings=environment.surroundings(devices),
+        description=environment.describe(devices),
+        sandbox=probe.chosen(config.sandbox, devices[0].kind == "cuda"),
+    )
+
+
+class Slots(Protocol):
+    """What carries out jobs as they come, until closed; as Pool, whose words these are."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether a device is left."""
+
+    def submit(self, jobs: Iterable[Job], priority: int = 0) -> list[Task]:
+        """Have jobs carried out; each ends with one call of `tell`."""
+
+    def hurry(self, task: Task, priority: int) -> None:
+        """Give a task that waits at least this priority."""
+
+    def withdraw(self, task: Task) -> bool:
+        """Take back a task; False if it is being evaluated, or has been."""
+
+    def no_more(self) -> None:
+        """Have slots end when they have done what there is."""
+
+    def close(self) -> None:
+        """End everything that was started."""
+
+
+class Workplace(Protocol):
+    """One machine, or several."""
+
+    def site(self, config: Config, names: Sequence[str] = ()) -> Site:
+        """What is known of it. Raises UsageError where it cannot evaluate by this config."""
+
+    def slots(
+        self,
+        devices: list[Device],
+        config: Config,
+        logs: Path,
+        seed: int | None,
+        tell: Tell,
+        report_phase: ReportPhase,
+        private: Iterable[Path] = (),
+    ) -> Slots:
+        """Start what carries out jobs on the site's devices; the parameters are those of Pool."""
+
+
+class ThisMachine:
+    """The machine that the session runs on."""
+
+    site = staticmethod(site)
+
+    def slots(
+        self,
+        devices: list[Device],
+        config: Config,
+        logs: Path,
+        seed: int | None,
+        tell: Tell,
+        report_phase: ReportPhase,
+        private: Iterable[Path] = (),
+    ) -> Slots:
+        """A Pool."""
+        return Pool(devices, config, logs, seed, tell, report_phase, private=private)

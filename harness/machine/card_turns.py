@@ -1,0 +1,149 @@
+"""Judges of one card take turns: a burst is alone on it, whatever else they do on it is not beside a burst. No torch.
+
+A judge has a share of the card while it works there, and gives it up for as long as it waits. A lock of the kernel's on
+an open file (fcntl(2), "Open file description locks") ends with the process that has it, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator
+
+# Of the file, the byte that is waited at, and the one for the card itself. Who waits to be alone keeps others waiting
+# at the first one, so that their work comes to an end.
+DOOR, CARD = 0, 1
+_SHARED, _ALONE, _FREE = fcntl.F_RDLCK, fcntl.F_WRLCK, fcntl.F_UNLCK
+# A wait that is longer is told.
+TELL_S = 0.2
+LOOK_S = 1e-4
+
+
+def _nothing() -> None:
+    pass
+
+
+def _untold(waiting: bool) -> None:
+    pass
+
+
+class CardTurns:
+    """One judge's turns on its card. `fd` is an open file that no other judge's is a copy of; without one, this judge
+    has the card for itself, and nothing here does anything.
+
+    `settle` is called before a share is given up: it waits until what was begun on the card is done. `tell` is called
+    with True when a wait gets long, and with False at its end. `waited_s` are the seconds spent waiting.
+    """
+
+    def __init__(
+        self,
+        fd: int | None = None,
+        settle: Callable[[], None] = _nothing,
+        tell: Callable[[bool], None] = _untold,
+    ) -> None:
+        self.waited_s = 0.0
+        self._fd = fd
+        self._settle = settle
+        self._tell = tell
+        self._held = _FREE
+
+    def clock(self) -> float:
+        """Seconds that pass only while this judge has a turn."""
+        return time.monotonic() - self.waited_s
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[None]:
+        """Work on the card beside others' work, but for bursts."""
+        self._take(_SHARED)
+        try:
+            yield
+        finally:
+            self._give_up()
+
+    @contextlib.contextmanager
+    def alone(self, before_waiting: Callable[[], None] = _nothing) -> Iterator[None]:
+        """Have the card, within `shared`, and nobody else anything on it; `before_waiting` is called if that takes
+        waiting. Within itself it changes nothing."""
+        held = self._held
+        if held == _ALONE or self._fd is None:
+            yield
+            return
+        self._give_up()
+        self._take(_ALONE, before_waiting)
+        try:
+            yield
+        finally:
+            self._give_up()
+            self._take(held)
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Wait for something else, within `shared`, without a share of the card."""
+        held = self._held
+        if held == _SHARED:
+            self._give_up()
+        try:
+            yield
+        finally:
+            if held == _SHARED:
+                self._take(_SHARED)
+
+    def pause(self) -> None:
+        """Between two pieces of work within `shared`: let those have their turn who wait to be alone."""
+        if self._fd is not None and self._held == _SHARED and self._is_taken(DOOR):
+            self._give_up()
+            self._take(_SHARED)
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _take(self, kind: int, before_waiting: Callable[[], None] = _nothing) -> None:
+        if self._fd is None or kind == _FREE:
+            self._held = kind
+            return
+        if not (self._lock(DOOR, _ALONE, wait=False) and self._lock(CARD, kind, wait=False)):
+            before_waiting()
+            begun, told = time.monotonic(), False
+            for byte, wanted in ((DOOR, _ALONE), (CARD, kind)):
+                while not self._lock(byte, wanted, wait=told):
+                    if time.monotonic() - begun > TELL_S:
+                        told = True
+                        self._tell(True)
+                    else:
+                        time.sleep(LOOK_S)
+            self.waited_s += time.monotonic() - begun
+            if told:
+                self._tell(False)
+        self._lock(DOOR, _FREE, wait=False)
+        self._held = kind
+
+    def _give_up(self) -> None:
+        if self._fd is not None and self._held != _FREE:
+            self._settle()
+            self._lock(CARD, _FREE, wait=False)
+        self._held = _FREE
+
+    def _lock(self, byte: int, kind: int, *, wait: bool) -> bool:
+        """Whether the byte is locked now; with `wait`, it is."""
+        assert self._fd is not None
+        try:
+            fcntl.fcntl(self._fd, fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK, _request(byte, kind))
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def _is_taken(self, byte: int) -> bool:
+        """Whether another judge has the byte."""
+        assert self._fd is not None
+        found = fcntl.fcntl(self._fd, fcntl.F_OFD_GETLK, _request(byte, _ALONE))
+        return bool(struct.unpack("hhqqi4x", found)[0] != _FREE)
+
+
+def _request(byte: int, kind: int) -> bytes:
+    """A `struct flock` for one byte from the file's beginning."""
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, byte, 1, 0)

@@ -1,0 +1,90 @@
+"""The fast check of many outputs at once, since a card waits for the host between two of them.
+
+For each it does what `fast.quick` does for one, by the same formulas (`scale.scale_of`, `error.measure`), over a first
+dimension that counts the outputs. What it cannot tell (fill values, numbers that are not finite or whose squares are
+not) it does not accept, and the check of a single output decides.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from harness.oracle.fast import Fast
+from harness.oracle.formats import format_of
+from harness.oracle.scale import CONSTANT, PAIRS
+from harness.oracle.slices import SHORTEST_ROW, matrix, real, sample, widened
+
+
+def accepted(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> torch.Tensor:
+    """Which of n outputs are near enough to the reference's own: (n,), bool. Both are (n, ...), of one dtype."""
+    if fast.fills:
+        return torch.zeros(len(got), dtype=torch.bool, device=got.device)
+    own = real(native) if native.dtype is torch.float32 else widened(native)
+    rows, columns = matrix(own[0]).shape
+    y = own.reshape(len(own), rows, columns)
+    g = real(got).reshape(y.shape)
+    scale = _Scales(y, own.shape[1:])
+    difference = g - y
+    squares = difference.square().sum((1, 2), dtype=torch.float64)
+    allowed = _allowed(y, scale, fast)
+    difference = (difference / allowed).abs_()
+    of_row = difference.square().sum(2, dtype=torch.float64)
+    norm = torch.minimum(torch.full_like(scale.spread, fast.norm), fast.norm_share * scale.spread)
+    error = torch.minimum(torch.full_like(scale.spread, fast.own), fast.own_share * scale.spread)
+    count = rows * columns
+    near = (squares / count).sqrt() <= torch.hypot(norm, error)
+    near &= (of_row.sum(1) / count).sqrt() <= fast.scaled
+    near &= (of_row.amax(1) / columns).sqrt() <= fast.row
+    # Where a number is NaN, no comparison holds.
+    return near & (difference.amax((1, 2)) <= fast.worst) & scale.usual
+
+
+class _Scales:
+    """`scale.Scale` of each of n matrices, (n, rows, columns), of outputs of that `shape`; `usual` where squares stay
+    within float32."""
+
+    def __init__(self, y: torch.Tensor, shape: torch.Size) -> None:
+        rows = y.shape[1]
+        flat = y.reshape(len(y), -1)
+        picked = flat[:, sample(flat.shape[1], y.device, PAIRS)]
+        center = picked.median(1).values.double()
+        away = y - center.to(y.dtype)[:, None, None]
+        total = away.sum((1, 2), dtype=torch.float64) / flat.shape[1]
+        square = away.square().sum((1, 2), dtype=torch.float64) / flat.shape[1]
+        variance = (square - total.square()).clamp_min(0.0)
+        size = (square + center * (2 * total + center)).clamp_min(0.0).sqrt()
+        away.abs_()
+        row, col = away.mean(2, dtype=torch.float64), away.mean(1, dtype=torch.float64)
+        level = row.mean(1)
+        constant = variance.sqrt() <= CONSTANT * format_of(y.dtype).roundoff * size
+        if flat.shape[1] == 1:
+            constant = torch.ones_like(constant)
+        if rows < SHORTEST_ROW:
+            col = level[:, None].expand_as(col)
+            if len(shape) > 1 and 1 < shape[-1] < SHORTEST_ROW <= flat.shape[1] // shape[-1]:
+                col = _periodic(y, shape[-1])
+        least = (format_of(y.dtype).roundoff * level)[:, None]
+        row, col = (torch.where(sizes < least, level[:, None], sizes) for sizes in (row, col))
+        self.spread = torch.where(constant, size, variance.sqrt())
+        self.level = torch.where(constant, size, level)
+        self.row = torch.where(constant[:, None], size[:, None], row)
+        self.col = torch.where(constant[:, None], size[:, None], col)
+        # As scale.in_range, and with nothing that is not finite.
+        self.usual = torch.isfinite(square) & ((square == 0) | ((square > 1e-24) & (square < 1e24)))
+
+
+def _periodic(y: torch.Tensor, period: int) -> torch.Tensor:
+    """As `scale._periodic`, (n, columns)."""
+    flat = y.reshape(len(y), -1, period)
+    picked = flat[:, sample(flat.shape[1], y.device, PAIRS)].double()
+    size = (picked - picked.median(1, keepdim=True).values).abs().mean(1)
+    return size.repeat(1, y.shape[2] // period)
+
+
+def _allowed(y: torch.Tensor, scale: _Scales, fast: Fast) -> torch.Tensor:
+    """The error expected at each element, as `error._allowed`."""
+    expected = fast.expected
+    share = torch.where(scale.level > 0, expected.relative / scale.level, 0.0)
+    rows = (scale.row * share[:, None]).to(y.dtype)[:, :, None]
+    least = rows * scale.col.to(y.dtype)[:, None, :] + expected.smallest
+    return least.add_(y.abs(), alpha=expected.own)

@@ -1,0 +1,71 @@
+"""Elements of a floating output that jump: a sign, a threshold, the expert that a token is sent to.
+
+Where rounding decides which way, two right answers differ by the whole jump, at a few elements of millions. Such an
+element is right if it is what the reference itself gives for inputs, parameters and what it rounds to integers that
+have moved by a few units in the last place.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import torch
+
+from harness.oracle.case import SECONDS
+from harness.oracle.error import wrong
+from harness.oracle.exact import ExactReference
+from harness.oracle.expectation import Expectation, number
+from harness.oracle.formats import FLOAT32, format_of
+from harness.oracle.indices import DRAWS, JITTER, SMALL_SHARE
+from harness.oracle.slices import real, wide_dtype
+from harness.oracle.structure import flatten
+
+# Where so many moved runs explain none of the elements, no more are made.
+FRUITLESS = 4
+
+
+def decided_by_rounding(
+    reference: ExactReference, expected: Expectation, path: str, got: torch.Tensor, missed: torch.Tensor | None
+) -> torch.Tensor | None:
+    """A mask of the wrong elements of the leaf at `path`, if they are few and rounding decides all of them; else None.
+
+    `got` has real numbers; `missed` tells which of them should be fill values. Runs the reference up to `DRAWS` times,
+    none of them begun after `SECONDS`.
+    """
+    yard, dtype = expected.yards[path], reference.precision(expected.inputs)
+    if not math.isfinite(yard.limits.worst):
+        return None
+
+    def leaf(output: Any) -> torch.Tensor:
+        found = number(dict(flatten(output))[path], dtype)
+        assert found is not None
+        return real(found)
+
+    def far(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return wrong(one, other, yard.scale, yard.expected, yard.limits.worst)[0].reshape(got.shape)
+
+    mask = far(yard.fills.lifted_as(got, leaf(expected.native)), expected.exact[path])
+    if missed is not None:
+        mask |= missed
+    count = int(mask.sum())
+    if not count or count * SMALL_SHARE > mask.numel():
+        return None
+    ulps = JITTER[format_of(dtype).bits < FLOAT32.bits]
+    left, until = mask.clone(), time.monotonic() + SECONDS
+    for draw in range(DRAWS):
+        try:
+            moved = leaf(reference.jittered_throughout(expected.inputs, ulps, expected.seed, draw))
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            # Foreign code may raise anything.
+            return None
+        left &= far(got, moved.to(wide_dtype(got.dtype)))
+        remain = int(left.sum())
+        if not remain:
+            return mask
+        if (draw + 1 >= FRUITLESS and remain == count) or time.monotonic() > until:
+            return None
+    return None

@@ -1,0 +1,57 @@
+"""OpenEnv's own server, and sessions side by side."""
+
+import asyncio
+
+import pytest
+
+from harness.errors import UsageError
+from tests.adapters.conftest import ANSWER, PROBLEM
+
+pytest.importorskip("openenv.core", reason="OpenEnv is not installed: pip install 'kernel-assay[openenv]'")
+
+from openenv.core.env_server.http_server import create_fastapi_app
+from starlette.testclient import TestClient
+
+from harness.adapters.openenv import KernelAction, KernelEnvironment, KernelObservation
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def test_an_episode_ends_when_an_answer_is_faster_for_sure_or_no_turn_is_left(told):
+    env = KernelEnvironment(told, [PROBLEM, "attention/sdpa"], turns=3, deadline_s=9.0)
+    first = env.reset(episode_id="one")
+    assert "class Model: pass" in first.text
+    seen = [env.step(KernelAction(answer=ANSWER.format(word))) for word in ("wrong", "lost", "slow")]
+    assert [(one.reward, one.done) for one in seen] == [(0.0, False), (None, False), (0.5, False)]
+    assert env.state.episode_id == "one"
+    # What the harness failed at is no turn.
+    assert env.state.step_count == 2
+    last = asyncio.run(env.step_async(KernelAction(answer="I give up")))
+    assert (last.reward, last.done, last.status) == (0.0, True, "no_candidate")
+    assert "scaled_dot_product_attention" in env.reset().text or "softmax" in env.reset(problem="attention/sdpa").text
+    sure = env.step(KernelAction(answer=ANSWER.format("fast")))
+    assert (sure.reward, sure.done, sure.figures["correct"]) == (2.0, True, 1.0)
+    assert {seen[2] for seen in told.seen} == {9.0}
+    with pytest.raises(UsageError, match="there is no problem"):
+        env.reset(problem="no/such")
+
+
+def test_sessions_of_openenv_s_server_are_apart(told):
+    def make():
+        return KernelEnvironment(told, [PROBLEM], turns=2)
+
+    app = create_fastapi_app(make, KernelAction, KernelObservation, max_concurrent_envs=2)
+    with TestClient(app) as client, client.websocket_connect("/ws") as one, client.websocket_connect("/ws") as two:
+
+        def asked(session, kind, **data):
+            session.send_json({"type": kind} | ({"data": data} if data else {}))
+            answer = session.receive_json()
+            assert answer["type"] != "error", answer
+            return answer["data"]
+
+        for session in (one, two):
+            assert "class Model: pass" in str(asked(session, "reset"))
+        assert asked(one, "step", answer=ANSWER.format("wrong"))["reward"] == 0.0
+        assert asked(two, "step", answer=ANSWER.format("fast"))["done"]
+        assert asked(one, "state")["step_count"] == 1
+        assert asked(one, "step", answer=ANSWER.format("slow"))["done"]

@@ -1,0 +1,140 @@
+"""Jobs for several machines, which the test plays: each job has one record, whichever machine is lost."""
+
+import queue
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from harness import session
+from harness.cluster.parcels import Shelf, packed
+from harness.cluster.slots import ClusterSlots, NodeLost
+from harness.environment import choose_devices
+from harness.execution.local import LocalExecutor
+from harness.records import Outcome, Status
+from harness.supervise import recording
+from tests.conftest import corpus_config
+
+CONFIG = corpus_config("honest", "w*")
+DEVICE = choose_devices("cpu")[0]
+
+
+class Machine:
+    """Answers at once, after `go`, or never again after so many jobs."""
+
+    def __init__(self, name, lasts=1000, reason="made_up", places=2):
+        self.name, self.places, self._lasts, self._reason = name, places, lasts, reason
+        self.seen, self.ended, self.go = [], False, threading.Event()
+        self._lock = threading.Lock()
+
+    def evaluate(self, job, priority):
+        with self._lock:
+            self.seen.append(job.candidate.name)
+            lost = len(self.seen) > self._lasts
+        self.go.wait(30.0)
+        # So that none has all to itself.
+        time.sleep(0.05)
+        if lost and self._reason == "gone":
+            raise NodeLost(f"{self.name} was lost")
+        status = Status.HARNESS_ERROR if lost else Status.INCORRECT
+        outcome = Outcome(status=status, reason="device_lost" if lost else self._reason, message=self.name)
+        record = recording.without_result(job, DEVICE, CONFIG, outcome)
+        return record, {recording.log_name(job): b"printed"}, not lost
+
+    def end(self):
+        self.ended = True
+
+
+class Machines:
+    """A workplace of such machines."""
+
+    def __init__(self, *machines):
+        self.machines = machines
+
+    def slots(self, devices, config, logs, seed, tell, report_phase, private=()):
+        return ClusterSlots(self.machines, devices[0], config, logs, tell, report_phase)
+
+
+def run(tmp_path, *machines):
+    for machine in machines:
+        machine.go.set()
+    executor = LocalExecutor([DEVICE], CONFIG, tmp_path / "logs", 0, workplace=Machines(*machines))
+    todo = session.plan(CONFIG).jobs
+    assert len(todo) >= 5
+    records = list(executor.run(todo, lambda *_: None))
+    assert Counter(record.key for record in records) == Counter(job.key for job in todo)
+    return records
+
+
+def test_each_job_is_done_by_one_machine_and_its_log_comes_back(tmp_path):
+    one, two = Machine("one"), Machine("two")
+    records = run(tmp_path, one, two)
+    assert {record.reason for record in records} == {"made_up"}
+    assert len(one.seen) + len(two.seen) == len(records)
+    assert {path.read_text() for path in (tmp_path / "logs").iterdir()} == {"printed"}
+    assert len(list((tmp_path / "logs").iterdir())) == len(records)
+
+
+@pytest.mark.parametrize("reason", ["gone", "made_up"])
+def test_what_a_lost_machine_was_doing_is_done_once_more_by_another(reason, tmp_path):
+    lost, other = Machine("lost", lasts=1, reason=reason), Machine("other")
+    records = run(tmp_path, lost, other)
+    assert {record.status for record in records} == {Status.INCORRECT}
+    assert lost.ended
+    assert not other.ended
+    sent = Counter(lost.seen + other.seen)
+    assert max(sent.values()) == 2
+    assert sum(sent.values()) <= len(records) + lost.places
+
+
+def test_a_job_that_takes_two_machines_with_it_gets_no_third(tmp_path):
+    machines = [Machine(f"{number}", lasts=0, reason="gone", places=1) for number in range(3)]
+    records = run(tmp_path, *machines)
+    assert {(record.status, record.reason) for record in records} == {(Status.HARNESS_ERROR, "node_lost")}
+    assert max(Counter(name for machine in machines for name in machine.seen).values()) <= 2
+
+
+def test_what_is_submitted_when_no_machine_is_left_is_told_at_once(tmp_path):
+    machine, told = Machine("one", lasts=0, reason="gone"), queue.Queue()
+    machine.go.set()
+    slots = ClusterSlots([machine], DEVICE, CONFIG, tmp_path / "logs", lambda *end: told.put(end), lambda *_: None)
+    jobs = session.plan(CONFIG).jobs
+    slots.submit(jobs[:1])
+    assert told.get(timeout=30)[1].reason == "node_lost"
+    assert not slots.alive
+    slots.submit(jobs[1:2])
+    assert told.get(timeout=30)[1].reason == "node_lost"
+    slots.close()
+
+
+def test_what_waits_can_be_taken_back_and_what_was_sent_cannot(tmp_path):
+    machine, told = Machine("one", places=1), queue.Queue()
+    slots = ClusterSlots([machine], DEVICE, CONFIG, tmp_path / "logs", lambda *end: told.put(end), lambda *_: None)
+    first, second, third = slots.submit(session.plan(CONFIG).jobs[:3])
+    deadline = time.monotonic() + 30
+    while not machine.seen:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert not slots.withdraw(first)
+    assert slots.withdraw(second)
+    slots.hurry(third, 5)
+    assert third.priority == 5
+    machine.go.set()
+    assert {told.get(timeout=30)[0] for _ in range(2)} == {first, third}
+    slots.close()
+
+
+def test_files_are_laid_out_once_and_go_with_their_last_job(tmp_path):
+    (job, *_) = session.plan(corpus_config("honest")).jobs
+    shelf = Shelf(tmp_path / "shelf")
+    files = packed(job.problem.path), packed(job.candidate.path)
+    first, second = (shelf.laid_out(job, *files) for _ in range(2))
+    assert first == second
+    assert first.candidate.path.read_bytes() == job.candidate.path.read_bytes()
+    assert (first.problem.path.name, first.candidate.path.name) == (job.problem.path.name, job.candidate.path.name)
+    shelf.release(first)
+    assert first.candidate.path.is_file()
+    shelf.release(second)
+    assert not first.candidate.path.parent.exists()
+    assert first.problem.path.is_file()

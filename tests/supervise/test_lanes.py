@@ -1,0 +1,133 @@
+"""Several evaluations under way on one device. The CPU takes the place of a card: its judges take turns alike."""
+
+import os
+import threading
+
+import pytest
+
+from harness import environment, session
+from harness.execution import pool
+from harness.execution.local import LocalExecutor
+from harness.records import Outcome, Status
+from harness.supervise.builds import BuildResult
+from harness.supervise.lanes import Lanes, how_many
+from harness.supervise.second_chance import SecondChance
+from harness.wire import faults
+from harness.wire.messages import Ending, Verdict
+from tests.conftest import HONEST, corpus_config
+
+CPU = environment.choose_devices("cpu")[0]
+WRONG = Outcome(status=Status.INCORRECT, reason="mismatch")
+RIGHT = Outcome(status=Status.PASSED)
+
+
+class Groups:
+    """What a lane holds on its device; nothing here."""
+
+    memory_share = 0.5
+
+    def __init__(self):
+        self.ended = 0
+
+    def end(self):
+        self.ended += 1
+
+
+class Phases:
+    def report(self, name):
+        pass
+
+
+def concluded(tmp_path, outcomes, lanes=None):
+    """What comes of evaluations that end so, one after the other, and how each was done."""
+    asked, groups = [], Groups()
+
+    class Ends:
+        def once(self, job, build, phases, alone=False):
+            asked.append((alone, groups.memory_share))
+            outcome = outcomes[len(asked) - 1]
+            return outcome, Verdict(ending=Ending(outcome=outcome))
+
+    lanes = lanes or Lanes(2)
+    chance = SecondChance(Ends(), groups, CPU, corpus_config("honest"), None, tmp_path, lanes)
+    found = chance.conclude(None, BuildResult(), Phases())
+    assert groups.memory_share == 0.5
+    return found, asked
+
+
+def test_the_cpu_has_one_lane_whatever_is_asked_for():
+    config = corpus_config("honest", lanes=4)
+    assert how_many(config, CPU) == 1
+    assert how_many(config, environment.Device(kind="cuda", spec="cuda:0", name="a card")) == 4
+
+
+def test_who_fails_beside_others_fails_alone_or_not_at_all(tmp_path):
+    found, asked = concluded(tmp_path, [WRONG, RIGHT])
+    assert found.outcome == RIGHT
+    assert asked == [(False, 0.5), (True, 0.5)]
+    assert found.again == ["evaluated_again: beside other candidates it was incorrect (mismatch)"]
+
+
+def test_nothing_is_said_where_it_fails_in_the_same_way(tmp_path):
+    found, asked = concluded(tmp_path, [WRONG, WRONG])
+    assert (found.outcome, found.again, len(asked)) == (WRONG, [], 2)
+
+
+def test_one_lane_asks_nobody_twice(tmp_path):
+    found, asked = concluded(tmp_path, [WRONG], Lanes())
+    assert (found.outcome, asked) == (WRONG, [(False, 0.5)])
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Outcome(status=Status.OUT_OF_MEMORY), Outcome(status=Status.UNSUPPORTED, reason=faults.NEEDS_MEMORY)],
+)
+def test_who_lacks_memory_gets_all_of_it_without_the_others(tmp_path, outcome):
+    lanes, given_up = Lanes(2), []
+    lanes.joined(lambda: given_up.append(1))
+    found, asked = concluded(tmp_path, [outcome, RIGHT], lanes)
+    assert found.outcome == RIGHT
+    assert [share for _, share in asked] == [0.5, 1.0]
+    assert given_up == [1]
+
+
+def test_alone_waits_for_what_is_under_way():
+    lanes, events, inside = Lanes(2), [], threading.Event()
+    may_end = threading.Event()
+
+    def beside():
+        with lanes.together():
+            inside.set()
+            may_end.wait(10)
+            events.append("beside")
+
+    thread = threading.Thread(target=beside)
+    thread.start()
+    inside.wait(10)
+    threading.Timer(0.2, may_end.set).start()
+    with lanes.alone():
+        events.append("alone")
+    thread.join(10)
+    assert events == ["beside", "alone"]
+
+
+def test_each_judge_has_a_file_of_its_own_of_the_same_turns():
+    lanes = Lanes(2)
+    one, other = lanes.turns(), lanes.turns()
+    assert one != other
+    assert os.fstat(one).st_ino == os.fstat(other).st_ino
+    os.close(one)
+    os.close(other)
+    lanes.close()
+    assert Lanes().turns() is None
+
+
+def test_two_lanes_evaluate_as_one_does(tmp_path, monkeypatch):
+    monkeypatch.setattr(pool.lanes, "how_many", lambda config, device: 2)
+    seen = set()
+    config = corpus_config(*HONEST, "patches_torch")
+    executor = LocalExecutor([CPU], config, tmp_path, 0)
+    records = list(executor.run(session.plan(config).jobs, lambda slot, job, phase: seen.add(slot)))
+    status = {record.candidate: record.status for record in records}
+    assert status == dict.fromkeys(HONEST, Status.PASSED) | {"patches_torch": Status.INCORRECT}
+    assert {"cpu lane 1", "cpu lane 2"} <= seen
