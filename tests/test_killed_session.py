@@ -61,7 +61,8 @@ def begun(folder: Path) -> tuple[subprocess.Popen[bytes], Path]:
     temporary = folder / "temporary"
     temporary.mkdir()
     command = [sys.executable, str(ROOT / "run_eval.py"), "run", str(config), "--out", str(folder / "out")]
-    environment = os.environ | {"TMPDIR": str(temporary)}
+    # SIGABRT has it print where each of its threads is.
+    environment = os.environ | {"TMPDIR": str(temporary), "PYTHONFAULTHANDLER": "1"}
     with (folder / "said").open("w") as said:
         session = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=said, env=environment, start_new_session=True
@@ -96,6 +97,10 @@ def test_a_session_that_is_asked_to_end_puts_everything_away(tmp_path, signals, 
             session.send_signal(number)
             time.sleep(0.1)
         session.wait(60.0)
+    except subprocess.TimeoutExpired:
+        session.send_signal(signal.SIGABRT)
+        session.wait(10.0)
+        pytest.fail(f"no end within 60 s:\n{(tmp_path / 'said').read_text()}")
     finally:
         session.kill()
         session.wait()

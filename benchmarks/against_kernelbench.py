@@ -1,0 +1,206 @@
+"""Seconds a candidate by KernelBench's evaluator and by Assay: the same files, one after the other, on one machine.
+
+    python benchmarks/against_kernelbench.py ../KernelBench ../pack --out DIR
+    python benchmarks/against_kernelbench.py ../KernelBench ../pack --out DIR --limit 40     spread over the pack
+
+../KernelBench is a checkout of KernelBench, with what its evaluator imports installed; that needs a GPU. ../pack is
+anything that `run_eval.py import` reads. Theirs evaluates each candidate in a fresh process with 5 correctness and 100
+timing trials, as its scripts do; ours is one run. Both begin with nothing compiled. A row where the candidate's module
+sets a name that the problem's inputs are made from says so: their evaluator reads both files into one module, and so
+times both on the candidate's sizes, which is not the same work. DIR keeps the table, its rows as JSON, and our run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness.config import PackConfig
+from harness.errors import UsageError
+from harness.packs import importing
+from harness.reading.reading import Reader
+from harness.records import Record
+from harness.store import run_directory
+
+ROOT = Path(__file__).resolve().parents[1]
+# One candidate by their evaluator, its build included; their scripts wait 180 s.
+THEIR_TIMEOUT_S = 180.0
+MAKES_INPUTS = ("get_inputs", "get_init_inputs")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=Path, help="a checkout of KernelBench")
+    parser.add_argument("pack", type=Path, help="a pack of candidates")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="an empty or new folder")
+    parser.add_argument("--limit", type=int, metavar="N", help="so many candidates, spread over the pack")
+    parser.add_argument("--device", default="cuda:0", metavar="cpu|cuda:N", help="ours; theirs takes the first GPU")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for our run; may be repeated")
+    options = parser.parse_args()
+    try:
+        chosen = imported(options.pack, options.out / "pack", options.checkout, options.limit)
+    except UsageError as error:
+        sys.exit(f"error: {error}")
+    theirs, their_wall_s = by_kernelbench(options.checkout, chosen)
+    ours, our_wall_s = by_assay(chosen, options.out / "run", options.device, options.set)
+    rows = [row(problem, candidate, theirs[candidate], ours.get(candidate)) for candidate, problem in chosen.items()]
+    figures = {
+        "candidates": len(rows),
+        "kernelbench_s": their_wall_s,
+        "assay_s": our_wall_s,
+        "ratio": their_wall_s / our_wall_s,
+        "other_sizes": sum(bool(one["other_sizes"]) for one in rows),
+    }
+    (options.out / "rows.json").write_text(json.dumps({"figures": figures, "rows": rows}, indent=1) + "\n")
+    page = table(rows)
+    (options.out / "table.md").write_text(page)
+    print(page)
+    for name, verdicts in (("KernelBench", "theirs"), ("Assay", "ours")):
+        counts = Counter(str(one[verdicts]) for one in rows)
+        print(f"{name}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
+    print(
+        f"candidates={len(rows)} kernelbench_s={their_wall_s:.1f} assay_s={our_wall_s:.1f}"
+        f" ratio={figures['ratio']:.2f} other_sizes={figures['other_sizes']}"
+    )
+
+
+def imported(pack: Path, out: Path, checkout: Path, limit: int | None) -> dict[Path, Path]:
+    """The problem's file of each candidate's, of at most `limit` candidates."""
+    with Reader() as reader:
+        manifest = importing.run(pack, out, PackConfig(), checkout, reader)
+    problems = {
+        Path(one.file).with_suffix("").relative_to(importing.PROBLEMS).as_posix(): one.file for one in manifest.problems
+    }
+    every = [(out / one.file, out / problems[one.problem]) for one in manifest.candidates]
+    step = max(len(every) / limit, 1.0) if limit else 1.0
+    return dict(every[int(number * step)] for number in range(int(len(every) / step)))
+
+
+def by_kernelbench(checkout: Path, chosen: dict[Path, Path]) -> tuple[dict[Path, dict[str, Any]], float]:
+    """What their evaluator says of each candidate, and how long all of them took together."""
+    found = {}
+    began = time.monotonic()
+    for number, (candidate, problem) in enumerate(chosen.items(), 1):
+        since = time.monotonic()
+        told = one_by_kernelbench(checkout, problem, candidate)
+        found[candidate] = told | {"s": time.monotonic() - since}
+        print(
+            f"[{number}/{len(chosen)}] KernelBench {candidate.stem}: {told['verdict']}, {found[candidate]['s']:.1f} s",
+            flush=True,
+        )
+    return found, time.monotonic() - began
+
+
+def one_by_kernelbench(checkout: Path, problem: Path, candidate: Path) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as scratch:
+        result, said = Path(scratch) / "result.json", Path(scratch) / "said.txt"
+        worker = [sys.executable, str(ROOT / "benchmarks/_kernelbench_worker.py")]
+        command = [
+            *worker,
+            *(str(path.resolve()) for path in (checkout, problem, candidate)),
+            f"{scratch}/build",
+            str(result),
+        ]
+        with said.open("w") as output:
+            try:
+                subprocess.run(command, stdout=output, stderr=output, check=False, timeout=THEIR_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                return {"verdict": "timeout"}
+        if result.exists():
+            return dict(json.loads(result.read_text()))
+        lines = said.read_text(errors="replace").strip().splitlines()
+        if lines and lines[-1].startswith(("ModuleNotFoundError", "ImportError: cannot import name 'eval")):
+            sys.exit(f"KernelBench's evaluator does not start: {lines[-1]}")
+        return {"verdict": "no_result", "said": lines[-1][:300] if lines else ""}
+
+
+def by_assay(chosen: dict[Path, Path], out: Path, device: str, settings: list[str]) -> tuple[dict[Path, Record], float]:
+    """Our records by candidate, and how long the whole command took."""
+    problems = [word for path in dict.fromkeys(chosen.values()) for word in ("--problems", str(path))]
+    solutions = [word for path in chosen for word in ("--solutions", str(path))]
+    with tempfile.TemporaryDirectory() as cache:
+        command = [sys.executable, str(ROOT / "run_eval.py"), "run", str(ROOT / "configs/quickstart.yaml")]
+        command += ["--variant", "default", "--device", device, "--out", str(out), *problems, *solutions]
+        command += [word for setting in (f"compile.cache_dir={cache}", *settings) for word in ("--set", setting)]
+        began = time.monotonic()
+        done = subprocess.run(command, check=False)
+        wall_s = time.monotonic() - began
+    if done.returncode not in (0, 1):
+        sys.exit(done.returncode)
+    by_name = {(record.problem, record.candidate): record for record in run_directory.read(out)[1]}
+    names = {path: ("/".join(path.parts[-3:-1]), path.stem) for path in chosen}
+    return {path: by_name[name] for path, name in names.items() if name in by_name}, wall_s
+
+
+def other_sizes(problem: str, candidate: str) -> list[str]:
+    """Names that the problem's inputs are made from, and that the candidate's module sets to another value."""
+    theirs, its = ast.parse(problem), ast.parse(candidate)
+    makers = [node for node in theirs.body if isinstance(node, ast.FunctionDef) and node.name in MAKES_INPUTS]
+    used = {node.id for maker in makers for node in ast.walk(maker) if isinstance(node, ast.Name)}
+    before, after = constants(theirs), constants(its)
+    return sorted(name for name in used & before.keys() & after.keys() if before[name] != after[name])
+
+
+def constants(module: ast.Module) -> dict[str, str]:
+    """What the module's top level assigns to each name, as code; of several the last."""
+    found = {}
+    for node in module.body:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found[target.id] = ast.unparse(node.value)
+    return found
+
+
+def row(problem: Path, candidate: Path, theirs: dict[str, Any], ours: Record | None) -> dict[str, Any]:
+    try:
+        changed = other_sizes(problem.read_text(), candidate.read_text())
+    except SyntaxError:
+        changed = []
+    return {
+        "problem": problem.stem,
+        "candidate": candidate.stem,
+        "theirs": theirs["verdict"],
+        "their_speedup": theirs.get("speedup"),
+        "their_s": theirs["s"],
+        "ours": "no record" if ours is None else str(ours.status),
+        "our_speedup": None if ours is None else ours.speedup,
+        "our_reason": "" if ours is None else ours.reason,
+        "other_sizes": changed,
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """As Markdown."""
+    lines = [
+        "| problem | candidate | KernelBench | speedup | s | Assay | speedup | other sizes in theirs |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for one in rows:
+        speedups = ["" if one[name] is None else f"{one[name]:.3g}" for name in ("their_speedup", "our_speedup")]
+        ours = " ".join(filter(None, (one["ours"], one["our_reason"])))
+        cells = [
+            one["problem"],
+            one["candidate"],
+            one["theirs"],
+            speedups[0],
+            f"{one['their_s']:.1f}",
+            ours,
+            speedups[1],
+        ]
+        lines.append("| " + " | ".join([*cells, ", ".join(one["other_sizes"])]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
