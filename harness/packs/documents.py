@@ -33,7 +33,9 @@ def source(file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sampl
 
 def transcript(file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     """What a model answered: the last whole block that defines `ModelNew`, or each with `every_block`."""
-    yield from _all(file, texts.attempts(files.decoded(files.contents(file)), reader, wishes.every_block), wishes)
+    data = files.contents(file)
+    found = texts.attempts(files.decoded(data), reader, wishes.every_block)
+    yield from _all(file, texts.counted(found, data, identity.named(file.parts)[1]), wishes)
 
 
 def _all(file: File, found: list[Attempt | PassedOver], wishes: PackConfig) -> Iterator[Sample | Left]:

@@ -35,15 +35,18 @@ def rows(file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample 
 def _samples(file: File, row: str, data: Any, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     if not isinstance(data, dict):
         raise Unusable("it is not a mapping of names to values")
-    text = _text(data, wishes.code_field)
-    reference = _reference(_text(data, wishes.reference_field), reader) if wishes.reference_field else None
+    number = values.whole(_field(data, wishes.sample_field))
+    text, why_none = _text(data, wishes.code_field)
+    if why_none and number is None:
+        raise Unusable(why_none)
+    reference = _reference(data, wishes.reference_field, reader) if wishes.reference_field else None
     known = identity.of_values(_field(data, wishes.level_field), _field(data, wishes.problem_field), wishes)
     claim, name = _claim(data, wishes), _field(data, wishes.name_field)
     whole = texts.code(text, reader)
     found = [whole] if whole else texts.attempts(text, reader, wishes.every_block)
     if not any(isinstance(one, Attempt) for one in found) and (only := texts.only_block(text)):
         found = [only]
-    for one in found:
+    for one in texts.counted(found, text.encode(), number):
         if not isinstance(one, Attempt):
             yield file.left(one.reason, row, one.block)
             continue
@@ -51,7 +54,7 @@ def _samples(file: File, row: str, data: Any, wishes: PackConfig, reader: ReadsT
             origin=file.origin(row, one.block),
             identity=known,
             name=str(name)[:1000] if isinstance(name, str | int) and not values.nothing(name) else "",
-            number=values.whole(_field(data, wishes.sample_field)),
+            number=number,
             code=one.code,
             reference=reference or one.reference or None,
             no_reference=one.why,
@@ -108,19 +111,23 @@ def _field(data: dict[str, Any], name: str) -> Any:
     return found
 
 
-def _text(data: dict[str, Any], name: str) -> str:
+def _text(data: dict[str, Any], name: str) -> tuple[str, str]:
+    """The text under a name, and why there is none, if so. Raises Unusable for what is no text."""
     value = _field(data, name)
     if values.nothing(value):
-        raise Unusable(f"its {name} is {'empty' if value == '' else value or 'null'}")
+        return value or "", f"its {name} is {'empty' if value == '' else value or 'null'}"
     if not isinstance(value, str):
         raise Unusable(f"its {name} is a {type(value).__name__}, not a text")
     if len(value) > sources.MOST_BYTES:
         raise Unusable(f"its {name} is longer than {sources.MOST_BYTES >> 20} MiB")
-    return value.replace("\r\n", "\n").replace("\r", "\n")
+    return value.replace("\r\n", "\n").replace("\r", "\n"), ""
 
 
-def _reference(text: str, reader: ReadsTexts) -> bytes:
+def _reference(data: dict[str, Any], name: str, reader: ReadsTexts) -> bytes:
     """A problem's own code, without the fence around it if it has one."""
+    text, why_none = _text(data, name)
+    if why_none:
+        raise Unusable(why_none)
     if found := texts.code(text, reader) or texts.only_block(text):
         return found.code
     raise Unusable("its problem is more than one block")

@@ -70,6 +70,16 @@ def only_block(text: str) -> Attempt | None:
     return Attempt(_place(0, found), files.encoded(found[0].text + "\n"), number=1)
 
 
+def counted(found: list[Attempt | PassedOver], answer: bytes, sample: int | None) -> list[Attempt | PassedOver]:
+    """What was found in an answer; where it says which sample it is and holds no candidate, also the answer as it is.
+
+    A sample without a candidate is one that failed: pass@k is over all of them.
+    """
+    if sample is None or any(isinstance(one, Attempt) for one in found):
+        return found
+    return [*found, Attempt("", answer)]
+
+
 def _judged(found: list[Block], reader: ReadsTexts) -> Iterator[Attempt | PassedOver]:
     reference, example = b"", _last_problem(found, reader)
     for number, block in enumerate(found):

@@ -22,7 +22,7 @@ WORDS = (
     "pass@k is the chance that one or more of k samples pass, fast_p@k that one or more pass and are faster than p "
     "times the baseline (so fast_0@k is pass@k): the unbiased estimator of Chen et al., 2021 (arXiv:2107.03374), "
     "averaged over the problems with at least k samples. Samples without a verdict (unsupported, invalid_reference, "
-    "harness_error) are left out, and answers in which the import found no candidate are not there to be counted."
+    "harness_error) are left out. An answer that holds no candidate counts if it says which sample it is."
 )
 
 # Set, variant, precision, baseline, series.

@@ -138,6 +138,21 @@ def test_a_table_may_say_which_sample_a_row_is(tmp_path, texts):
     assert [Path(one.file).stem for one in manifest.candidates] == ["m-sample_7", "m-sample_8", "m"]
 
 
+@pytest.mark.parametrize("blocks", ["last", "all"])
+def test_an_answer_without_a_candidate_counts_if_it_says_which_sample_it_is(tmp_path, checkout, texts, blocks):
+    (tmp_path / "pack/level_1/task_19").mkdir(parents=True)
+    (tmp_path / "pack/level_1/task_19/sample_0.md").write_text(f"So\n```\n{NEW}```\n")
+    for name in ("sample_1.md", "draft.md"):
+        (tmp_path / "pack/level_1/task_19" / name).write_text(f"So\n```python\n{NEW}and here it was cut o")
+    manifest = importing.run(tmp_path / "pack", tmp_path / "out", PackConfig(blocks=blocks), checkout, texts)
+    first = "sample_0" if blocks == "last" else "sample_0-block_1"
+    assert [Path(one.file).stem for one in manifest.candidates] == [first, "sample_1"]
+    cut = tmp_path / "out" / manifest.candidates[1].file
+    assert cut.read_text().startswith("So\n```python\n")
+    # Why it holds none is said of both.
+    assert [one.origin.file.rpartition("/")[2] for one in manifest.left] == ["draft.md", "sample_1.md"]
+
+
 def test_each_block_of_a_transcript_is_a_sample_of_its_own(tmp_path, texts):
     (tmp_path / "pack").mkdir()
     blocks = "".join(f"So\n```\n{NEW.replace('0', str(number))}```\n" for number in range(3))

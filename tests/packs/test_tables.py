@@ -56,6 +56,15 @@ def test_no_code_is_left_with_its_reason(table, read, nothing):
 
 
 @pytest.mark.parametrize(
+    "code", [None, "None", "", "I cannot do that.", f"```python\n{NEW}", f"```\n{MODEL}```"], ids=range(6)
+)
+def test_a_row_that_says_which_sample_it_is_counts_whatever_it_holds(table, read, code):
+    samples, _ = read(table([ROW | {"code": code, "n": 3}, ROW | {"n": 4}]), **FIELDS, sample_field="n")
+    assert [one.number for one in samples] == [3, 4]
+    assert b"ModelNew" not in samples[0].code or samples[0].code == code.encode()
+
+
+@pytest.mark.parametrize(
     ("code", "expected"),
     [
         (f"Sure!\n```python\n{NEW}```\nDone.", NEW),

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._service import PROBLEM
 from harness.api import SCHEMES
 from harness.serve.connections import HEAD_S
-from tests.serve.conftest import HANGS, PROBLEM, RIGHT, TOKEN, candidate
+from tests.serve.conftest import HANGS, RIGHT, candidate
 
 HOSTILE = {
     "crashes": (candidate("os.kill(os.getpid(), 11)"), "crashed"),
@@ -137,11 +138,12 @@ def test_the_same_submission_is_answered_at_once_unless_it_is_forced(server):
         assert http.post("/evaluate", json=body | {"task_id": "mine-1", "name": "other"}).status_code == 409
 
 
-@pytest.mark.parametrize("token", ["x", "wrong", f"{TOKEN}x", "\N{SNOWMAN}"])
+@pytest.mark.parametrize("token", ["x", "wrong", "{token}x", "\N{SNOWMAN}"])
 def test_who_does_not_know_the_token_is_refused(server, token):
     with server.client() as http:
         for verb, path in (("POST", "/evaluate"), ("GET", "/queue"), ("GET", "/metrics"), ("DELETE", "/tasks/x")):
-            answer = http.request(verb, path, headers={"Authorization": f"Bearer {token}".encode()})
+            said = f"Bearer {token.format(token=server.token)}".encode()
+            answer = http.request(verb, path, headers={"Authorization": said})
             assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert http.get("/health", headers={"Authorization": ""}).json()["status"] == "ok"
 
@@ -225,7 +227,7 @@ def test_the_document_has_every_route(server):
 def vanishing(server, body, *, whole):
     """Send a request, or the first half of one, and hang up."""
     request = (
-        f"POST /evaluate?wait=30 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"POST /evaluate?wait=30 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     ).encode() + body
     with socket.create_connection(("127.0.0.1", server.port)) as client:
