@@ -14,7 +14,7 @@ from harness.config import PackConfig
 from harness.packs import files, identity, texts, values
 from harness.packs.files import File, Unusable
 from harness.packs.sample import Sample
-from harness.packs.texts import Attempt
+from harness.packs.texts import Attempt, PassedOver
 
 MOST_ROWS = 1_000_000
 
@@ -43,7 +43,7 @@ def _samples(file: File, row: str, data: Any, wishes: PackConfig, reader: ReadsT
     known = identity.of_values(_field(data, wishes.level_field), _field(data, wishes.problem_field), wishes)
     claim, name = _claim(data, wishes), _field(data, wishes.name_field)
     whole = texts.code(text, reader)
-    found = [whole] if whole else texts.attempts(text, reader, wishes.every_block)
+    found: list[Attempt | PassedOver] = [whole] if whole else texts.attempts(text, reader, wishes.every_block)
     if not any(isinstance(one, Attempt) for one in found) and (only := texts.only_block(text)):
         found = [only]
     for one in texts.counted(found, text.encode(), number):
