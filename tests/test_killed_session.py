@@ -60,7 +60,9 @@ def begun(folder: Path) -> tuple[subprocess.Popen[bytes], Path]:
     config = dump_config(config, folder / "config.yaml")
     temporary = folder / "temporary"
     temporary.mkdir()
-    command = [sys.executable, str(ROOT / "run_eval.py"), "run", str(config), "--out", str(folder / "out")]
+    # Whoever runs the tests in the background, or by nohup, has signals ignored, and children inherit that.
+    command = ["env", "--default-signal", sys.executable, str(ROOT / "run_eval.py")]
+    command += ["run", str(config), "--out", str(folder / "out")]
     # SIGABRT has it print where each of its threads is.
     environment = os.environ | {"TMPDIR": str(temporary), "PYTHONFAULTHANDLER": "1"}
     with (folder / "said").open("w") as said:

@@ -24,6 +24,7 @@ from harness.cluster import cluster  # noqa: E402
 from harness.cluster.cluster import Cluster  # noqa: E402
 from harness.config import CheckConfig, ProvenanceConfig  # noqa: E402
 from harness.execution.workplace import ThisMachine  # noqa: E402
+from harness.processes import interruption  # noqa: E402
 from harness.records import Status  # noqa: E402
 from tests.conftest import CORPUS, corpus_config  # noqa: E402
 
@@ -56,11 +57,13 @@ def config(*candidates, **changes):
 def made(nodes):
     """A cluster of so many nodes beside a head that only keeps the books, and its nodes."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    one = Made(initialize_head=True, head_node_args=HERE | {"num_cpus": 0, "include_dashboard": False})
-    try:
-        yield one, [one.add_node(num_cpus=1, **HERE) for _ in range(nodes)]
-    finally:
-        one.shutdown()
+    # Each node that is started here takes SIGTERM for itself.
+    with interruption.kept():
+        one = Made(initialize_head=True, head_node_args=HERE | {"num_cpus": 0, "include_dashboard": False})
+        try:
+            yield one, [one.add_node(num_cpus=1, **HERE) for _ in range(nodes)]
+        finally:
+            one.shutdown()
 
 
 def numbered(folder, count, seconds):
