@@ -463,7 +463,7 @@ def test_another_process_of_one_s_user_stays_as_it_is(name, found, place):
             other.kill()
 
 
-@pytest.mark.parametrize("name", ON_OTHERS.keys() - {"a group's setpriority", "a user's setpriority"})
+@pytest.mark.parametrize("name", sorted(ON_OTHERS.keys() - {"a group's setpriority", "a user's setpriority"}))
 def test_a_process_changes_its_own_limits_and_priority(name, found, place):
     def attempt():
         before = how_it_runs(0)

@@ -20,7 +20,7 @@ LEAN = HEADERS / "lean"
 
 # Operators that kernel sources call often: what the precompiled headers hold.
 POPULAR_TEXT = """
-abs add addmm arange bmm cat clamp clone div dot einsum empty empty_like empty_strided exp eye fill from_blob full
+abs add addmm arange bmm clamp clone div dot einsum empty empty_like empty_strided exp eye fill from_blob full
 full_like gelu linear log log_softmax matmul max maximum mean min minimum mm mul mv narrow neg ones ones_like pow rand
 rand_like randn randn_like relu rsqrt sigmoid silu softmax sqrt stack sub sum tanh tensor transpose where zeros
 zeros_like
@@ -40,11 +40,16 @@ CUDA_CONTEXT, BINDS_IN_CUDA = "ASSAY_WANTS_CUDA_CONTEXT", "ASSAY_BINDS_IN_CUDA"
 WANTED = {
     "ASSAY_WANTS_CONTEXT": r"globalContext|Context|hasCUDA|manual_seed|allowTF32\w*",
     "ASSAY_WANTS_TENSORUTILS": r"TensorArg|TensorGeometry\w*|CheckedFrom|checkSame\w*|checkAllSame\w*|checkDim\w*",
+    "ASSAY_WANTS_DEVICEGUARD": r"cat|I(?:Tensor)?ListRef|IValue|ivalue",
     CUDA_CONTEXT: r"getCurrentDeviceProperties|getDeviceProperties|warp_size|getCurrentCUDA\w+Handle|"
     r"CUDAContext_\w+|canDeviceAccessPeer|getCUDADeviceAllocator|TORCH_CU[A-Z]+_CHECK|getNumGPUs|is_available",
     BINDS_IN_CUDA: r"py|pybind11|PYBIND11_\w+|PyObject|THPVariable\w*",
 }
-EMPTIED = {"ASSAY_WANTS_CONTEXT": "ATen/Context.h", "ASSAY_WANTS_TENSORUTILS": "ATen/TensorUtils.h"}
+EMPTIED = {
+    "ASSAY_WANTS_CONTEXT": "ATen/Context.h",
+    "ASSAY_WANTS_TENSORUTILS": "ATen/TensorUtils.h",
+    "ASSAY_WANTS_DEVICEGUARD": "ATen/DeviceGuard.h",
+}
 # Parts of torch that an umbrella header holds and `headers/lean` does not: a try with it would be lost.
 ABSENT = re.compile(r"\btorch\s*::\s*(nn|optim|jit|data)\b")
 # A function's declaration (its name, and what is before it on up to two lines), and a use of a name as a function's.

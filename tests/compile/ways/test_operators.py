@@ -101,6 +101,27 @@ def test_an_umbrella_header_reaches_a_build_s_own_operators_after_a_precompiled_
     subprocess.run([*command, "-include", str(tmp_path / "pre.h"), str(tmp_path / "main.cpp")], check=True)
 
 
+@pytest.mark.parametrize(
+    ("source", "with_ivalue"),
+    [
+        ("auto f(torch::Tensor x) { return device_of(x); }", False),
+        ("auto f(torch::Tensor x) { return torch::cat({x, x}, 0); }", True),
+        ("auto f(torch::Tensor x) { return torch::cat({x, x}, device_of(x)->index()); }", True),
+        ("auto f(std::vector<torch::Tensor> x) { return device_of(at::ITensorListRef(x)); }", True),
+    ],
+)
+def test_only_what_takes_lists_of_tensors_reads_their_headers(source, with_ivalue, tmp_path):
+    (tmp_path / "assay").mkdir()
+    (tmp_path / "assay/operators.h").write_text(operators.operators_header(ROOT, [source], []))
+    (tmp_path / "main.cpp").write_text(f"#include <torch/types.h>\n{source}\n")
+    includes = [tmp_path, operators.LEAN, ROOT / "include", ROOT / "include/torch/csrc/api/include"]
+    flags = [f"-I{folder}" for folder in includes]
+    command = ["c++", "-std=c++20", "-fsyntax-only", "-H", *flags, str(tmp_path / "main.cpp")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert ("ATen/core/ivalue.h" in done.stderr) is with_ivalue
+
+
 def test_kernel_files_get_the_binding_only_if_they_bind_themselves():
     binding = "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}"
     assert "ASSAY_BINDS_IN_CUDA" not in operators.operators_header(ROOT, [binding], ["__global__ void k() {}"])

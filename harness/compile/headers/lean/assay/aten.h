@@ -47,6 +47,7 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Half.h>
+#include <c10/util/Logging.h>
 #include <c10/util/irange.h>
 
 namespace torch {
