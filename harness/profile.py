@@ -11,6 +11,7 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, make_device_nodes
 from harness.errors import UsageError, nearest
+from harness.instruments import sanitizer
 from harness.instruments.nsight import Launch
 from harness.instruments.sanitizer import Finding
 from harness.instruments.tools import Instrument
@@ -101,3 +102,9 @@ def run(
         )
     run_directory.replace(place / f"{name}.json", msgspec.json.format(msgspec.json.encode(insight)).decode())
     return insight
+
+
+def has_looked(insight: Insight) -> bool:
+    """Whether a sanitizer has found something, or has looked at a whole call and found nothing."""
+    looked = not insight.fault and not insight.failed and sanitizer.is_complete(insight.said)
+    return bool(insight.findings) or looked

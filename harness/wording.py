@@ -45,6 +45,13 @@ def _with_few_marks(text: str) -> str:
     return "".join(letters)
 
 
+def lines(text: str) -> list[str]:
+    """The lines of a source as compilers and interpreters count them: to them, unlike to `str.splitlines`, a form feed
+    ends no line, nor does a separator of Unicode."""
+    found = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return found if found[-1] else found[:-1]
+
+
 def is_unicode(text: str) -> bool:
     """Whether a text, as a path, has no bytes in it that are not valid UTF-8."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)

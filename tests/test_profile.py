@@ -268,12 +268,31 @@ def test_the_table_of_a_sanitizer_has_the_line_or_says_that_all_is_well():
     thread = "by thread (0,0,0) in block (1,0,0)"
     finding = Finding(text="Invalid __global__ write", places=[place], more=thread, times=3)
     profile_table.show(Insight(candidate="c", instrument="memcheck", findings=[finding]), None, console)
-    profile_table.show(Insight(candidate="c", instrument="racecheck"), None, console)
+    whole = "========= COMPUTE-SANITIZER\n========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n"
+    profile_table.show(Insight(candidate="c", instrument="racecheck", said=whole), None, console)
     lines = [line.strip() for line in console.file.getvalue().splitlines()]
-    assert lines == [
+    # Below them is the end of what was printed.
+    assert lines[:5] == [
         "Invalid __global__ write · 3 times",
         "line 21 of the candidate, in k()",
         "out[i] = x;",
         thread,
         "racecheck found nothing wrong with this call.",
     ]
+
+
+@pytest.mark.parametrize(
+    "insight",
+    [
+        Insight(candidate="c", instrument="memcheck", said="compute-sanitizer does not start: No such file"),
+        Insight(candidate="c", instrument="memcheck", said="========= COMPUTE-SANITIZER\nended after 9 s"),
+        Insight(candidate="c", instrument="memcheck", failed="ValueError: x", said="========= ERROR SUMMARY: 0 errors"),
+    ],
+    ids=["no start", "no end", "no call"],
+)
+def test_a_sanitizer_that_has_not_looked_at_a_whole_call_does_not_say_that_all_is_well(insight):
+    console = Console(width=80, file=io.StringIO(), color_system=None)
+    profile_table.show(insight, None, console)
+    assert "nothing wrong with this call" not in console.file.getvalue()
+    assert "memcheck" in console.file.getvalue()
+    assert not profile.has_looked(insight)

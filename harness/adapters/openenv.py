@@ -9,7 +9,9 @@ from typing import Any
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
 
+from harness import wording
 from harness.adapters.answers import Evaluates, Judged, judged, judged_now, prompt
+from harness.errors import UsageError
 
 
 class KernelAction(Action):
@@ -33,7 +35,7 @@ class KernelObservation(Observation):
 
 class KernelEnvironment(Environment[KernelAction, KernelObservation, State]):
     """Episodes of at most `turns` answers over problems, which are ids or texts of files: one after the other, unless
-    `reset(problem=...)` names another. An episode ends before that with an answer that is faster for sure.
+    `reset(problem=...)` names one of them. An episode ends before that with an answer that is faster for sure.
 
     Sessions share the evaluator and nothing else: give `create_app` a function that makes one of these.
     """
@@ -51,6 +53,7 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, State]):
     ) -> None:
         super().__init__()
         self._evaluator = evaluator
+        self._problems = frozenset(problems)
         self._following = itertools.cycle(problems)
         self._scheme = scheme
         self._turns = turns
@@ -61,7 +64,10 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, State]):
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, problem: str = "", **more: Any
     ) -> KernelObservation:
-        """Begin an episode. Raises UsageError for an unknown problem."""
+        """Begin an episode. Raises UsageError for a problem that is none of this environment's."""
+        # Any client of OpenEnv's server says this, and a problem's text is run by the judge.
+        if problem and problem not in self._problems:
+            raise UsageError(f"there is no problem '{wording.plain(problem, 100)}' among those of this environment")
         self._problem = problem or next(self._following)
         self._state = State(episode_id=episode_id, step_count=0)
         return KernelObservation(text=prompt(self._problem))

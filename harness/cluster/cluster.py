@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +18,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from harness import places
 from harness.catalog.jobs import Job
 from harness.cluster.node import Node
-from harness.cluster.parcels import Files, packed
+from harness.cluster.parcels import Files, not_sent, packed
 from harness.cluster.slots import ClusterSlots, NodeLost
 from harness.config import Config
 from harness.errors import UsageError
@@ -31,6 +32,8 @@ from harness.records import Record, decode
 START_S = 180.0
 # For processes to end, and folders to be removed.
 CLOSE_S = 90.0
+# Where Ray is ours: our own watch over memory ends whose it is, Ray's would end all that runs on a machine.
+ALONE: dict[str, Any] = {"include_dashboard": False, "_system_config": {"memory_monitor_refresh_ms": 0}}
 # More than a node has slots, so that builds go on beside evaluations; each is a thread that waits.
 MOST_AT_A_TIME = 256
 # Of problems, whose files stay in the cluster's memory.
@@ -54,7 +57,7 @@ class Cluster:
                     logging_level="error",
                     # Ray's own workers would find another package of this name, or none.
                     runtime_env={"env_vars": {"PYTHONPATH": places.python_path()}},
-                    **({"include_dashboard": False} if address == "local" else {}),
+                    **(ALONE if address == "local" else {}),
                 )
         except (ConnectionError, ValueError, RuntimeError) as error:
             how = "start one with `ray start --head`, or use --address local"
@@ -117,7 +120,8 @@ class RemoteNode:
     def __init__(self, name: str, member: dict[str, Any], config: Config) -> None:
         self.name = name
         self.places = 0
-        self._problems: dict[str, Any] = {}
+        self._problems: dict[tuple[str, str], Any] = {}
+        self._lock = threading.Lock()
         resources = member["Resources"]
         self._actor = (
             ray.remote(Node)
@@ -145,7 +149,10 @@ class RemoteNode:
         """A job's record, its logs, and whether a device is left there. Raises NodeLost."""
         problem, candidate = (), {}
         if not job.problem.fault and not job.candidate.fault:
-            problem, candidate = self._problem(job), packed(job.candidate.path)
+            try:
+                problem, candidate = self._problem(job), packed(job.candidate.path)
+            except OSError as error:
+                job = not_sent(job, error)
         try:
             told, logs, alive = ray.get(self._actor.evaluate.remote(job, problem, candidate, priority))
         except RayTaskError as error:
@@ -168,11 +175,13 @@ class RemoteNode:
 
     def _problem(self, job: Job) -> Any:
         """A problem's files, which are sent to each machine once; the last ones are kept."""
-        key = job.problem.digest
-        if key not in self._problems:
-            self._problems = dict([*self._problems.items()][-MOST_PROBLEMS:])
-            self._problems[key] = ray.put(packed(job.problem.path))
-        return self._problems[key]
+        # Two of one text may have different names.
+        key = job.problem.digest, job.problem.path.name
+        with self._lock:
+            if key not in self._problems:
+                self._problems = dict([*self._problems.items()][-MOST_PROBLEMS:])
+                self._problems[key] = ray.put(packed(job.problem.path))
+            return self._problems[key]
 
     def _asked(self, answer: Any) -> Any:
         try:

@@ -15,9 +15,14 @@ from harness.execution.build_slots import how_many
 from harness.execution.pool import Pool
 from harness.execution.schedule import Task
 from harness.execution.workplace import Site, site
-from harness.processes import folders
+from harness.processes import folders, memory_watch
 from harness.records import Record
 from harness.supervise import lanes, recording
+
+# The share of memory in use above which Ray ends a worker, as it comes; and how much sooner ours have to be ended.
+RAYS_THRESHOLD = 0.95
+REFRESH, THRESHOLD = "RAY_memory_monitor_refresh_ms", "RAY_memory_usage_threshold"
+MARGIN = 0.05
 
 
 class Node:
@@ -31,6 +36,8 @@ class Node:
         os.environ.pop("OMP_NUM_THREADS", None)
         if threads:
             os.environ["OMP_NUM_THREADS"] = threads
+        if above := _above_rays_floor():
+            os.environ.setdefault(memory_watch.FLOOR_VARIABLE, f"{above:.3f}")
         self._config = config
         self._site = site(config)
         self._lock = threading.Lock()
@@ -91,6 +98,18 @@ class Node:
                 found[name] = place.read_bytes()
                 place.unlink(missing_ok=True)
         return found
+
+
+def _above_rays_floor() -> float:
+    """The share of memory that has to stay free for Ray not to end this process for what a candidate has taken; 0 where
+    Ray does not watch. Its watch has the environment that this process has."""
+    if os.environ.get(REFRESH) == "0":
+        return 0.0
+    try:
+        threshold = float(os.environ[THRESHOLD])
+    except (KeyError, ValueError):
+        threshold = RAYS_THRESHOLD
+    return 1.0 - threshold + MARGIN
 
 
 def _unheard(slot: str, title: str, phase: str) -> None:

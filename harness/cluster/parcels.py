@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import threading
@@ -12,6 +13,7 @@ import msgspec
 
 from harness.catalog.jobs import Job
 from harness.catalog.sources import own_files
+from harness.records import Outcome, Status
 
 Files = dict[str, bytes]
 """A source and the data beside it, by name; the source is the first."""
@@ -24,6 +26,13 @@ def packed(path: Path) -> Files:
     return {os.path.basename(place): Path(place).read_bytes() for place in own_files(path.resolve())}
 
 
+def not_sent(job: Job, error: OSError) -> Job:
+    """The job with a fault in place of files that could not be read, or laid out on the other machine."""
+    message = f"{job.candidate.path.name}, or its problem, could not be copied to another machine: {error.strerror}"
+    fault = Outcome(status=Status.HARNESS_ERROR, reason="not_copied", message=message)
+    return msgspec.structs.replace(job, candidate=msgspec.structs.replace(job.candidate, fault=fault))
+
+
 class Shelf:
     """Files of jobs from elsewhere, laid out below `folder`, which is made; each once, however many jobs need it."""
 
@@ -34,14 +43,18 @@ class Shelf:
         self._lock = threading.Lock()
 
     def laid_out(self, job: Job, problem: Files, candidate: Files) -> Job:
-        """The job with files of this machine, which stay until `release`; one without files stays as it is."""
+        """The job with files of this machine, which stay until `release`; one without files stays as it is.
+
+        Where there is no room for them, it has a fault.
+        """
         if not problem or not candidate:
             return job
-        return msgspec.structs.replace(
-            job,
-            problem=msgspec.structs.replace(job.problem, path=self._file(PROBLEMS, job.problem.digest, problem)),
-            candidate=msgspec.structs.replace(job.candidate, path=self._file(OTHERS, job.candidate.digest, candidate)),
-        )
+        try:
+            mine = msgspec.structs.replace(job.problem, path=self._file(PROBLEMS, job.problem.digest, problem))
+            own = msgspec.structs.replace(job.candidate, path=self._file(OTHERS, job.candidate.digest, candidate))
+        except OSError as error:
+            return not_sent(job, error)
+        return msgspec.structs.replace(job, problem=mine, candidate=own)
 
     def release(self, job: Job) -> None:
         """The job is done; a candidate's files go with its last one. Problems stay, for the next candidate."""
@@ -56,12 +69,24 @@ class Shelf:
     def _file(self, kind: str, digest: str, files: Files) -> Path:
         name = next(iter(files))
         # The digest is the sender's; that it is that of these files is tested when they are copied for the run.
-        folder = self._folder / kind / f"{digest[:32]}-{name.removesuffix('.py')}"
+        # Their names may be as long as a name can be, and so the folder's cannot hold one.
+        names = hashlib.sha256("/".join(files).encode(errors="surrogateescape")).hexdigest()
+        folder = self._folder / kind / f"{digest[:32]}-{names[:16]}"
         with self._lock:
+            if not folder.exists():
+                self._fill(folder, files)
             if kind == OTHERS:
                 self._uses[folder] += 1
-            if not folder.exists():
-                folder.mkdir(parents=True)
-                for each, content in files.items():
-                    (folder / each).write_bytes(content)
         return folder / name
+
+    def _fill(self, folder: Path, files: Files) -> None:
+        """Make the folder with all of its files, or not at all. Raises OSError."""
+        draft = folder.with_suffix(".draft")
+        try:
+            draft.mkdir(parents=True)
+            for name, content in files.items():
+                (draft / name).write_bytes(content)
+            draft.rename(folder)
+        except OSError:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise

@@ -45,8 +45,8 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     profile_table.show(insight, records[0] if records else None, console)
     if insight.missing:
         print(f"note: the candidate ran without these layers of the sandbox: {', '.join(insight.missing)}")
-    told = bool(insight.launches) if instrument.name == tools.NSIGHT else not insight.fault
-    if not told and not insight.fault:
+    told = bool(insight.launches) if instrument.name == tools.NSIGHT else profile.has_looked(insight)
+    if not told and not insight.fault and not insight.failed:
         for layer, need in NEEDS.items():
             if layer not in insight.missing:
                 print(f"hint: the layer '{layer}' forbids {need}: --without {layer}, for a candidate that you trust")

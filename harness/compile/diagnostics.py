@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness import wording
 from harness.catalog.facts import Diagnostic as Diagnostic
 from harness.compile import hints
 
@@ -93,7 +94,7 @@ def trace_back(generated: Path, number: int, candidate: Path) -> tuple[int, str]
     in it as a block.
     """
     try:
-        lines = generated.read_text(errors="replace").splitlines()
+        lines = wording.lines(generated.read_text(errors="replace"))
         source = candidate.read_text(errors="replace")
     except OSError:
         return 0, ""
@@ -102,7 +103,7 @@ def trace_back(generated: Path, number: int, candidate: Path) -> tuple[int, str]
     text = lines[number - 1]
     if generated.resolve() == candidate.resolve():
         return number, text.strip()
-    own = source.splitlines()
+    own = wording.lines(source)
     # The longest first: a short string may stand inside another one by chance.
     for block, first in sorted(_string_blocks(source), key=lambda found: -len(found[0])):
         for start in _occurrences(block, lines):
@@ -127,7 +128,7 @@ def _string_blocks(source: str) -> Iterator[tuple[list[str], int]]:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.strip():
-            yield node.value.splitlines(), node.lineno
+            yield wording.lines(node.value), node.lineno
 
 
 def _occurrences(block: list[str], lines: list[str]) -> Iterator[int]:

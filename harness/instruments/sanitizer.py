@@ -16,6 +16,7 @@ LONGEST = 1000
 HEAD = "========= "
 # What is said of the run, and not of the candidate.
 NO_FINDING = re.compile(r"COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY|LEAK SUMMARY|Target application|$")
+SUMMARY = re.compile(rf"^{HEAD}(?:ERROR|RACECHECK) SUMMARY: ", re.MULTILINE)
 # `kernel(int*)+0x50 in file.cu:14`, as of CUDA 12; a colon in place of the plus sign; and before, `0x50 in
 # /path/file.cu:14:kernel(int*)`. File and line are missing where the compiler wrote none.
 AT = r"(?:^|\s)at "
@@ -62,6 +63,11 @@ def parse(output: str) -> list[Finding]:
         else:
             found[key] = msgspec.structs.replace(known, times=known.times + 1)
     return list(found.values())
+
+
+def is_complete(output: str) -> bool:
+    """Whether its output has come to its end, where it sums up: without that, no finding says nothing."""
+    return SUMMARY.search(output) is not None
 
 
 def _blocks(output: str) -> Iterator[tuple[str, list[str]]]:

@@ -9,7 +9,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,8 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MEMORY_FILES = ("/memfd:", "/dev/shm/")
 # With less than this left on the machine, the largest untrusted family goes, whatever its own limit.
 FLOOR_SHARE = 0.03
+# Another share, where somebody else watches this machine and ends whoever it likes before that.
+FLOOR_VARIABLE = "ASSAY_MEMORY_FLOOR"
 WATCH_S = 0.25
 # The longest look at a family whose processes share what they have, and how much longer than a look the rest after it.
 LOOK_S, REST = 1.0, 9
@@ -32,6 +34,8 @@ LOOK_S, REST = 1.0, 9
 # processes to be counted.
 LONGEST_PAUSE_S = 1.0
 MAX_BYTES = 1 << 16
+# Gigabytes take their time to be given back: for so long at most while a process ends, and after its end.
+ENDING_S, SETTLING_S = 10.0, 1.0
 
 
 class Watch:
@@ -39,6 +43,8 @@ class Watch:
 
     def __init__(self) -> None:
         self._rests_until_s: dict[int, float] = {}
+        # Leaders that end: when that was first seen, and last.
+        self._ending_s: dict[int, tuple[float, float]] = {}
         # From the end of a look to the next one.
         self.pause_s = WATCH_S
 
@@ -52,11 +58,28 @@ class Watch:
         self.pause_s = min(LONGEST_PAUSE_S, max(WATCH_S, REST * (time.process_time() - began_s)))
         # The first figure is quickly had, and counts what forked processes share once for each of them.
         found = [pid for pid, limit in watched.items() if sizes[pid] > limit and self._is_over(pid, limit)]
-        if not found and nearly_out():
+        # What has none any more is about to end.
+        giving_back = self._giving_back({*found, *(pid for pid, size in sizes.items() if not size)}, watched)
+        if not giving_back and nearly_out():
             until_s = time.monotonic() + LOOK_S
             found = [max(sizes, key=lambda pid: sizes[pid] + shared_bytes(pid, until_s))]
+            self._giving_back(set(found), watched)
         self._rests_until_s = {pid: until_s for pid, until_s in self._rests_until_s.items() if pid in watched}
         return found
+
+    def _giving_back(self, ending: Set[int], watched: Mapping[int, int]) -> bool:
+        """Whether a family that ends, one of `ending` or one before, may still have memory to give back: until then
+        nobody else is the one that has too much."""
+        now_s = time.monotonic()
+        for pid in ending | (self._ending_s.keys() & watched.keys()):
+            self._ending_s[pid] = (self._ending_s.get(pid, (now_s, now_s))[0], now_s)
+        self._ending_s = {
+            pid: (first_s, last_s)
+            for pid, (first_s, last_s) in self._ending_s.items()
+            if pid in watched or now_s < last_s + SETTLING_S
+        }
+        moments = self._ending_s.values()
+        return any(now_s < min(first_s + ENDING_S, last_s + SETTLING_S) for first_s, last_s in moments)
 
     def _is_over(self, pid: int, limit: int) -> bool:
         began_s = time.monotonic()
@@ -241,4 +264,11 @@ def share() -> int:
 def nearly_out() -> bool:
     """Whether the machine is about to run out of memory."""
     total, available = memory()
-    return available < FLOOR_SHARE * total
+    return available < floor_share() * total
+
+
+def floor_share() -> float:
+    """The share of the machine's memory that is to stay free."""
+    with contextlib.suppress(KeyError, ValueError):
+        return min(0.9, max(FLOOR_SHARE, float(os.environ[FLOOR_VARIABLE])))
+    return FLOOR_SHARE

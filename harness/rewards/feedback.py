@@ -132,7 +132,7 @@ def _error(record: Record, first: Diagnostic, source: str) -> Iterator[str]:
 
 
 def _quoted(source: str, line: Any) -> str:
-    lines = source.splitlines()
+    lines = wording.lines(source)
     if not isinstance(line, int) or not 0 < line <= len(lines):
         return ""
     shown = range(max(1, line - AROUND), min(len(lines), line + AROUND) + 1)

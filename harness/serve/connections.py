@@ -8,8 +8,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 # For the head of a request to come, from the connection or the last answer on.
 HEAD_S = 10.0
-# For a client to take an answer, or the part of it that fills all buffers.
+# For a client to take so much of an answer that has filled all buffers, or all that is left of it.
 TAKE_S = 30.0
+TAKEN_BYTES = 1 << 20
 
 
 class BoundedConnection(H11Protocol):
@@ -28,8 +29,8 @@ class BoundedConnection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._head_is_here()
         self.resume_writing()
+        self._head_is_here()
 
     def handle_events(self) -> None:
         super().handle_events()
@@ -42,18 +43,35 @@ class BoundedConnection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stuck = self._stuck or self.loop.call_later(TAKE_S, self.transport.abort)
+        self._look_again()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         if self._stuck is not None:
             self._stuck.cancel()
             self._stuck = None
+            if self.cycle is None or self.cycle.response_complete:
+                self._wait_for_head()
+
+    def _look_again(self) -> None:
+        if self._stuck is None:
+            left_bytes = self.transport.get_write_buffer_size()
+            self._stuck = self.loop.call_later(TAKE_S, self._look, left_bytes)
+
+    def _look(self, left_bytes: int) -> None:
+        """Cut a client that has taken next to nothing since so much was left."""
+        self._stuck = None
+        if left_bytes - self.transport.get_write_buffer_size() < TAKEN_BYTES:
+            self.transport.abort()
+        else:
+            self._look_again()
 
     def _wait_for_head(self) -> None:
         self._head_is_here()
-        # Not closed but cut: closing waits until what was written is taken.
-        self._idle = self.loop.call_later(HEAD_S, self.transport.abort)
+        # An answer is complete as soon as it is written, and a client may take long for it: _look sees to that.
+        if self._stuck is None:
+            # Not closed but cut: closing waits until what was written is taken.
+            self._idle = self.loop.call_later(HEAD_S, self.transport.abort)
 
     def _head_is_here(self) -> None:
         if self._idle is not None:

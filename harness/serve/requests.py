@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from harness import wording
 from harness.catalog.sources import MOST_BYTES
 from harness.errors import AssayError, nearest
 
@@ -96,7 +97,11 @@ def _decoded(body: bytes) -> dict[str, Any]:
     try:
         # Not by msgspec, which takes the last of two fields of one name.
         found = json.loads(body.decode(), object_pairs_hook=_fields, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
+        # JSON may name halves of surrogate pairs, which nothing can store or answer with.
+        msgspec.json.encode(found)
+    except UnicodeEncodeError as error:
+        raise BadRequest(400, "half a surrogate pair in the body") from error
+    except (ValueError, OverflowError, RecursionError) as error:
         raise BadRequest(400, f"the body is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise BadRequest(400, "the body is not a JSON object")
@@ -107,7 +112,7 @@ def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         (name, times) = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise BadRequest(400, f"'{name[:100]}' is given {times} times in one object")
+        raise BadRequest(400, f"'{wording.plain(name, 100)}' is given {times} times in one object")
     return fields
 
 
@@ -133,6 +138,4 @@ def _request(found: Any, where: str) -> EvaluateRequest:
         raise BadRequest(400, f"{where}{error}") from error
     if bool(request.problem) == bool(request.problem_source):
         raise BadRequest(400, f"{where}give either 'problem' (an id) or 'problem_source'")
-    if any(0xD800 <= ord(letter) <= 0xDFFF for letter in request.candidate + request.problem_source):
-        raise BadRequest(400, f"{where}half a surrogate pair in a source")
     return request

@@ -36,6 +36,20 @@ def test_an_episode_ends_when_an_answer_is_faster_for_sure_or_no_turn_is_left(to
         env.reset(problem="no/such")
 
 
+@pytest.mark.parametrize("kind", ["text", "path", "id"])
+def test_a_client_names_none_but_the_environment_s_problems(told, kind, tmp_path):
+    """The judge runs a problem's text unconfined, and a prompt quotes its file."""
+    file = tmp_path / "secret.py"
+    file.write_text("TOKEN = 1")
+    named = {"text": "import os\nos.system('id')\n", "path": str(file), "id": "elementwise/gelu"}[kind]
+    env = KernelEnvironment(told, [PROBLEM, "attention/sdpa"])
+    env.reset(problem=PROBLEM)
+    with pytest.raises(UsageError, match="among those of this environment"):
+        env.reset(problem=named)
+    env.step(KernelAction(answer=ANSWER.format("fast")))
+    assert [seen[0] for seen in told.seen] == [PROBLEM]
+
+
 def test_sessions_of_openenv_s_server_are_apart(told):
     def make():
         return KernelEnvironment(told, [PROBLEM], turns=2)

@@ -1,10 +1,14 @@
 """Jobs for several machines, which the test plays: each job has one record, whichever machine is lost."""
 
+import errno
+import os
 import queue
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness import session
@@ -138,3 +142,39 @@ def test_files_are_laid_out_once_and_go_with_their_last_job(tmp_path):
     shelf.release(second)
     assert not first.candidate.path.parent.exists()
     assert first.problem.path.is_file()
+
+
+def long_named(job, tmp_path):
+    """The job with a file whose name is as long as a name can be."""
+    path = tmp_path / f"{'n' * 252}.py"
+    path.write_bytes(job.candidate.path.read_bytes())
+    return msgspec.structs.replace(job, candidate=msgspec.structs.replace(job.candidate, path=path))
+
+
+def test_a_name_as_long_as_a_name_can_be_is_laid_out(tmp_path):
+    (job, *_) = session.plan(corpus_config("honest")).jobs
+    job = long_named(job, tmp_path)
+    shelf = Shelf(tmp_path / "shelf")
+    own = shelf.laid_out(job, packed(job.problem.path), packed(job.candidate.path))
+    assert own.candidate.fault is None
+    assert own.candidate.path.read_bytes() == job.candidate.path.read_bytes()
+
+
+def test_files_that_find_no_room_cost_their_own_job_alone(tmp_path, monkeypatch):
+    (job, *_) = session.plan(corpus_config("honest")).jobs
+    shelf = Shelf(tmp_path / "shelf")
+    files = packed(job.problem.path), packed(job.candidate.path)
+    whole = Path.write_bytes
+
+    def half(path, content):
+        whole(path, content[: len(content) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    own = shelf.laid_out(job, *files)
+    assert (own.candidate.fault.status, own.candidate.fault.reason) == (Status.HARNESS_ERROR, "not_copied")
+    assert "No space left" in own.candidate.fault.message
+    shelf.release(own)
+    # Nothing that is half there takes the place of what comes next.
+    monkeypatch.undo()
+    assert shelf.laid_out(job, *files).problem.path.read_bytes() == job.problem.path.read_bytes()

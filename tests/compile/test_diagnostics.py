@@ -70,6 +70,14 @@ def test_the_same_line_twice_is_told_apart_by_its_block(tmp_path: Path):
     assert diagnostics.trace_back(generated, 6, candidate)[0] == 6
 
 
+def test_a_form_feed_ends_no_line(tmp_path: Path):
+    candidate = tmp_path / "candidate.py"
+    candidate.write_text('A = "\f"\nB = """\n// \u2028 \f\nint x = y;\nint z = w;\n"""\n')
+    generated = tmp_path / "main.cpp"
+    generated.write_text("#include <torch/extension.h>\n\n// \u2028 \f\nint x = y;\nint z = w;\n")
+    assert diagnostics.trace_back(generated, 4, candidate) == (4, "int x = y;")
+
+
 def test_the_first_errors_come_once_each_with_their_lines_and_hints(built):
     folder = built.parent
     output = (

@@ -186,3 +186,40 @@ def test_the_machine_s_memory_is_read_in_bytes():
     total, available = memory_watch.memory()
     assert 0 < available <= total
     assert total == pytest.approx(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), rel=0.05)
+
+
+def test_nobody_else_goes_while_the_largest_gives_its_memory_back(monkeypatch):
+    """Gigabytes take longer than a look comes after the last one."""
+    monkeypatch.setattr(memory_watch, "nearly_out", lambda: True)
+    monkeypatch.setattr(memory_watch, "SETTLING_S", 0.2)
+    with process("kept = b'x' * (100 << 20)") as large, process("pass") as small:
+        watch = memory_watch.Watch()
+        both = {large: 10**15, small: 10**15}
+        assert [watch.too_large(both) for _ in range(3)] == [[large], [], []]
+        # Its process is gone, and what it had takes a moment more.
+        assert watch.too_large({small: 10**15}) == []
+        time.sleep(0.3)
+        assert watch.too_large({small: 10**15}) == [small]
+
+
+def test_nobody_goes_for_one_that_ends_by_itself(monkeypatch):
+    monkeypatch.setattr(memory_watch, "nearly_out", lambda: True)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    try:
+        # It is there, and has nothing any more.
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        with process("pass") as other:
+            watch = memory_watch.Watch()
+            both = {ended.pid: 10**15, other: 10**15}
+            assert [watch.too_large(both) for _ in range(2)] == [[], []]
+            # One that cannot end holds nobody else back for ever.
+            monkeypatch.setattr(memory_watch, "ENDING_S", 0.0)
+            assert watch.too_large(both) == [other]
+    finally:
+        ended.wait()
+
+
+@pytest.mark.parametrize(("said", "share"), [("0.1", 0.1), ("0", 0.03), ("much", 0.03), ("7", 0.9), ("nan", 0.03)])
+def test_more_may_be_asked_to_stay_free(said, share, monkeypatch):
+    monkeypatch.setenv(memory_watch.FLOOR_VARIABLE, said)
+    assert memory_watch.floor_share() == share

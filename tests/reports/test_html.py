@@ -253,6 +253,13 @@ def test_figures_leave_out_what_has_no_place_on_their_axes(make):
     assert "No record has a least time" in checked(page.report(odd, {})).text
 
 
+@pytest.mark.parametrize("ends", [(0.5, 1.7e308), (5e-324, 2.0), (5e-324, 1.7e308)])
+def test_an_interval_of_any_width_has_its_figure(make, ends):
+    low, high = ends
+    shown = page.report([make("wide", speedup_lo=low, speedup_hi=high), make("narrow")], {})
+    assert "wide" in checked(shown).text
+
+
 @pytest.mark.parametrize("bound", ["memory", "compute:float16", "none", "of another version"])
 def test_every_bound_has_its_place_in_the_roofline(make, bound):
     shown = page.report([make("one", timing=timing(floor_us=10.0, floor_bound=bound))], {})

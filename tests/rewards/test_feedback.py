@@ -114,6 +114,16 @@ class ModelNew(nn.Module):
 """
 
 
+@pytest.mark.parametrize("between", ["\f", "\v", "\x1c", "\x85", "\u2028"])
+def test_a_line_is_the_interpreters_own(between):
+    source = f"# {between} one\nraise ValueError\n"
+    with pytest.raises(ValueError) as found:
+        exec(compile(source, "candidate.py", "exec"))
+    line = found.traceback[-1].lineno + 1
+    text = feedback(failed(Status.RUNTIME_ERROR, "exception:ValueError", evidence={"line": line}), source=source)
+    assert ">    2 | raise ValueError" in text
+
+
 def test_the_place_in_its_own_source_is_quoted():
     record = failed(Status.RUNTIME_ERROR, "exception:TypeError", message="a.py:6: TypeError: no", evidence={"line": 6})
     text = feedback(record, source=SOURCE)

@@ -160,6 +160,16 @@ BAD = {
     "not JSON": ("{", 400, "not JSON"),
     "nested": ("[" * 100_000, 400, "not JSON"),
     "no number": (f'{{"problem": "{PROBLEM}", "candidate": "x", "deadline_s": Infinity}}', 400, "no number"),
+    "half a letter": (f'{{"problem": "{PROBLEM}", "candidate": "\\ud800"}}', 400, "surrogate"),
+    "half a letter in a name": ('{"\\ud800": 1}', 400, "surrogate"),
+    "half a letter twice": ('{"\\ud800": 1, "\\ud800": 2}', 400, "is given 2 times"),
+    "half a letter in a problem": ('{"problem": "\\ud800", "candidate": "x"}', 400, "surrogate"),
+    "half a letter in a precision": (
+        f'{{"problem": "{PROBLEM}", "candidate": "x", "precision": "\\ud800"}}',
+        400,
+        "surrogate",
+    ),
+    "a number of any size": (f'{{"problem": "{PROBLEM}", "candidate": "x", "deadline_s": {10**30}}}', 400, ""),
     "a field twice": (f'{{"problem": "{PROBLEM}", "candidate": "x", "candidate": "y"}}', 400, "'candidate' is given 2"),
 }
 

@@ -16,6 +16,8 @@ from harness.reports import text
 from harness.reports.groups import Group
 from harness.reports.html import svg
 
+# An axis shows no more: a factor far beyond comes of a clock that told nothing, or of a record of another's.
+LEAST_SHOWN, MOST_SHOWN = 1e-12, 1e12
 # Two figures fit beside each other, or one wide one.
 HALF, WIDE, HEIGHT = 548, 760, 330
 ROW = 24
@@ -42,12 +44,12 @@ class Point:
 def whiskers(group: Group, anchor: Callable[[Record], str], floor_ms: float | None, name: str) -> Markup:
     """Every passed candidate of a group as a dot with its interval, beside the baseline and the speed of light."""
     passed = [entry.record for entry in group.entries if entry.rank is not None][::-1]
-    light = group.baseline_ms / floor_ms if group.baseline_ms and floor_ms else None
+    light = on_axis(group.baseline_ms / floor_ms) if group.baseline_ms and floor_ms else None
     with svg.style():
         axes = svg.axes(WIDE, ROW * len(passed) + 68, left=NAMES, right=130, top=24, bottom=44)
         _dots(axes, passed, anchor)
         axes.axvline(1, color=svg.INK, linewidth=1)
-        ends = [value for record in passed for value in (record.speedup_lo, record.speedup_hi) if value]
+        ends = [_place(value) for record in passed for value in (record.speedup_lo, record.speedup_hi) if value]
         _ratio_axis(axes, [1.0, *ends, *([light] if light else [])])
         _over(axes, 1.0, text.clean(group.baseline), light is None or light >= 1)
         if light:
@@ -65,8 +67,8 @@ def whiskers(group: Group, anchor: Callable[[Record], str], floor_ms: float | No
 
 
 def _dots(axes: Axes, passed: Sequence[Record], anchor: Callable[[Record], str]) -> None:
-    speedups, rows = [present(record.speedup) for record in passed], range(len(passed))
-    lows, highs = [present(record.speedup_lo) for record in passed], [present(record.speedup_hi) for record in passed]
+    speedups, rows = [_place(record.speedup) for record in passed], range(len(passed))
+    lows, highs = [_place(record.speedup_lo) for record in passed], [_place(record.speedup_hi) for record in passed]
     colours = [_colour(record) for record in passed]
     axes.hlines(rows, lows, highs, colours, linewidth=1.6)
     for ends in (lows, highs):
@@ -89,10 +91,15 @@ def _dots(axes: Axes, passed: Sequence[Record], anchor: Callable[[Record], str])
         axes.text(1.01, row, text.factor(speedup), transform=axes.get_yaxis_transform(), va="center", color=svg.INK)
 
 
-def present(value: float | None) -> float:
-    """A speedup or an end of its interval: a passed record has all three."""
+def _place(value: float | None) -> float:
+    """Where a speedup or an end of its interval is drawn: a passed record has all three."""
     assert value is not None
-    return value
+    return on_axis(value)
+
+
+def on_axis(value: float) -> float:
+    """Where a factor is drawn: one beyond all axes at their end."""
+    return min(max(value, LEAST_SHOWN), MOST_SHOWN)
 
 
 def _colour(record: Record) -> str:
@@ -133,7 +140,7 @@ def _over(axes: Axes, x: float, words: str, to_the_left: bool, colour: str = svg
 
 def fast_p(best: Sequence[float | None], name: str) -> Markup:
     """The share of problems whose best candidate is more than p times as fast as the baseline, over p."""
-    solved = sorted(speedup for speedup in best if speedup is not None)
+    solved = sorted(on_axis(speedup) for speedup in best if speedup is not None)
     low, high = min(0.5, solved[0] / 1.3), max(2.0, solved[-1] * 1.3)
     places = [low, *solved, high]
     with svg.style():

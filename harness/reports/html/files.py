@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness import wording
 from harness.catalog import solutions, sources
 from harness.errors import UsageError
 from harness.places import real
@@ -59,8 +60,7 @@ def source(path: Path) -> str:
 
 def excerpt(text: str, marked: Iterable[int], most: int) -> Excerpt:
     """As many lines as `most` characters allow: around the first marked line if there is one, else from the start."""
-    # Not splitlines: to a compiler, a form feed ends no line.
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    lines = wording.lines(text) or [""]
     marks = sorted({line for line in marked if 1 <= line <= len(lines)})
     first = last = marks[0] - 1 if marks else 0
     room = most - len(lines[first])

@@ -177,7 +177,7 @@ class _Report:
 
     def _point(self, record: Record, x: float, y: float) -> Point:
         said = f"{record.candidate} ({record.problem}): {text.speedup(record)}"
-        return Point(record, self._anchors.of(record), text.clean(said), x, y)
+        return Point(record, self._anchors.of(record), text.clean(said), figures.on_axis(x), figures.on_axis(y))
 
     def _sight(self, entry: Entry, share_source: int, share_log: int) -> Sight:
         record = entry.record

@@ -31,14 +31,15 @@ def slopes(rows: Sequence[Row], name: str) -> Markup | None:
         axes = svg.axes(WIDTH, height, left=LEFT, right=RIGHT, top=TOP, bottom=BOTTOM)
         axes.set_yscale("log")
         axes.axhline(1, color=svg.INK, linewidth=1)
-        for number, (ratio, row) in enumerate(found):
-            colour, x = _colour(row), _end(number, len(found))
-            axes.plot([0, x], [1, ratio.value], color=colour, linewidth=1.2)
-            axes.vlines(x, ratio.lo, ratio.hi, colour, linewidth=1.6)
-            axes.scatter([x, x], [ratio.lo, ratio.hi], s=30, c=colour, marker="_", linewidths=1.4)
-            axes.scatter([x], [ratio.value], s=26, c=colour, zorder=3)
+        drawn = [tuple(map(figures.on_axis, (ratio.lo, ratio.value, ratio.hi))) for ratio, _ in found]
+        for number, (low, value, high) in enumerate(drawn):
+            colour, x = _colour(found[number][1]), _end(number, len(found))
+            axes.plot([0, x], [1, value], color=colour, linewidth=1.2)
+            axes.vlines(x, low, high, colour, linewidth=1.6)
+            axes.scatter([x, x], [low, high], s=30, c=colour, marker="_", linewidths=1.4)
+            axes.scatter([x], [value], s=26, c=colour, zorder=3)
         # At least 10 % up and down, so that noise does not look like a change.
-        figures.ratio_ticks(axes.yaxis, [0.9, 1.1, *(end for ratio, _ in found for end in (ratio.lo, ratio.hi))])
+        figures.ratio_ticks(axes.yaxis, [0.9, 1.1, *(end for low, _, high in drawn for end in (low, high))])
         axes.set_xlim(-0.04, 1.04)
         axes.set_xticks([0, 1], ["A", "B over A"])
         axes.xaxis.tick_top()
@@ -65,7 +66,7 @@ def _labels(axes: Axes, found: Sequence[tuple[Interval, Row]], pixels: int) -> N
     gap = LINE * axes.bbox.height / pixels
     heights: list[float] = []
     for ratio, _ in found:
-        own = float(to_canvas.transform((1, ratio.value))[1])
+        own = float(to_canvas.transform((1, figures.on_axis(ratio.value)))[1])
         heights.append(max(own, heights[-1] + gap) if heights else own)
     # Down again, from the uppermost on, as far as they are too high.
     for number in reversed(range(len(heights))):
@@ -73,7 +74,7 @@ def _labels(axes: Axes, found: Sequence[tuple[Interval, Row]], pixels: int) -> N
     for number, ((ratio, row), height) in enumerate(zip(found, heights, strict=True)):
         axes.annotate(
             f"{figures.short(row.either.candidate)} {text.ratio(ratio.value, ratio.lo, ratio.hi)}",
-            (_end(number, len(found)) + 0.01, ratio.value),
+            (_end(number, len(found)) + 0.01, figures.on_axis(ratio.value)),
             (1.12, float(from_canvas.transform((0, height))[1])),
             va="center",
             color=svg.INK,

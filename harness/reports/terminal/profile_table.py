@@ -10,8 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from harness.instruments import sanitizer
 from harness.instruments.nsight import FIGURES, Launch
 from harness.instruments.sanitizer import Finding, Place
+from harness.instruments.tools import NSIGHT
 from harness.records import Record
 from harness.reports import text
 from harness.reports.terminal import styles
@@ -50,11 +52,20 @@ def show(insight: Insight, record: Record | None, console: Console) -> None:
         console.print(Text.assemble(("the call ended early: ", styles.DOUBT), text.clean(insight.failed)))
     for part in (*_kernels(insight.launches), *_findings(insight.findings)):
         console.print(part)
-    if insight.instrument != "ncu" and not insight.fault and not insight.findings:
-        console.print(Text(f"{insight.instrument} found nothing wrong with this call.", style=styles.GOOD))
+    if insight.instrument != NSIGHT and not insight.fault and not insight.findings:
+        console.print(_nothing_found(insight))
     if not insight.fault and not insight.launches and not insight.findings:
         for line in insight.said.splitlines()[-LAST_LINES:]:
             console.print(Text(f"  {text.clean(line)}", style="dim"))
+
+
+def _nothing_found(insight: Insight) -> Text:
+    """What no finding of a sanitizer means: only one that has looked at a whole call can say that nothing is wrong."""
+    if insight.failed:
+        return Text(f"{insight.instrument} found nothing wrong before that.", style=styles.DOUBT)
+    if not sanitizer.is_complete(insight.said):
+        return Text(f"{insight.instrument} did not come to its end: it has told nothing.", style=styles.BAD)
+    return Text(f"{insight.instrument} found nothing wrong with this call.", style=styles.GOOD)
 
 
 def roofline(record: Record) -> str:
