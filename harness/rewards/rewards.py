@@ -16,6 +16,9 @@ from harness.records import Record, Status
 NOT_ITS_DOING = (Status.HARNESS_ERROR, Status.INVALID_REFERENCE)
 NOT_ITS_DOING_REASONS = ((Status.UNSUPPORTED, "needs_memory"), (Status.UNSUPPORTED, "no_profile"))
 
+# Of a text that is no candidate, compiled or not.
+NO_CANDIDATE = ("syntax_error", "unreadable", "nested_too_deeply", "missing_entry")
+
 # What `stages` pays for the last stage that was reached; a share of right elements is paid between the last two.
 COMPILED, LOADED, ALMOST_RIGHT, RIGHT, FASTER = 0.1, 0.2, 0.5, 0.6, 1.0
 
@@ -64,7 +67,7 @@ def _fast_p(record: Record, p: float) -> float:
 def _stages(record: Record, p: float) -> float:
     if record.status is Status.PASSED:
         return FASTER if (record.speedup_lo or 0.0) > 1.0 else RIGHT
-    if record.status is Status.REJECTED:
+    if record.status is Status.REJECTED or (record.status is Status.LOAD_ERROR and record.reason in NO_CANDIDATE):
         return 0.0
     if record.status is Status.INCORRECT:
         share = record.evidence.get("share_wrong")

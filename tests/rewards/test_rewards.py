@@ -97,6 +97,7 @@ def test_the_own_share_is_a_factor(scheme, speedup, share):
 STAGES = {
     "not compiled": (failed(Status.COMPILE_ERROR), 0.0),
     "compiled": (failed(Status.LOAD_ERROR, phases_s={"load": 1.0}), 0.1),
+    "an empty file": (failed(Status.LOAD_ERROR, "missing_entry", phases_s={"load": 1.0}), 0.0),
     "too slow as a whole": (failed(Status.TIMEOUT, "total"), 0.1),
     "not compiled, and lies": (failed(Status.COMPILE_ERROR, "total"), 0.0),
     "loaded": (failed(Status.RUNTIME_ERROR, phases_s={"load": 1.0, "first call": 1.0}), 0.2),
