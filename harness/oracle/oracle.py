@@ -361,6 +361,8 @@ def _demanding(expected: Expectation, demands: str) -> Expectation | None:
     row = _row(expected.inputs)
 
     def limited(yard: Yardstick) -> Yardstick:
+        if demands == "sense_in_rows":
+            return yard.sensible_in_rows()
         if demands == "sense" or (demands != "rounding" and yard.level.bits < formats.FLOAT32.bits):
             return yard.sensible()
         if demands == "heaped" and yard.transformed:
