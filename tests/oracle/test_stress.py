@@ -167,3 +167,22 @@ def test_who_reads_a_part_of_the_elements_meets_one_that_he_does_not_read(functi
     assert len(seen) == 8
     assert 0 < seen.count(False)
     assert all(oracle.check(expected, function(expected.inputs[0].double()).bfloat16()).passed for expected in hard)
+
+
+def test_an_output_that_is_always_zero_keeps_no_hard_input_from_the_others():
+    torch.manual_seed(1)
+    oracle, drawn = Oracle(Of(lambda x: (x.exp(), x[:, :1] * 0))), [torch.rand(64, 256)]
+    expected = oracle.expect(drawn)
+    assert expected.meaningful
+    sets = dict(oracle.stress(drawn, 0, [BY_NAME["signs"], BY_NAME["negative"]]))
+    assert len(sets) == 2
+    for expected in sets.values():
+        (x,) = expected.inputs
+        assert oracle.check(expected, (x.exp(), x[:, :1] * 0)).passed
+        assert not oracle.check(expected, (x.abs().exp(), x[:, :1] * 0)).passed
+        assert not oracle.check(expected, (x.exp(), x[:, :1])).passed
+
+
+def test_nothing_but_zeros_says_nothing():
+    oracle = Oracle(Of(lambda x: x * 0))
+    assert not oracle.expect([torch.rand(64, 256)]).meaningful
