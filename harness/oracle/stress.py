@@ -19,16 +19,17 @@ from harness.oracle.promises import NOTHING, Promises
 class Stress:
     """A named set of inputs.
 
-    `demands` is what a kernel is held to: the same `rounding` as on drawn inputs; `absolute`, rounding too where the
-    reference's output scales with the inputs, elsewhere no larger errors than on drawn inputs; `sense`, an error below
-    half of the output's variation, where even sound algorithms differ by far more than rounding; `wide`, rounding in
-    float32 and wider and sense in 16 bits; `heaped`, the same but for what a running sum may lose where it meets
-    several large elements on its way (`Oracle.stress`); or `growth`, the same where the output grows as a power of the
-    inputs, sense where it stays as it is, and nothing elsewhere; or `sense_in_rows`, sense and in float32 and wider an
-    error below half of each row's size, too, since one row of thousands hides in the rest. `binding` sets refuse a
-    candidate; the others, which honest kernels may well not handle, warn. `first_only` leaves all floating tensors but the first as they were drawn.
-    `centred` sets are for references that take a variance, or (False) for those that take none; `finite` ones for those
-    that give finite numbers on them.
+    `demands` is what a kernel is held to: the same `rounding` as on drawn inputs; `absolute`, rounding too where
+    the reference's output scales with the inputs, elsewhere no larger errors than on drawn inputs; `sense`, an
+    error below half of the output's variation, where even sound algorithms differ by far more than rounding;
+    `wide`, rounding in float32 and wider and sense in 16 bits; `heaped`, the same but for what a running sum may
+    lose where it meets several large elements on its way (`Oracle.stress`); or `growth`, the same where the output
+    grows as a power of the inputs, sense where it stays as it is, and nothing elsewhere; or `sense_in_rows`, sense
+    and in float32 and wider an error below half of each row's size, too, since one row of thousands hides in the
+    rest. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
+    `first_only` leaves all floating tensors but the first as they were drawn. `centred` sets are for references
+    that take a variance, or (False) for those that take none; `finite` ones for those that give finite numbers on
+    them.
     """
 
     name: str

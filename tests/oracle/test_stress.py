@@ -135,7 +135,9 @@ def test_huge_inputs_leave_the_range_of_fp16():
     assert "huge_above" not in names(nn.ReLU(), [torch.randn(64, 64).half()])
 
 
-@pytest.mark.parametrize("function", [torch.tanh, lambda x: x.softmax(-1), lambda x: nn.functional.layer_norm(x, (256,))])
+@pytest.mark.parametrize(
+    "function", [torch.tanh, lambda x: x.softmax(-1), lambda x: nn.functional.layer_norm(x, (256,))]
+)
 def test_one_hard_row_of_hundreds_that_is_wrong_is_seen(function):
     torch.manual_seed(1)
     oracle, drawn = Oracle(Of(function)), [torch.randn(512, 256)]
@@ -165,7 +167,7 @@ def test_who_reads_a_part_of_the_elements_meets_one_that_he_does_not_read(functi
     hard = [expected for seed in range(8) for _, expected in oracle.stress(drawn, seed, [BY_NAME["one_of_all"]])]
     seen = [oracle.check(expected, quarter(*expected.inputs)).passed for expected in hard]
     assert len(seen) == 8
-    assert 0 < seen.count(False)
+    assert seen.count(False) > 0
     assert all(oracle.check(expected, function(expected.inputs[0].double()).bfloat16()).passed for expected in hard)
 
 
