@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from rich.console import Console
 
 from harness import session
-from harness.config import BuildConfig, Config, Limits, Pattern, ProvenanceConfig, TimingConfig
+from harness.config import BuildConfig, CheckConfig, Config, Limits, Pattern, ProvenanceConfig, TimingConfig
 from harness.records import Record, Status
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
@@ -48,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     timing: dict[str, Any] = {}
     build: dict[str, Any] = {}
+    check: dict[str, Any] = {}
     provenance: dict[str, Any] = {}
 
 
@@ -147,6 +148,7 @@ def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: s
             device=device,
             timing=msgspec.structs.replace(TIMING, **group[0].set.timing),
             build=msgspec.structs.replace(BuildConfig(), **group[0].set.build),
+            check=msgspec.convert(group[0].set.check, CheckConfig),
             provenance=msgspec.convert(group[0].set.provenance, ProvenanceConfig),
             limits=LIMITS["cpu" if device == "cpu" else "cuda"],
         )

@@ -275,11 +275,12 @@ class Examiner:
         return HardInputs(self._stress_sets(), len(SETS), budget_s, self._set_s, self._turns.clock, together=self._keep)
 
     def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:
-        expected = hard.expected()
-        self._give_back()
-        if expected is None:
-            return Finding(Status.PASSED)
-        finding = self._finding(link, call, hard.draw, expected)
+        with hard.charged():
+            expected = hard.expected()
+            self._give_back()
+            if expected is None:
+                return Finding(Status.PASSED)
+            finding = self._finding(link, call, hard.draw, expected)
         if finding.passed:
             if hard.stress.binding:
                 hard.factors.add(hard.stress.name, finding)

@@ -25,6 +25,7 @@ class HardCall:
     has shown.
 
     `expected` tells what to expect; None where nothing can be. It may take a while, and is called after the call.
+    Whatever is done to judge the call's answer is done within `charged`.
     """
 
     draw: Draw
@@ -32,13 +33,16 @@ class HardCall:
     expected: Expected
     warnings: list[str]
     factors: Factors
+    charged: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
 
 class HardInputs:
     """One candidate's calls on the stress sets, handed out as far as the time goes; several for a burst if `together`.
 
     Behind the first one a set is begun only if it fits in what is left of `budget_s`, when it takes as long as the one
-    before; several at once, when the first one takes `first_s`. `done` names the sets handed out of which something
+    before; several at once, when the first one takes `first_s`. That counts what it takes to make inputs, to find out
+    what to expect and to compare: not the candidate's own calls, nor what is done to judge its others. Else one that
+    is slow on hard inputs would meet no more of them. `done` names the sets handed out of which something
     could be expected, `warnings` has what was found on those that do not bind, `factors` what all others have shown,
     and `spent_s` is the time spent within `counted`.
     """
@@ -57,6 +61,7 @@ class HardInputs:
         self.warnings: list[str] = []
         self.factors = Factors()
         self.spent_s = 0.0
+        self._charged_s = 0.0
         self._sets = sets
         self._count = count
         self._taken = 0
@@ -74,7 +79,8 @@ class HardInputs:
         """The next calls, up to `most` for one burst; empty if there are none."""
         calls: list[HardCall] = []
         while len(calls) < (most if self._together else 1) and self._fits(len(calls) + 1):
-            found = next(self._sets, None) if self._taken < self._count else None
+            with self._charged():
+                found = next(self._sets, None) if self._taken < self._count else None
             if found is None:
                 self._count = self._taken
                 break
@@ -85,7 +91,7 @@ class HardInputs:
     def _fits(self, calls: int) -> bool:
         # Without any, drawn inputs alone would decide about a large problem's candidates on a busy machine.
         first = self._taken == 0 and calls == 1
-        return first or self.spent_s + calls * self._next_s <= self._budget_s
+        return first or self._charged_s + calls * self._next_s <= self._budget_s
 
     def _call(self, stress: Stress, draw: Draw, expect: Expected) -> HardCall:
         def expected() -> Expectation | Sampled | None:
@@ -94,18 +100,25 @@ class HardInputs:
                 self.done.append(stress.name)
             return found
 
-        return HardCall(draw, stress, expected, self.warnings, self.factors)
+        return HardCall(draw, stress, expected, self.warnings, self.factors, self._charged)
 
     @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
-        """What is done inside, some calls from beginning to end, counts towards the budget."""
-        begun, before = self._clock(), self._taken
+    def _charged(self) -> Iterator[None]:
+        begun = self._clock()
         try:
             yield
         finally:
-            spent_s = self._clock() - begun
-            self._next_s = spent_s / max(1, self._taken - before)
-            self.spent_s += spent_s
+            self._charged_s += self._clock() - begun
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """What is done inside, some calls from beginning to end, is spent on hard inputs."""
+        begun, before, charged_s = self._clock(), self._taken, self._charged_s
+        try:
+            yield
+        finally:
+            self._next_s = (self._charged_s - charged_s) / max(1, self._taken - before)
+            self.spent_s += self._clock() - begun
 
 
 class HardTurns:

@@ -24,7 +24,7 @@ class HostCard:
         self._own = frozenset(own_pids) or frozenset({os.getpid()})
         self._cores = sorted(os.sched_getaffinity(0))
         self._tick_s = 1.0 / os.sysconf("SC_CLK_TCK")
-        self._then: tuple[float, float, float] | None = None
+        self._then: tuple[float, float, dict[int, float]] | None = None
         self._share: float | None = None
         self._virtual = "hypervisor" in procfs.read(procfs.PROC / "cpuinfo")
 
@@ -70,8 +70,10 @@ class HostCard:
             return None
         if self._then:
             elapsed = (now - self._then[0]) * len(self._cores)
-            # Our own falls where a process of ours ends that nobody waits for.
-            others = busy - self._then[1] - max(0.0, own - self._then[2])
+            # Process by process: where one ends that nobody waits for, what it ever used is gone from the sum, and as
+            # much of another's use would pass for other programs'. Who is waited for counts once more.
+            used = sum(max(0.0, total - self._then[2].get(pid, 0.0)) for pid, total in own.items())
+            others = busy - self._then[1] - used
             self._share = round(min(1.0, max(0.0, others / elapsed)), 3)
         self._then = (now, busy, own)
         return self._share
@@ -86,15 +88,15 @@ class HostCard:
                 ticks += sum(int(counts[place]) for place in (0, 1, 2, 5, 6, 7))
         return ticks * self._tick_s if ticks else None
 
-    def _own_s(self) -> float:
-        """Processor time of our processes and of the children that they have waited for."""
-        ticks = 0
+    def _own_s(self) -> dict[int, float]:
+        """Processor time of each of our processes and of the children that it has waited for."""
+        found: dict[int, float] = {}
         waiting, seen = list(self._own), set[int]()
         while waiting:
             pid = waiting.pop()
             if pid in seen:
                 continue
             seen.add(pid)
-            ticks += sum(int(count) for count in procfs.stat(pid)[11:15])
+            found[pid] = sum(int(count) for count in procfs.stat(pid)[11:15]) * self._tick_s
             waiting += procfs.children(pid)
-        return ticks * self._tick_s
+        return found

@@ -113,7 +113,7 @@ class Case:
         if leaf is None:
             return None
         yard, errors = self.yard, self.weighed.errors
-        left = measure(self.got, widened(leaf), yard.scale, yard.expected, leaf)
+        left = measure(self.got, widened(leaf), yard.scale, yard.expected, leaf, yard.limits.rows)
         # That run has an error of its own, as large as the reference's.
         most = yard.limits.norm + yard.own
         if not errors.broken:
@@ -121,7 +121,7 @@ class Case:
             most = min(most, errors.norm / NEARER, as_rounding)
         # What was refused for its worst element is not explained while that is as far away.
         refused = self.weighed.refused
-        if refused in ("scaled", "row", "worst") and getattr(left, refused) > getattr(yard.limits, refused):
+        if refused in ("scaled", "row", "worst", "share") and getattr(left, refused) > getattr(yard.limits, refused):
             return None
         return left.norm if _sound(left) and left.norm <= most else None
 

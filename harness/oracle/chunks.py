@@ -20,6 +20,8 @@ ROUNDOFFS = {"fp64": 256, "fp32": 256, "fp16": 4, "bf16": 4, "fp8": 2}
 # Of entries that stand for a batch: so many at the least, with so many elements in all, and in each output. More than
 # one in WORTH is not worth it.
 FEWEST, LEAST, WORTH = 8, rule.SIGNATURE_LEAST, 4
+# Entries beside the first, the middle and the last one on which it is shown that none depends on another.
+INNER = 2
 # What another kernel's rounding may do in float64, of the largest element: far above 2^-53, and far below what a mean
 # over as many elements as a card holds differs by.
 SAME = 2.0**-36
@@ -85,7 +87,8 @@ def few(split: Split, inputs: list[Any], native: Any) -> Few | None:
 def find_split(run: Callable[[list[Any]], Any], inputs: list[Any], output: Any) -> Split | None:
     """A way to cut `inputs` such that `run` on a part gives that part of `output`, or None.
 
-    Shown on single entries, the first and the last, where a dependence on the other entries is at its largest.
+    Shown on single entries: the first and the last, where a dependence on all others is at its largest, and some
+    between, since a stencil leaves the borders of its grid as they are, and any grid that has no others.
     """
     tensors = {i: x for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.dim() > 0}
     if not tensors:
@@ -95,10 +98,11 @@ def find_split(run: Callable[[list[Any]], Any], inputs: list[Any], output: Any) 
     alike = tuple(i for i, x in tensors.items() if x.shape[0] == size)
     if size < 2:
         return None
+    inner = sample(size, torch.device("cpu"), INNER).tolist() if size > INNER else []
     # A weight that happens to be as long as the batch is not to be cut: try without the others too.
     for positions in dict.fromkeys([alike, (first,)]):
         split = Split(positions, size)
-        if all(_holds(run, split, inputs, output, entry) for entry in (0, size - 1)):
+        if all(_holds(run, split, inputs, output, entry) for entry in {0, size // 2, size - 1, *inner}):
             return split
     return None
 

@@ -33,8 +33,9 @@ class Errors:
     """Distances from the exact output. `norm` is absolute (root mean square); the others are in units of the error
     expected at each element: their root mean square over all, over the worst row, and the worst single one.
 
-    `broken` counts elements that are NaN or infinite where they should not be, or the reverse; they are left out of
-    the distances.
+    `share` is the largest error of a row, relative to the row's distance from the center, of those rows that
+    err by more than was asked about. `broken` counts elements that are NaN or infinite where they should not be, or the
+    reverse; they are left out of the distances.
     """
 
     norm: float
@@ -42,6 +43,7 @@ class Errors:
     row: float
     worst: float
     broken: int = 0
+    share: float = 0.0
 
 
 def expected_errors(dtype: torch.dtype, scale: Scale, error: float) -> Expected:
@@ -62,16 +64,20 @@ def measure(
     scale: Scale,
     expected: Expected,
     native: torch.Tensor | None = None,
+    rows: float = math.inf,
 ) -> Errors:
     """Errors of `got` (its own dtype) against `exact` (widened, perhaps on the host), slice by slice.
+
+    `rows`, in units of the error expected at each element: of rows that err by more, `share` is told.
 
     A non-finite element is right where the exact output, rounded to the dtype, or the `native` one is non-finite in
     the same way.
     """
-    errors = _measure(matrix(got), matrix(exact), scale, expected, None, masked=False)
+    errors = _measure(matrix(got), matrix(exact), scale, expected, None, rows, masked=False)
     if math.isfinite(errors.norm) and math.isfinite(errors.worst):
         return errors
-    return _measure(matrix(got), matrix(exact), scale, expected, None if native is None else matrix(native), True)
+    own = None if native is None else matrix(native)
+    return _measure(matrix(got), matrix(exact), scale, expected, own, rows, masked=True)
 
 
 def _measure(
@@ -80,10 +86,11 @@ def _measure(
     scale: Scale,
     expected: Expected,
     native: torch.Tensor | None,
+    asked: float,
     masked: bool,
 ) -> Errors:
     device = got.device
-    row = torch.zeros(got.shape[0], dtype=torch.float64, device=device)
+    row, off, size = torch.zeros(3, got.shape[0], dtype=torch.float64, device=device)
     norm, worst = torch.zeros(2, dtype=torch.float64, device=device)
     factor = in_range(scale.spread * max(expected.relative, expected.own), exact.dtype)
     broken = torch.zeros((), dtype=torch.int64, device=device)
@@ -95,6 +102,9 @@ def _measure(
             difference.masked_fill_(~(torch.isfinite(g) & torch.isfinite(y)), 0.0)
             y = torch.nan_to_num(y, nan=0.0, posinf=0.0, neginf=0.0)
         norm += torch.linalg.vector_norm(difference if factor == 1.0 else difference * factor).double() ** 2
+        if math.isfinite(asked):
+            off[rows] += torch.linalg.vector_norm(difference, dim=1, dtype=torch.float64) ** 2
+            size[rows] += torch.linalg.vector_norm(y - scale.center, dim=1, dtype=torch.float64) ** 2
         difference.div_(_allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
         row[rows] += torch.linalg.vector_norm(difference, dim=1).double() ** 2
         worst = torch.maximum(worst, torch.linalg.vector_norm(difference, math.inf).double())
@@ -102,7 +112,13 @@ def _measure(
     # Read together: on a card each reading waits for the device.
     found = torch.cat([squares.sqrt(), torch.stack([worst, broken.double()])])
     whole, scaled, most, furthest, lost = found.tolist()
-    return Errors(whole / factor, scaled, most, furthest, int(lost))
+    share = float(_share(off, size)[(row / got.shape[1]).sqrt() > asked].max()) if most > asked else 0.0
+    return Errors(whole / factor, scaled, most, furthest, int(lost), share)
+
+
+def _share(off: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
+    """The error of each row relative to what it is of; infinite for one of nothing."""
+    return torch.where(off > 0, (off / size).sqrt(), 0.0)
 
 
 def wrong(

@@ -92,6 +92,8 @@ def _wrong(case: Case, got: torch.Tensor) -> tuple[torch.Tensor, int]:
     limits = [min(yard.limits.worst, VISIBLE * allowed), allowed]
     if refused in ("worst", "row", "scaled"):
         limits.append(getattr(yard.limits, refused))
+    if refused == "share":
+        limits.append(yard.limits.rows)
     for limit in limits:
         mask, worst = wrong(got, case.exact, yard.scale, yard.expected, limit)
         if bool(mask.any()):

@@ -20,6 +20,8 @@ from harness.records import Status
 ELEMENTS = 1 << 16
 # Inputs of which a sum has one term.
 ONE_TERM = "one_hot"
+# And here a running sum rounds one way whatever comes behind one element that is as large as all others together.
+ONE_WAY = "one_of_all"
 
 
 def slope(got: torch.Tensor, exact: torch.Tensor, roundoff: float) -> Slope | None:
@@ -55,6 +57,8 @@ class Factors:
 
     def add(self, name: str, finding: Finding) -> None:
         """A passed call on the inputs of that name."""
+        if name == ONE_WAY:
+            return
         for path, found in finding.slopes.items():
             self._met.setdefault(path, []).append(_Met(name, found))
 

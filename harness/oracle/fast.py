@@ -37,6 +37,8 @@ class Fast:
     scaled: float
     row: float
     worst: float
+    share: float = math.inf
+    rows: float = math.inf
     fills: Fills = NONE
 
     @classmethod
@@ -52,6 +54,8 @@ class Fast:
             scaled=most.scaled,
             row=most.row,
             worst=most.worst,
+            share=most.share,
+            rows=most.rows,
             fills=yard.fills,
         )
 
@@ -67,10 +71,10 @@ class Fast:
         """For an output of this scale: the absolute or the relative figure, whichever allows less."""
         norm = min(self.norm, self.norm_share * scale.spread)
         own = min(self.own, self.own_share * scale.spread)
-        return Tolerances(math.hypot(norm, own), self.scaled, self.row, self.worst)
+        return Tolerances(math.hypot(norm, own), self.scaled, self.row, self.worst, self.share, self.rows)
 
 
-_FIGURES = ("norm", "norm_share", "own", "own_share", "scaled", "row", "worst")
+_FIGURES = ("norm", "norm_share", "own", "own_share", "scaled", "row", "worst", "share", "rows")
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,6 @@ def quick(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> Quick:
         native = fast.fills.lifted(native)
     scale = scale_of(own, axes=False)
     most = fast.limits(scale)
-    errors = measure(got, own, scale, fast.expected, native)
+    errors = measure(got, own, scale, fast.expected, native, most.rows)
     distance = errors.norm / scale.spread if scale.spread else errors.norm
     return Quick(not most.exceeded(errors), distance, errors.norm / most.norm if most.norm else math.inf)

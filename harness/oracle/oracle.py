@@ -101,6 +101,8 @@ class Oracle:
         self._fast: dict[str, Fast] = {}
         # Of the outputs for drawn inputs.
         self._fills: dict[str, Fills] = {}
+        # Of those, which are nothing but zeros; None before the first.
+        self._empty: frozenset[str] | None = None
         self._infinite = False
         self._earlier = Earlier()
         self._steady = False
@@ -123,7 +125,9 @@ class Oracle:
             self._fills[path] = yard.fills | self._fills.get(path, NONE)
         self._infinite = self._infinite or bool(broken_in(expected.native))
         self._earlier.keep(expected.native)
-        return expected
+        empty = frozenset(path for path, yard in expected.yards.items() if yard.scale.size == yard.own == 0)
+        self._empty = empty if self._empty is None else self._empty & empty
+        return replace(expected, empty=self._empty)
 
     def glance(self, inputs: list[Any], seed: int = 0) -> Glance:
         """What the fast check compares with: one run of the reference. Useful after an `expect` on like inputs."""
@@ -207,6 +211,7 @@ class Oracle:
             # NaN and infinities that a mask leaves stay where they were.
             broken = broken_in(self.reference.native(drawn, seed)) if self._infinite else {}
             expected = expectation.expect(self.reference, inputs, seed, self.allow, self._fills, broken, native)
+            expected = replace(expected, empty=self._empty or frozenset())
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
@@ -361,6 +366,8 @@ def _demanding(expected: Expectation, demands: str) -> Expectation | None:
     row = _row(expected.inputs)
 
     def limited(yard: Yardstick) -> Yardstick:
+        if demands == "sense_in_rows":
+            return yard.sensible_in_rows()
         if demands == "sense" or (demands != "rounding" and yard.level.bits < formats.FLOAT32.bits):
             return yard.sensible()
         if demands == "heaped" and yard.transformed:

@@ -19,20 +19,22 @@ from harness.oracle.promises import NOTHING, Promises
 class Stress:
     """A named set of inputs.
 
-    `demands` is what a kernel is held to: the same `rounding` as on drawn inputs; `absolute`, rounding too where the
-    reference's output scales with the inputs, elsewhere no larger errors than on drawn inputs; `sense`, an error below
-    half of the output's variation, where even sound algorithms differ by far more than rounding; `wide`, rounding in
-    float32 and wider and sense in 16 bits; `heaped`, the same but for what a running sum may lose where it meets
-    several large elements on its way (`Oracle.stress`); or `growth`, the same where the output grows as a power of the
-    inputs, sense where it stays as it is, and nothing elsewhere. `binding` sets refuse a candidate; the others, which
-    honest kernels may well not handle, warn. `first_only` leaves all floating tensors but the first as they were drawn.
-    `centred` sets are for references that take a variance, or (False) for those that take none; `finite` ones for those
-    that give finite numbers on them.
+    `demands` is what a kernel is held to: the same `rounding` as on drawn inputs; `absolute`, rounding too where
+    the reference's output scales with the inputs, elsewhere no larger errors than on drawn inputs; `sense`, an
+    error below half of the output's variation, where even sound algorithms differ by far more than rounding;
+    `wide`, rounding in float32 and wider and sense in 16 bits; `heaped`, the same but for what a running sum may
+    lose where it meets several large elements on its way (`Oracle.stress`); or `growth`, the same where the output
+    grows as a power of the inputs, sense where it stays as it is, and nothing elsewhere; or `sense_in_rows`, sense
+    and in float32 and wider an error below half of each row's size, too, since one row of thousands hides in the
+    rest. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
+    `first_only` leaves all floating tensors but the first as they were drawn. `centred` sets are for references
+    that take a variance, or (False) for those that take none; `finite` ones for those that give finite numbers on
+    them.
     """
 
     name: str
     make: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
-    demands: Literal["rounding", "absolute", "wide", "heaped", "growth", "sense"] = "rounding"
+    demands: Literal["rounding", "absolute", "wide", "heaped", "growth", "sense", "sense_in_rows"] = "rounding"
     binding: bool = True
     first_only: bool = False
     centred: bool | None = None
@@ -129,17 +131,27 @@ def _dominant(ends: bool, times: float, short: float) -> Callable[[torch.Tensor,
     return make
 
 
-def _last_of_all(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
-    """The last element so large that a sum over all of them is that element; float16 cannot hold it.
+def _one_of_all(at_the_end: bool) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """One element of all so large that a sum over all of them is that element, in float16 at least the largest: the
+    last one, or one anywhere.
 
-    In a row's spike the end of all rows drowns, and a few of a million elements are less than a running sum loses.
+    In a row's spike the end of all rows drowns, and a few of a million elements are less than a running sum loses. And
+    who reads a part of the elements, since the mean or the largest of that is next to any other's, sees in his part of
+    every other set that it is a hard one.
     """
-    if tensor.dim() == 0 or tensor.dtype is torch.float16:
-        return tensor
-    changed = tensor.clone(memory_format=torch.contiguous_format)
-    last = changed.view(-1)[-1:]
-    last.copy_(torch.where(last < 0, -1.0, 1.0) * (tensor.abs().amax() + last.abs()) * 32.0 * tensor.numel())
-    return changed
+
+    def make(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        if tensor.dim() == 0 or (at_the_end and tensor.dtype is torch.float16):
+            return tensor
+        changed = tensor.clone(memory_format=torch.contiguous_format)
+        drawn = torch.randint(tensor.numel(), (1,), generator=generator, device=tensor.device)
+        place = torch.full_like(drawn, tensor.numel() - 1) if at_the_end else drawn
+        value, largest = changed.view(-1)[place], tensor.abs().amax()
+        times = 32.0 if tensor.dtype is torch.float16 else 32.0 * tensor.numel()
+        changed.view(-1)[place] = torch.where(value < 0, -1.0, 1.0).to(tensor.dtype) * (largest + value.abs()) * times
+        return changed
+
+    return make
 
 
 def _zeros(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
@@ -210,9 +222,9 @@ SETS = (
     # one pass, which is the difference of two squares, has nothing left of it at -4096.
     Stress("far_below", _below(128.0), "sense", first_only=True, centred=True),
     Stress("furthest_below", _below(4096.0), "sense", first_only=True, centred=False),
-    Stress("one_row_far_up", _in_one_row(_far_up), "sense", first_only=True),
-    Stress("one_row_far_below", _in_one_row(_below(128.0)), "sense", first_only=True, centred=True),
-    Stress("one_row_furthest_below", _in_one_row(_below(4096.0)), "sense", first_only=True, centred=False),
+    Stress("one_row_far_up", _in_one_row(_far_up), "sense_in_rows", first_only=True),
+    Stress("one_row_far_below", _in_one_row(_below(128.0)), "sense_in_rows", first_only=True, centred=True),
+    Stress("one_row_furthest_below", _in_one_row(_below(4096.0)), "sense_in_rows", first_only=True, centred=False),
     Stress("constant_rows", _constant_rows, "sense"),
     # A product of two such elements must stay within float16's short range.
     Stress("dominant", _dominant(False, 32, 8), "heaped"),
@@ -220,9 +232,10 @@ SETS = (
     # one input only: two rows with such an element at the same place have a difference that is far below either.
     Stress("spike", _dominant(False, 256, 32), "heaped", first_only=True),
     Stress("spike_at_an_end", _dominant(True, 256, 32), "heaped", first_only=True),
-    Stress("last_of_all", _last_of_all, "sense", first_only=True),
+    Stress("last_of_all", _one_of_all(True), "sense", first_only=True),
+    Stress("one_of_all", _one_of_all(False), "sense", first_only=True),
     # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.
-    Stress("one_row_of_zeros", _in_one_row(_zeros), "sense", first_only=True, finite=True),
+    Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", first_only=True, finite=True),
     Stress("one_hot", _one_hot, "sense"),
     Stress("sorted", _sorted, "sense"),
     Stress("rolled", _rolled),

@@ -43,18 +43,20 @@ class Signature:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """The most that each measure of `error.Errors` may show."""
+    """The most that each measure of `error.Errors` may show; `share` of rows that err by more than `rows` only."""
 
     norm: float
     scaled: float = math.inf
     row: float = math.inf
     worst: float = math.inf
+    share: float = math.inf
+    rows: float = math.inf
 
     def exceeded(self, errors: Errors) -> str:
         """The first measure over its limit (`broken` for misplaced NaN and infinities), or nothing."""
         if errors.broken:
             return "broken"
-        for name in ("norm", "scaled", "row", "worst"):
+        for name in ("norm", "scaled", "row", "worst", "share"):
             # Written so that a NaN exceeds.
             if not getattr(errors, name) <= getattr(self, name):
                 return name
@@ -112,6 +114,14 @@ class Yardstick:
         """The same with the limit of `rule.SENSE`, and none for single rows and elements."""
         limits = Tolerances(max(self.limits.norm, rule.SENSE * self.scale.spread))
         return replace(self, limits=limits, signature=None)
+
+    def sensible_in_rows(self) -> Yardstick:
+        """The same, and for each row that errs by more than rounding the same limit, of its own size. Not in 16 bits,
+        where what magnifies rounding may take all of a single row; nor where a row's errors may be its neighbour's."""
+        sensible = self.sensible()
+        if self.level.bits < FLOAT32.bits or self.transformed:
+            return sensible
+        return replace(sensible, limits=replace(sensible.limits, share=rule.SENSE, rows=self.limits.row))
 
     def no_less(self, norm: float) -> Yardstick:
         """The same with a limit of at least `norm`, and none for single rows and elements where that is more."""

@@ -42,6 +42,14 @@ from harness.wire.messages import (
 )
 from harness.wire.nodes import LONGEST_WORD, TensorRef
 
+# Without these nobody can move a module to its device or give it its weights. Others may well be numbers (`half`).
+WALKING = frozenset(
+    (
+        *("to", "_apply", "children", "named_children", "modules", "named_modules"),
+        *("parameters", "named_parameters", "buffers", "named_buffers", "_named_members"),
+    )
+)
+
 
 def greet(channel_fd: int) -> None:
     """Give the judge this process's memory to read, which no permission of its own would be sure to let it.
@@ -183,6 +191,11 @@ class Runner:
         if not isinstance(model, torch.nn.Module):
             file = Path(request.source.path).name
             raise modules.LoadFault("not_a_module", f"{entry.__name__} in {file} is no torch.nn.Module")
+        if lost := _lost_methods(model):
+            said = (
+                f"{entry.__name__} in {Path(request.source.path).name} sets {lost}, which is a method of every module"
+            )
+            raise modules.LoadFault("not_a_module", f"{said}: give it another name")
         _move(model, self.device.device, values.dtype_named(request.precision))
         return model
 
@@ -213,6 +226,22 @@ class Runner:
 @door
 def _constructed(entry: type, arguments: Any) -> Any:
     return entry(*arguments)
+
+
+@door
+def _lost_methods(model: torch.nn.Module) -> str:
+    """The first attribute in place of a method by which a module is walked through; nothing where there is none."""
+    waiting, seen = [("self", model)], set[int]()
+    while waiting:
+        path, module = waiting.pop()
+        seen.add(id(module))
+        lost = next((name for name, value in vars(module).items() if name in WALKING and not callable(value)), "")
+        if lost:
+            return f"{path}.{lost}"
+        own = vars(module).get("_modules")
+        within = own.items() if isinstance(own, dict) else ()
+        waiting += [(f"{path}.{name}", one) for name, one in within if one is not None and id(one) not in seen]
+    return ""
 
 
 @door

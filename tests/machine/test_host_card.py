@@ -59,6 +59,24 @@ def test_others_on_the_host_are_all_but_our_family(machine, monkeypatch):
     assert host.state().others_share == pytest.approx(0.3)
 
 
+def test_a_process_of_ours_that_ends_unwaited_for_makes_no_others(machine, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(os, "sysconf", lambda name: 100)
+    stat = "{} (a) S 1 1 1 0 -1 0 0 0 0 0 {} 0 0 0 20 0 1\n"
+    machine("proc/10/stat", stat.format(10, 5))
+    machine("proc/10/task/10/children", "11 12")
+    machine("proc/11/stat", stat.format(11, 50))
+    machine("proc/12/stat", stat.format(12, 900))
+    host = HostCard(own_pids=[10])
+    host.state()
+    now[0] += 1.0
+    machine("proc/stat", "cpu0 200 0 0 500 0 0 0 0 0 0\ncpu1 100 0 0 600 0 0 0 0 0 0\n")
+    machine("proc/11/stat", stat.format(11, 150))
+    machine("proc/10/task/10/children", "11")
+    assert host.state().others_share == 0.0
+
+
 def test_this_machine_can_be_looked_at():
     watch = Watch(HostCard())
     with watch:

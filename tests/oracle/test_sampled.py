@@ -99,3 +99,20 @@ def test_weights_are_not_cut():
 def test_where_entries_depend_on_each_other_or_are_a_number_each_all_is_computed(function):
     oracle, drawn = opened(function)
     assert isinstance(hard(oracle, drawn, "signs"), Expectation)
+
+
+def test_a_stencil_that_keeps_the_borders_of_its_grid_is_not_cut():
+    """Of a single row, as of the first and the last one, it changes nothing."""
+
+    def smoothed(x):
+        y = x.clone()
+        y[1:-1, :, 1:-1] = (x[:-2, :, 1:-1] + x[2:, :, 1:-1] + x[1:-1, :, :-2] + x[1:-1, :, 2:]) / 4
+        return y
+
+    torch.manual_seed(1)
+    oracle, drawn = Oracle(Of(smoothed)), [torch.rand(SHAPE)]
+    assert oracle.few(drawn, 0) is None
+    expected = oracle.expect(drawn)
+    assert expected.where != "chunked"
+    assert oracle.check(expected, smoothed(*drawn)).passed
+    assert not oracle.check(expected, smoothed(*drawn).bfloat16().float()).passed

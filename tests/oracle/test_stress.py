@@ -56,6 +56,8 @@ def test_the_sets_are_what_they_say():
     assert torch.isinf(sets["minus_infinity"]).sum() == 6
     assert torch.isnan(sets["nan"]).sum() == 6
     assert ((sets["one_row_far_up"] != x).any(1)).sum() == 1
+    assert (sets["last_of_all"] != x).sum() == (sets["one_of_all"] != x).sum() == 1
+    assert sets["one_of_all"].abs().max() > 32 * x.abs().sum()
     assert ((sets["one_row_far_below"] < -127).all(1)).sum() == ((sets["one_row_far_below"] != x).any(1)).sum() == 1
     assert (sets["furthest_below"] <= -4096).all()
     assert ((sets["one_row_furthest_below"] < -4095).all(1)).sum() == 1
@@ -131,3 +133,58 @@ def test_huge_inputs_are_for_what_grows_with_them(reference, grows):
 
 def test_huge_inputs_leave_the_range_of_fp16():
     assert "huge_above" not in names(nn.ReLU(), [torch.randn(64, 64).half()])
+
+
+@pytest.mark.parametrize(
+    "function", [torch.tanh, lambda x: x.softmax(-1), lambda x: nn.functional.layer_norm(x, (256,))]
+)
+def test_one_hard_row_of_hundreds_that_is_wrong_is_seen(function):
+    torch.manual_seed(1)
+    oracle, drawn = Oracle(Of(function)), [torch.randn(512, 256)]
+    oracle.expect(drawn)
+    found = {}
+    for stress, expected in oracle.stress(drawn, 0, [one for one in SETS if one.demands == "sense_in_rows"]):
+        hard = (expected.inputs[0] != drawn[0]).any(1)
+        assert hard.sum() == 1
+        assert oracle.check(expected, function(expected.inputs[0].double()).float()).passed
+        if stress.name != "one_row_of_zeros":
+            found[stress.name] = oracle.check(expected, torch.where(hard[:, None], 0.0, expected.native))
+    assert len(found) > 1
+    assert not any(finding.passed for finding in found.values())
+
+
+@pytest.mark.parametrize("function", [torch.mean, lambda x: x.amax(1)])
+def test_who_reads_a_part_of_the_elements_meets_one_that_he_does_not_read(function):
+    """Of many 16-bit numbers that are spread evenly, the mean and the largest are the same in each part."""
+    torch.manual_seed(1)
+    oracle, drawn = Oracle(Of(function)), [torch.rand(256, 4096).bfloat16()]
+    expected = oracle.expect(drawn)
+
+    def quarter(x):
+        return function(x[:, :1024].float()).bfloat16()
+
+    assert oracle.check(expected, quarter(*drawn)).passed
+    hard = [expected for seed in range(8) for _, expected in oracle.stress(drawn, seed, [BY_NAME["one_of_all"]])]
+    seen = [oracle.check(expected, quarter(*expected.inputs)).passed for expected in hard]
+    assert len(seen) == 8
+    assert seen.count(False) > 0
+    assert all(oracle.check(expected, function(expected.inputs[0].double()).bfloat16()).passed for expected in hard)
+
+
+def test_an_output_that_is_always_zero_keeps_no_hard_input_from_the_others():
+    torch.manual_seed(1)
+    oracle, drawn = Oracle(Of(lambda x: (x.exp(), x[:, :1] * 0))), [torch.rand(64, 256)]
+    expected = oracle.expect(drawn)
+    assert expected.meaningful
+    sets = dict(oracle.stress(drawn, 0, [BY_NAME["signs"], BY_NAME["negative"]]))
+    assert len(sets) == 2
+    for expected in sets.values():
+        (x,) = expected.inputs
+        assert oracle.check(expected, (x.exp(), x[:, :1] * 0)).passed
+        assert not oracle.check(expected, (x.abs().exp(), x[:, :1] * 0)).passed
+        assert not oracle.check(expected, (x.exp(), x[:, :1])).passed
+
+
+def test_nothing_but_zeros_says_nothing():
+    oracle = Oracle(Of(lambda x: x * 0))
+    assert not oracle.expect([torch.rand(64, 256)]).meaningful
