@@ -125,7 +125,7 @@ _PRODUCTS: dict[str, Callable[[tuple[Any, ...]], int]] = {
 
 _REDUCTIONS: dict[str, Callable[[tuple[Any, ...]], int]] = {
     **dict.fromkeys(("sum", "mean", "var", "std", "logsumexp", "norm", "linalg_vector_norm", "var_mean"), _over),
-    **dict.fromkeys(("_softmax", "_log_softmax", "_safe_softmax", "cumsum"), _along),
+    **dict.fromkeys(("_softmax", "_log_softmax", "_safe_softmax", "cumsum", "logcumsumexp"), _along),
     **dict.fromkeys(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"), lambda args: int(args[0].numel())),
     "native_layer_norm": lambda args: int(math.prod(args[1])),
     "native_batch_norm": _per_channel,

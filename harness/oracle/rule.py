@@ -84,6 +84,9 @@ LEAST_SCALED, LEAST_ROW, LEAST_WORST = 0.25, 0.5, 1.5
 SIGNATURE = 0.3
 SIGNATURE_LEAST = 4096
 SIGNATURE_ABOVE = 2.0
+# Along a running sum errors change slowly, and those of few rows agree by chance: of six float32 sums along 4 rows of
+# 32768 numbers two went along with those of TF32 inputs. So it has to be so many standard deviations from chance, too.
+SIGNATURE_CHANCE = 5.0
 
 # A reference that errs by this many times more than float32 would computes in a lower precision than its dtype.
 COARSE = 8.0

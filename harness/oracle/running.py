@@ -27,18 +27,18 @@ _DTYPES = {torch.float16: "float16", torch.float32: "float32"}
 
 
 class _Last(TorchFunctionMode):
-    """Keeps the last sum or product that is called, and where its result lies."""
+    """Keeps the last sum or product that is called, and its result, so that nothing else comes to lie there."""
 
     def __init__(self) -> None:
         super().__init__()
         self.call: Call | None = None
-        self.address = 0
+        self.result: torch.Tensor | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         call = Call.of(func, tuple(args), dict(kwargs or {}))
         result = call.result()
         if call.name in (*_PRODUCTS, "sum", "mean") and floating(result):
-            self.call, self.address = call, result.data_ptr()
+            self.call, self.result = call, result
         return result
 
 
@@ -47,7 +47,9 @@ def running_sum(case: Case) -> Cause | None:
     last = _Last()
     try:
         leaf = case.leaf(case.reference.native(case.expected.inputs, case.expected.seed, mode=last))
-        if leaf is None or last.call is None or leaf.data_ptr() != last.address or leaf.dtype not in _DTYPES:
+        if leaf is None or last.call is None or last.result is None or leaf.dtype not in _DTYPES:
+            return None
+        if leaf.data_ptr() != last.result.data_ptr():
             return None
         places = sample(leaf.numel(), leaf.device, SUMS)
         added = [_in_turn(last.call, leaf.shape, int(place)) for place in places]

@@ -89,14 +89,31 @@ def weigh(got: torch.Tensor, errors: Errors, yard: Yardstick) -> Weighed:
 def likeness(signature: Signature | None, got: torch.Tensor, errors: Errors) -> float:
     """Correlation (-1..1) of the error with the way that rounding the inputs moves the native output.
 
-    0 if the error is too small to consist of that movement.
+    0 if the error is too small to consist of that movement, or if both change so slowly that they agree by chance.
     """
     if signature is None or not errors.norm >= rule.SIGNATURE * rms(signature.moved):
         return 0.0
     taken = real(got).contiguous().reshape(-1)[signature.positions].double()
     error = torch.nan_to_num(taken - signature.exact, nan=0.0, posinf=0.0, neginf=0.0)
     # Truncated sums add an offset and a factor to the error of rounded inputs; neither belongs to the pattern.
-    return correlation(detrended(error, signature.exact), detrended(signature.moved, signature.exact))
+    error, moved = (detrended(x, signature.exact) for x in (error, signature.moved))
+    alike = correlation(error, moved)
+    return alike if alike < rule.SIGNATURE or alike > rule.SIGNATURE_CHANCE * by_chance(error, moved) else 0.0
+
+
+def by_chance(a: torch.Tensor, b: torch.Tensor) -> float:
+    """The standard deviation of the correlation of two series that have nothing to do with each other.
+
+    That of n independent numbers is 1/sqrt(n). Where neighbours err alike, as along a running sum, they count as one
+    (Bartlett): its square is the sum of the products of both autocorrelations, over n.
+    """
+    length = 2 * a.numel()
+    # Of the series about zero, as `correlation` takes them; padded, so that the end does not meet the beginning.
+    spectra = [torch.fft.rfft(x / x.norm(), n=length).abs().square() for x in (a, b)]
+    product = spectra[0] * spectra[1]
+    # Both halves of the spectrum, of which the first and the last number are in one only.
+    total = 2 * product.sum() - product[0] - product[-1]
+    return math.sqrt(max(0.0, float(total)) / length / a.numel())
 
 
 def detrended(error: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:

@@ -308,6 +308,22 @@ def test_one_running_sum_is_named(dtype, terms, monkeypatch):
     assert f"one running sum of {terms} terms in {dtype}" in finding.message
 
 
+@pytest.mark.parametrize("shape", [(64, 400, 2048), (64, 911, 128), (35, 911, 187), (256, 400, 256), (128, 300, 2048)])
+def test_what_follows_a_sum_is_no_running_sum(shape):
+    # The last result may come to lie where the product lay, which nobody needs any more.
+    rows, terms, columns = shape
+    most = torch.tensor(0.26 * terms)
+
+    def reference(x, w):
+        x = x @ w
+        x = torch.minimum(x, most)
+        return x - most
+
+    torch.manual_seed(0)
+    finding = told(reference, lambda x, w: x @ w - most, torch.rand(rows, terms), torch.rand(terms, columns))
+    assert finding.reason == "mismatch"
+
+
 def test_an_error_that_grows_along_a_dimension_is_called_growth():
     steps = torch.arange(400.0)
     finding = told(lambda x: x.cumsum(1), lambda x: x.cumsum(1) + 1e-6 * steps**2, torch.randn(32, 400))

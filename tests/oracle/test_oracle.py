@@ -440,6 +440,44 @@ def test_a_running_sum_passes_however_tall_the_matrix(rows):
     assert passes_everywhere(Oracle(Of(lambda x: x.sum(0))), running_sum, [torch.randn(rows, 128)])
 
 
+def running_totals(x):
+    return torch.from_numpy(numpy.add.accumulate(x.numpy(), axis=1, dtype=numpy.float32))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_running_totals_of_few_rows_are_no_lower_precision(seed):
+    torch.manual_seed(seed)
+    x = torch.rand(4, 32768)
+    oracle = Oracle(Of(lambda x: x.cumsum(1)))
+    finding = oracle.check(oracle.expect([x]), running_totals(x))
+    assert finding.passed, finding.message
+
+
+def test_running_totals_of_coarser_inputs_are_refused():
+    assert not passes_everywhere(
+        Oracle(Of(lambda x: x.cumsum(1))), lambda x: running_totals(tf32(x)), [torch.rand(4, 32768)]
+    )
+
+
+def test_a_running_sum_of_exponentials_passes_however_long_the_row():
+    def kernel(x):
+        top, total, out = torch.full((x.shape[0],), -math.inf), torch.zeros(x.shape[0]), []
+        for column in x.unbind(1):
+            higher = torch.maximum(top, column)
+            total = total * torch.exp(top - higher) + torch.exp(column - higher)
+            top = higher
+            out.append(top + torch.log(total))
+        return torch.stack(out, 1)
+
+    torch.manual_seed(0)
+    oracle = Oracle(Of(lambda x: x.logcumsumexp(1)))
+    drawn = [torch.rand(4, 32768)]
+    oracle.expect(drawn)
+    for _, expected in oracle.stress(drawn, sets=[one for one in SETS if one.name in ("signs_up", "signs_far_up")]):
+        finding = oracle.check(expected, kernel(*expected.inputs))
+        assert finding.passed, finding.message
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("shape", [(8, 32, 64, 64), (64, 32, 32, 32), (2, 2, 320, 320)])
 def test_batch_norm_of_channels_last_data_is_right_as_pytorch_adds_it_up(shape, threads):
