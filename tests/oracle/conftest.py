@@ -1,14 +1,19 @@
 """The same draws in every run, by one thread: the sizes here are small, and other work shares the cores."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 import torch
 
 
-def pytest_collectstart(collector: pytest.Collector) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """What a module draws as it is imported does not depend on which modules were imported before it."""
-    torch.manual_seed(0)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
