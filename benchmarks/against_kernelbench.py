@@ -4,10 +4,11 @@
     python benchmarks/against_kernelbench.py ../KernelBench ../pack --out DIR --limit 40     spread over the pack
 
 ../KernelBench is a checkout of KernelBench, with what its evaluator imports installed; that needs a GPU. ../pack is
-anything that `run_eval.py import` reads. Theirs evaluates each candidate in a fresh process with 5 correctness and 100
-timing trials, as its scripts do; ours is one run. Both begin with nothing compiled. A row where the candidate's module
-sets a name that the problem's inputs are made from says so: their evaluator reads both files into one module, and so
-times both on the candidate's sizes, which is not the same work. DIR keeps the table, its rows as JSON, and our run.
+what `run_eval.py import` reads without further words, or a folder that it has written. Theirs evaluates each candidate
+in a fresh process with 5 correctness and 100 timing trials, as its scripts do; ours is one run. Both begin with nothing
+compiled. A row where the candidate's module sets a name that the problem's inputs are made from says so: their
+evaluator reads both files into one module, and so times both on the candidate's sizes, which is not the same work. DIR
+keeps the table, its rows as JSON, and our run.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from harness.catalog import claims
 from harness.config import PackConfig
 from harness.errors import UsageError
 from harness.packs import importing
@@ -47,6 +49,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda:0", metavar="cpu|cuda:N", help="ours; theirs takes the first GPU")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for our run; may be repeated")
     options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     try:
         chosen = imported(options.pack, options.out / "pack", options.checkout, options.limit)
     except UsageError as error:
@@ -75,15 +78,18 @@ def main() -> None:
 
 
 def imported(pack: Path, out: Path, checkout: Path, limit: int | None) -> dict[Path, Path]:
-    """The problem's file of each candidate's, of at most `limit` candidates."""
-    with Reader() as reader:
-        manifest = importing.run(pack, out, PackConfig(), checkout, reader)
+    """The problem's file of each candidate's, of at most `limit` candidates; a pack is imported into `out` first."""
+    if (pack / claims.MANIFEST).exists():
+        out, manifest = pack, claims.read(pack / claims.MANIFEST)
+    else:
+        with Reader() as reader:
+            manifest = importing.run(pack, out, PackConfig(), checkout, reader)
     problems = {
         Path(one.file).with_suffix("").relative_to(importing.PROBLEMS).as_posix(): one.file for one in manifest.problems
     }
     every = [(out / one.file, out / problems[one.problem]) for one in manifest.candidates]
-    step = max(len(every) / limit, 1.0) if limit else 1.0
-    return dict(every[int(number * step)] for number in range(int(len(every) / step)))
+    count = min(limit or len(every), len(every))
+    return dict(every[number * len(every) // count] for number in range(count))
 
 
 def by_kernelbench(checkout: Path, chosen: dict[Path, Path]) -> tuple[dict[Path, dict[str, Any]], float]:

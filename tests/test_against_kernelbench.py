@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.against_kernelbench import other_sizes
+from benchmarks.against_kernelbench import imported, other_sizes
 from tests.packs.conftest import NEW
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,6 +66,8 @@ def test_both_evaluate_the_same_files(tmp_path):
     assert (right["other_sizes"], wrong["other_sizes"]) == ([], ["batch_size"])
     assert found["figures"]["ratio"] == found["figures"]["kernelbench_s"] / found["figures"]["assay_s"]
     assert "KernelBench: 1 correct, 1 incorrect" in done.stdout
+    again = imported(tmp_path / "out/pack", tmp_path / "unused", tmp_path / "checkout", 1)
+    assert [path.stem for path in again] == ["sample_0"]
 
 
 def test_other_sizes_are_those_that_inputs_are_made_from():

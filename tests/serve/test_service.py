@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks._service import PROBLEM
+from benchmarks.serve_load import HEAD
 from harness.api import SCHEMES
 from harness.serve.connections import HEAD_S
 from tests.serve.conftest import HANGS, RIGHT, candidate
@@ -28,24 +29,7 @@ HOSTILE = {
         "",
     ),
 }
-CPP = '''import torch
-from torch import nn
-from torch.utils.cpp_extension import load_inline
-
-SOURCE = """
-torch::Tensor finish(torch::Tensor x) { return torch::tanh(x); }
-"""
-ext = load_inline(name="finish", cpp_sources=SOURCE, functions=["finish"])
-
-
-class ModelNew(nn.Module):
-    def __init__(self, features):
-        super().__init__()
-        self.linear = nn.Linear(features, features)
-
-    def forward(self, x):
-        return ext.finish(self.linear(x))
-'''
+CPP = HEAD.format(zero=0, line="return y")
 
 
 def submissions():
