@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
@@ -21,9 +22,14 @@ PROBLEM = "toy/scale"
 
 
 class Service:
-    """`run_eval.py serve` over a folder of its own, on a free port of this machine; `more` are options of it."""
+    """`run_eval.py serve` over a folder of its own, on a free port of this machine; `more` are options of it.
 
-    def __init__(self, folder: Path, *, queue: int, more: Sequence[str] = ()) -> None:
+    Without a `config`, it evaluates on the CPU, quickly rather than precisely.
+    """
+
+    def __init__(
+        self, folder: Path, *, queue: int, more: Sequence[str] = (), config: Mapping[str, Any] | None = None
+    ) -> None:
         self.folder = folder
         self.queue = queue
         self.token = secrets.token_hex(16)
@@ -31,7 +37,7 @@ class Service:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        config = {
+        config = config or {
             "problems": [str(ROOT / "tests/corpus/problems/toy/scale.py")],
             "device": "cpu",
             "timing": {"budget_s": 0.3, "min_pairs": 4, "max_pairs": 4, "burst_ms": 1.0},

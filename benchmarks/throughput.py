@@ -158,15 +158,20 @@ def generate(folder: Path, count: int, kind: str) -> None:
         (solutions / f"c{number:03}.py").write_text(text.format(number=number, factor=FACTOR, threads=threads))
 
 
-def evaluate(folder: Path, device: str, name: str, settings: CompileConfig) -> float:
-    """Candidates per minute of one run; prints a row."""
-    config = Config(
+def configured(folder: Path, device: str, settings: CompileConfig) -> Config:
+    """What evaluates the generated candidates: few pairs, so that all but the timing is most of the work."""
+    return Config(
         problems=[str(folder / "problems")],
         solutions=[str(folder / "solutions")],
         device=device,
         compile=settings,
         timing=TimingConfig(budget_s=1.0, min_pairs=4, max_pairs=8, burst_ms=1.0),
     )
+
+
+def evaluate(folder: Path, device: str, name: str, settings: CompileConfig) -> float:
+    """Candidates per minute of one run; prints a row."""
+    config = configured(folder, device, settings)
     observed = Observed()
     started = time.monotonic()
     records: list[Record] = session.run(

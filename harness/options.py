@@ -28,7 +28,7 @@ examples:
   python run_eval.py compare results/before results/after --fail-on slower,broken
   python run_eval.py import runs/mine --kernelbench ../KernelBench --out packs/mine    other people's candidates
   python run_eval.py serve configs/quickstart.yaml
-  python run_eval.py profile my_kernel.py --problem attention/sdpa    its kernels by Nsight Compute
+  python run_eval.py profile my_kernel.py --without seccomp    its kernels by Nsight Compute
   python run_eval.py doctor                                   what this machine lacks, and how to fix it
 
 exit codes:
@@ -97,8 +97,8 @@ Evaluate one candidate, and then look into a single call of it by Nsight Compute
 
 PROFILE_EXAMPLES = """\
 examples:
-  python run_eval.py profile my_kernel.py --problem attention/sdpa --variant small
-  python run_eval.py profile my_kernel.py --problem attention/sdpa --sanitizer memcheck --no-verdict
+  python run_eval.py profile my_kernel.py --problem attention/sdpa --without seccomp
+  python run_eval.py profile my_kernel.py --problem attention/sdpa --without seccomp --sanitizer memcheck
 
 exit code: 0 if the tool looked into the call; 1 if it did not; 2 if it is not installed, or there is no GPU
 """

@@ -50,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     build: dict[str, Any] = {}
     check: dict[str, Any] = {}
     provenance: dict[str, Any] = {}
+    lanes: int = 1
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -146,6 +147,7 @@ def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: s
             variants=[group[0].variant],
             include=[Pattern(problem=one.problem, candidate=one.name) for one in group],
             device=device,
+            lanes=group[0].set.lanes,
             timing=msgspec.structs.replace(TIMING, **group[0].set.timing),
             build=msgspec.structs.replace(BuildConfig(), **group[0].set.build),
             check=msgspec.convert(group[0].set.check, CheckConfig),

@@ -25,6 +25,7 @@ from harness.profile import Insight
 from harness.records import Record, Status, Timing
 from harness.reports.terminal import profile_table
 from harness.runner import inspector
+from harness.sandbox import probe
 from harness.store import run_directory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -187,6 +188,9 @@ def test_without_a_card_nothing_is_started(monkeypatch, capsys):
     assert "profile needs a GPU" in capsys.readouterr().err
 
 
+LEFT_OUT = ("--without", "seccomp")
+
+
 @pytest.fixture
 def my_kernel(tmp_path, monkeypatch):
     """A candidate and its problem, on this machine's processor in place of a card."""
@@ -200,7 +204,7 @@ def my_kernel(tmp_path, monkeypatch):
 def test_the_command_shows_verdict_and_kernels_and_says_what_is_kept(tool, my_kernel, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(tools, "find", lambda name: tool(name, NCU))
     quick = ["--set", "timing.budget_s=1.0", "--set", "timing.precision=0.5"]
-    assert cli.main(["profile", *my_kernel, *quick]) == 0
+    assert cli.main(["profile", *my_kernel, *LEFT_OUT, *quick]) == 0
     printed = capsys.readouterr().out
     assert "Right in every call." in printed
     assert "rows(float *) · 100% of the time" in printed
@@ -213,11 +217,19 @@ def test_the_command_shows_verdict_and_kernels_and_says_what_is_kept(tool, my_ke
 def test_a_tool_that_sees_nothing_says_why_and_which_layers_may_be_left_out(tool, my_kernel, monkeypatch, capsys):
     source = f"#!{sys.executable}\nprint('==ERROR== ERR_NVGPUCTRPERM - no permission')\n"
     monkeypatch.setattr(tools, "find", lambda name: tool(name, source))
-    assert cli.main(["profile", *my_kernel, "--no-verdict", "--without", "limits"]) == 1
+    assert cli.main(["profile", *my_kernel, "--no-verdict", *LEFT_OUT, "--without", "limits"]) == 1
     printed = capsys.readouterr().out
     assert "==ERROR== ERR_NVGPUCTRPERM - no permission" in printed
     assert "--without user" in printed
-    assert "ran without these layers of the sandbox: limits" in printed
+    assert "limits" in printed.partition("ran without these layers of the sandbox: ")[2]
+
+
+def test_what_keeps_a_tool_from_its_process_is_said_at_once(my_kernel, monkeypatch, capsys):
+    monkeypatch.setattr(tools, "find", lambda name: "/nowhere/ncu")
+    found = probe.Found(layers=("seccomp",), missing={})
+    monkeypatch.setattr(command.probe, "chosen", lambda sandbox, on_a_card: found)
+    assert cli.main(["profile", *my_kernel]) == 2
+    assert "ncu cannot reach the candidate's process" in capsys.readouterr().err
 
 
 def test_the_table_has_verdict_roofline_and_figures_at_80_columns():

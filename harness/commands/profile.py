@@ -18,13 +18,14 @@ from harness.errors import UsageError
 from harness.instruments import tools
 from harness.reports import text
 from harness.reports.terminal import profile_table
+from harness.sandbox import probe
 
-# What the layers take away that a tool may need.
-NEEDS = {
-    "user": "reading the card's counters, which the driver may keep for root (ERR_NVGPUCTRPERM)",
-    "namespaces": "the connection, by TCP on this machine, from the candidate's process to the tool",
-    "seccomp": "the same connection",
-}
+# Both tools connect to the process that they look into, and wait for it to no end where that is forbidden.
+CONNECTIONS = "seccomp"
+HINT = (
+    "hint: the driver may keep the card's counters for root (ERR_NVGPUCTRPERM), which the layer 'user' takes away: "
+    "--without user, for a candidate that you trust"
+)
 
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
@@ -37,6 +38,11 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     config = msgspec.structs.replace(config, **one | {name: value for name, value in chosen.items() if value})
     device = card(config.device)
     config = msgspec.structs.replace(config, device=device.spec)
+    if CONNECTIONS not in arguments.without and CONNECTIONS in probe.chosen(config.sandbox, True).layers:
+        raise UsageError(
+            f"{instrument.name} cannot reach the candidate's process under the sandbox's layer '{CONNECTIONS}': "
+            f"--without {CONNECTIONS}, for a candidate that you trust"
+        )
     (job,) = session.plan(config, [device]).jobs
     out = arguments.out or Path("results/profile") / wording.name(job.title.replace("/", ".").replace(" ", "."), 200)
     records = [] if arguments.no_verdict else session.run(config, out, console, command=[options.program(), *words])
@@ -46,10 +52,9 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     if insight.missing:
         print(f"note: the candidate ran without these layers of the sandbox: {', '.join(insight.missing)}")
     told = bool(insight.launches) if instrument.name == tools.NSIGHT else profile.has_looked(insight)
-    if not told and not insight.fault and not insight.failed:
-        for layer, need in NEEDS.items():
-            if layer not in insight.missing:
-                print(f"hint: the layer '{layer}' forbids {need}: --without {layer}, for a candidate that you trust")
+    ended = insight.fault or insight.failed
+    if not told and not ended and instrument.name == tools.NSIGHT and "user" not in insight.missing:
+        print(HINT)
     kept = insight.report or out / "profile"
     print(f"\nKept: {said(kept)}; what was printed: {said(text.clean(insight.log))}")
     return 0 if told else 1

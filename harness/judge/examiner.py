@@ -30,6 +30,8 @@ from harness.wire import values
 from harness.wire.nodes import Opaque, TensorRef
 
 POISON_READS = float("nan")
+# Not Python's own, whose state a problem may set in get_inputs, and show in what it draws.
+_rng = random.SystemRandom()
 # By what share of its error a wrong answer differs from another one.
 OTHERWISE = 1e-3
 # Of the time for a candidate's hard inputs, what the known wrong answers get when a problem is opened.
@@ -87,7 +89,7 @@ class Examiner:
         # The draw of the first call and what to expect of it, for the next candidates, too.
         self._first: tuple[Draw, Expectation] | None = (draw, expected) if self._keep else None
         self._kept: list[tuple[Stress, Expectation]] = []
-        shuffled = random.sample(SETS, len(SETS))
+        shuffled = _rng.sample(SETS, len(SETS))
         self._to_come = self._oracle.stress(list(draw.inputs), draw.seed, shuffled) if self._keep else iter(())
         drawn = [expected]
         del draw, expected
@@ -302,10 +304,10 @@ class Examiner:
         tell of it.
         """
         if self._keep:
-            for stress, known in itertools.chain(random.sample(self._kept, len(self._kept)), self._more_to_keep()):
+            for stress, known in itertools.chain(_rng.sample(self._kept, len(self._kept)), self._more_to_keep()):
                 yield stress, Draw(inputs=tuple(known.inputs), seed=known.seed), functools.partial(_itself, known)
             return
-        for one in random.sample(SETS, len(SETS)):
+        for one in _rng.sample(SETS, len(SETS)):
             # Drawn anew, so that between two sets nothing is held.
             draw = self._reference.draw()
             drawn, seed = list(draw.inputs), draw.seed

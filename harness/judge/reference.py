@@ -31,6 +31,8 @@ Result = TypeVar("Result")
 
 # Draws that are alike before inputs count as the same in every draw: of one coin, 2^-12 by chance.
 ALIKE = 12
+# Elements from which on something can be computed from an input alone. A step's number is not drawn.
+MUCH = 16
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Reference:
     def __init__(self, source: CandidateSource, precision: str, device: torch.device, seed: int) -> None:
         self.device = device
         self.dtype = values.dtype_named(precision)
+        self._source = source
         self._seed = seed
         self._draws = 0
         module = modules.execute(Path(source.path), source.overrides)
@@ -93,7 +96,7 @@ class Reference:
     def draw(self) -> Draw:
         """Fresh inputs on the device under test, floating ones in the precision under test; never the same twice."""
         self._draws += 1
-        generators.seed(self.device, self._derive(f"{self._purpose} {self._draws}"))
+        generators.seed_all(self.device, self._derive(f"{self._purpose} {self._draws}"))
         with torch.device(self.device):
             inputs = _returned(self._module, "get_inputs")
         inputs = values.cast_floating(tuple(inputs), self.dtype)
@@ -107,14 +110,38 @@ class Reference:
         return find(list(self.draw().inputs), lambda: list(self.draw().inputs))
 
     def require_fresh_inputs(self) -> None:
-        """Raises InvalidReference where every draw is the same: whoever keeps an answer then has all of them."""
-        first = list(flatten(self.draw().inputs))
-        if all(_same(first, list(flatten(self.draw().inputs))) for _ in range(ALIKE)):
+        """Raises InvalidReference where inputs can be known before they are drawn, with their answers: because every
+        draw is the same, or because they come from a generator that the file seeds by itself."""
+        first = self._leaves()
+        varying = next(filter(None, (_differing(first, self._leaves()) for _ in range(ALIKE))), None)
+        if varying is None:
             raise InvalidReference(
                 "same_inputs",
                 "get_inputs returns the same inputs in every call, so that an answer could be kept from the first one: "
                 "draw them from PyTorch's generator, and set no seed in get_inputs",
             )
+        # A seed of ours is all that a file that is run again does not share with this one.
+        known = varying - _differing(first, self._anew(0)._leaves())
+        for place in sorted(place for place in known if _is_much(first[place][1])):
+            one, other = self._anew(1), self._anew(2)
+            if not any(place in _differing(one._leaves(), other._leaves()) for _ in range(ALIKE)):
+                raise InvalidReference(
+                    "same_inputs",
+                    f"get_inputs draws {first[place][0].replace('output', 'input', 1)} from a generator of the file's "
+                    "own, with a seed of its own, so that all that it will draw, and the answers, can be computed "
+                    "ahead: draw from PyTorch's own generator",
+                )
+
+    def _leaves(self) -> list[tuple[str, Any]]:
+        return list(flatten(self.draw().inputs))
+
+    def _anew(self, number: int) -> Reference:
+        """The same with the file run again, and draws of its own."""
+        other = copy.copy(self)
+        other._purpose, other._draws = f"inputs of the file run again {number}", 0
+        generators.seed_all(self.device, self._derive(other._purpose))
+        other._module = modules.execute(Path(self._source.path), self._source.overrides)
+        return other
 
     def try_out(self) -> Trial:
         """Draw and call twice, watching the first call and timing the second; the model's state stays as it is.
@@ -210,14 +237,22 @@ def _require_transferable(inputs: Any) -> None:
                 raise modules.LoadFault("contract", "get_inputs returns half a surrogate pair in a text") from None
 
 
-def _same(first: list[tuple[str, Any]], second: list[tuple[str, Any]]) -> bool:
-    """Whether two draws' leaves are the same, tensors byte for byte."""
-    return len(first) == len(second) and all(
-        values.same_bytes(one, other)
-        if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
-        else type(one) is type(other) and one == other
-        for (_, one), (_, other) in zip(first, second, strict=True)
-    )
+def _is_much(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.numel() >= MUCH
+
+
+def _differing(first: list[tuple[str, Any]], second: list[tuple[str, Any]]) -> set[int]:
+    """Places of the leaves that are not the same in two draws, tensors byte for byte."""
+    if len(first) != len(second):
+        return set(range(max(len(first), len(second))))
+    return {place for place, pair in enumerate(zip(first, second, strict=True)) if not _same_leaf(*pair)}
+
+
+def _same_leaf(first: tuple[str, Any], second: tuple[str, Any]) -> bool:
+    one, other = first[1], second[1]
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.shape == other.shape and values.same_bytes(one, other)
+    return type(one) is type(other) and bool(one == other)
 
 
 def _form(value: Any) -> list[tuple[tuple[int, ...], torch.dtype]]:

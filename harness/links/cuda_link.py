@@ -170,19 +170,19 @@ class CudaLink(Link):
         stream. Ungated they come with the runner's answer, and the way there is in the reading, as in an empty burst's.
         To enqueue behind the gate is nothing that another lane's burst would feel; from then on the card is this one's.
         """
-        deadline = time.monotonic() + limit_s
+        deadline, waited_s = time.monotonic() + limit_s, self._turns.waited_s
         enqueued = None
         if gated:
             with self._released_on_failure():
                 self.freezer.thaw()
                 self._send(request)
                 patience_s = self.PROFILER_S if request.profiled else self.ENQUEUE_S
-                with self._turns.away():
+                # While another lane has the card, whoever has enqueued already stands still like any other.
+                with self._turns.away(self.freezer.freeze):
                     enqueued = self._enqueued_in_time(deadline, patience_s)
                 if enqueued is not None:
                     self._ready_to_start(enqueued, len(request.calls))
         was_gated = enqueued is not None
-        waited_s = self._turns.waited_s
         # A runner's first burst is never timed.
         alone = self._turns.alone(self.freezer.freeze) if self._number > 1 else contextlib.nullcontext()
         with alone, self._released_on_failure():

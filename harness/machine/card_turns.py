@@ -80,8 +80,9 @@ class CardTurns:
             self._take(held)
 
     @contextlib.contextmanager
-    def away(self) -> Iterator[None]:
-        """Wait for something else, within `shared`, without a share of the card."""
+    def away(self, before_waiting: Callable[[], None] = _nothing) -> Iterator[None]:
+        """Wait for something else, within `shared`, without a share of the card; `before_waiting` is called if getting
+        that back takes waiting, too."""
         held = self._held
         if held == _SHARED:
             self._give_up()
@@ -89,7 +90,7 @@ class CardTurns:
             yield
         finally:
             if held == _SHARED:
-                self._take(_SHARED)
+                self._take(_SHARED, before_waiting)
 
     def pause(self) -> None:
         """Between two pieces of work within `shared`: let those have their turn who wait to be alone."""
@@ -107,7 +108,12 @@ class CardTurns:
             self._held = kind
             return
         if not (self._lock(DOOR, _ALONE, wait=False) and self._lock(CARD, kind, wait=False)):
-            before_waiting()
+            try:
+                before_waiting()
+            except BaseException:
+                # Or all others would wait at it for as long as this judge takes no other turn.
+                self._lock(DOOR, _FREE, wait=False)
+                raise
             begun, told = time.monotonic(), False
             for byte, wanted in ((DOOR, _ALONE), (CARD, kind)):
                 while not self._lock(byte, wanted, wait=told):

@@ -99,12 +99,15 @@ class Case:
         return leaf
 
     def leaf(self, output: Any) -> torch.Tensor | None:
-        """The same leaf of another run's output, if it has the shape; in a dtype to calculate in."""
-        found = dict(flatten(output)).get(self.path)
-        leaf = None if found is None else number(found, self.got.dtype)
-        if leaf is not None and self.yard.fills:
-            leaf = self.yard.fills.lifted(real(leaf))
-        return leaf if leaf is not None and leaf.shape == self.got.shape else None
+        """The same leaf of another run's output, if it has the shape and is as complex; in a dtype to calculate in."""
+        found, right = (self._number(run) for run in (output, self.expected.native))
+        if found is None or right is None or found.shape != right.shape or found.is_complex() != right.is_complex():
+            return None
+        return self.yard.fills.lifted(real(found)) if self.yard.fills else found
+
+    def _number(self, output: Any) -> torch.Tensor | None:
+        leaf = dict(flatten(output)).get(self.path)
+        return None if leaf is None else number(leaf, self.got.dtype)
 
     def left_by(self, output: Any) -> float | None:
         """The error that is left of the candidate's where `output`, of another run of the reference, is taken for the

@@ -22,8 +22,9 @@ from harness.oracle.indices import DRAWS, JITTER, SMALL_SHARE
 from harness.oracle.slices import real, wide_dtype
 from harness.oracle.structure import flatten
 
-# Where so many moved runs explain none of the elements, no more are made.
-FRUITLESS = 4
+# Where so many looks at a wrong element, of all of them in all moved runs, explain none, no more runs are made: one
+# element needs many runs, a hundred of them show in the first.
+FRUITLESS = 16
 
 
 def decided_by_rounding(
@@ -66,6 +67,6 @@ def decided_by_rounding(
         remain = int(left.sum())
         if not remain:
             return mask
-        if (draw + 1 >= FRUITLESS and remain == count) or time.monotonic() > until:
+        if (remain == count and (draw + 1) * count >= FRUITLESS) or time.monotonic() > until:
             return None
     return None

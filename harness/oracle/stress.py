@@ -29,7 +29,7 @@ class Stress:
     rest. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
     `first_only` leaves all floating tensors but the first as they were drawn. `centred` sets are for references
     that take a variance, or (False) for those that take none; `finite` ones for those that give finite numbers on
-    them.
+    them, and `half` ones for inputs in float16.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Stress:
     first_only: bool = False
     centred: bool | None = None
     finite: bool = False
+    half: bool = False
 
     def inputs(self, drawn: list[Any], seed: int, promises: Promises = NOTHING) -> list[Any]:
         """New inputs from drawn ones, which stay as they are. Every tensor has its own draws from `seed`.
@@ -129,6 +130,17 @@ def _dominant(ends: bool, times: float, short: float) -> Callable[[torch.Tensor,
         return tensor.scatter(-1, place, value.to(tensor.dtype))
 
     return make
+
+
+def _past_squares(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """One element in each row between 512 and 1024, whose square float16 does not hold. Its digits are the element's
+    own."""
+    if tensor.dim() == 0:
+        return tensor
+    place = torch.randint(tensor.shape[-1], (*tensor.shape[:-1], 1), generator=generator, device=tensor.device)
+    value, largest = tensor.gather(-1, place), tensor.abs().amax(-1, keepdim=True)
+    share = torch.where(largest > 0, value.abs() / largest, 0.0)
+    return tensor.scatter(-1, place, (torch.where(value < 0, -512.0, 512.0) * (1 + share)).to(tensor.dtype))
 
 
 def _one_of_all(at_the_end: bool) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
@@ -232,6 +244,8 @@ SETS = (
     # one input only: two rows with such an element at the same place have a difference that is far below either.
     Stress("spike", _dominant(False, 256, 32), "heaped", first_only=True),
     Stress("spike_at_an_end", _dominant(True, 256, 32), "heaped", first_only=True),
+    # A kernel that squares before it widens has infinity there. What is stored in between, as scores are, still fits.
+    Stress("past_squares", _past_squares, "heaped", first_only=True, half=True),
     Stress("last_of_all", _one_of_all(True), "sense", first_only=True),
     Stress("one_of_all", _one_of_all(False), "sense", first_only=True),
     # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.

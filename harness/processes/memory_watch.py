@@ -23,6 +23,9 @@ CAUSE = "host_memory"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # What a descriptor's link begins with where the file is memory.
 MEMORY_FILES = ("/memfd:", "/dev/shm/")
+# And what one is, at the most, where the kernel holds what was written there and nobody has read; unless it says more.
+BUFFERS = {"socket:": 212_992, "pipe:": 65_536}
+BUFFER_LIMITS = {"socket:": Path("/proc/sys/net/core/wmem_max")}
 # With less than this left on the machine, the largest untrusted family goes, whatever its own limit.
 FLOOR_SHARE = 0.03
 # Another share, where somebody else watches this machine and ends whoever it likes before that.
@@ -62,7 +65,8 @@ class Watch:
         giving_back = self._giving_back({*found, *(pid for pid, size in sizes.items() if not size)}, watched)
         if not giving_back and nearly_out():
             until_s = time.monotonic() + LOOK_S
-            found = [max(sizes, key=lambda pid: sizes[pid] + shared_bytes(pid, until_s))]
+            most = buffer_bytes()
+            found = [max(sizes, key=lambda pid: sizes[pid] + shared_bytes(pid, until_s, most))]
             self._giving_back(set(found), watched)
         self._rests_until_s = {pid: until_s for pid, until_s in self._rests_until_s.items() if pid in watched}
         return found
@@ -131,14 +135,21 @@ def _of_mappings(pid: int, name: str) -> int | None:
     return None
 
 
-def shared_bytes(pid: int, until_s: float) -> int:
-    """The memory that a family shares by mapping it, or else by files of its own that are memory: the larger of both.
+def buffer_bytes() -> dict[str, int]:
+    """What a socket or a pipe may hold, by how its descriptor's link begins."""
+    told = {kind: procfs.read(place).strip() for kind, place in BUFFER_LIMITS.items()}
+    return {kind: max(least, int(told.get(kind) or 0)) for kind, least in BUFFERS.items()}
+
+
+def shared_bytes(pid: int, until_s: float, buffers: Mapping[str, int]) -> int:
+    """The memory that a family shares by mapping it, or else by files of its own that are memory: the larger of both;
+    and what its sockets and pipes may hold, by `buffers`, since how much they do is not told from outside.
 
     Looked for until a time of the monotonic clock, which a family with many files or processes may outlast. Of what is
     mapped a part may be the judge's.
     """
     members = sorted(Freezer(pid).members(), key=lambda member: _sizes(member, "RssShmem"), reverse=True)
-    mapped, files = 0, dict[tuple[int, int], int]()
+    mapped, files, held = 0, dict[tuple[int, int], int](), dict[str, int]()
     for member in members:
         if time.monotonic() > until_s:
             break
@@ -148,10 +159,13 @@ def shared_bytes(pid: int, until_s: float) -> int:
             if time.monotonic() > until_s:
                 break
             with contextlib.suppress(OSError):
-                if os.readlink(place).startswith(MEMORY_FILES):
+                link = os.readlink(place)
+                if link.startswith(MEMORY_FILES):
                     status = os.stat(place)
                     files[status.st_dev, status.st_ino] = status.st_blocks * 512
-    return max(mapped, sum(files.values()))
+                elif (most := buffers.get(link.partition("[")[0])) is not None:
+                    held[link] = most
+    return max(mapped, sum(files.values())) + sum(held.values())
 
 
 def _descriptors(pid: int) -> list[str]:

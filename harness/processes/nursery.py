@@ -169,13 +169,15 @@ class Nursery:
         *,
         readable: Iterable[str] = (),
         card: Device | None = None,
+        calls_in_child: bool = False,
     ) -> Child:
         """Fork a child in `role`; raises ZygoteLost, NoProcess, or NotSendable where the request cannot be told.
 
         An untrusted one may write to `folder` only, read the `readable` files and folders beside the system, and use
-        its `card`, if it is to have one.
+        its `card`, if it is to have one; `calls_in_child` as Confinement has it.
         """
         untrusted = role in UNTRUSTED
+        confinement = self._confinement(folder, readable, card, calls_in_child) if untrusted and self._layers else None
         with self._lock:
             self._serial += 1
             identity = self._serial
@@ -184,7 +186,7 @@ class Nursery:
             role=role,
             environment=(UNTRUSTED_ENVIRONMENT if untrusted else self._trusted_environment) | (environment or {}),
             folder=str(folder or ""),
-            confinement=self._confinement(folder, readable, card) if untrusted and self._layers else None,
+            confinement=confinement,
             memory_bytes=self._memory_bytes if untrusted else 0,
         )
         packet = encoded(request, MAX_REQUEST_BYTES)
@@ -224,7 +226,9 @@ class Nursery:
         self._private |= set(private)
         self._readable = tuple(visible.common(self._private)) if self._layers else ()
 
-    def _confinement(self, folder: Path | None, readable: Iterable[str], card: Device | None) -> Confinement:
+    def _confinement(
+        self, folder: Path | None, readable: Iterable[str], card: Device | None, calls_in_child: bool
+    ) -> Confinement:
         return Confinement(
             layers=self._layers,
             folder=str(folder.resolve() if folder else ""),
@@ -232,6 +236,7 @@ class Nursery:
             essential=(*self._essential, *readable),
             nodes=tuple(visible.nodes(self._layers, card.minor)) if card else (),
             processes=self._processes,
+            calls_in_child=calls_in_child,
         )
 
     def _forget(self, child: Child) -> None:

@@ -11,6 +11,8 @@ from harness.reports.groups import Summary
 
 # Candidates write captions and error messages; a long one must not fill the report.
 LONGEST = 600
+# Ends of an interval that are so many times away from the speedup are told by their first digit.
+FAR = 1e3
 OFF = "off: a candidate could read and change everything that its user can"
 
 # What a status says of a candidate, for a reader who does not know the words.
@@ -64,7 +66,10 @@ def interval(record: Record) -> str:
     if record.speedup is None:
         return ""
     form = _form(record.speedup)
-    return f"[{record.speedup_lo:{form}}, {record.speedup_hi:{form}}]"
+    ends = (record.speedup_lo or 0.0, record.speedup_hi or 0.0)
+    # Where nothing is known, an end may have a hundred digits.
+    told = [f"{end:{form if record.speedup / FAR < end < record.speedup * FAR else '.1g'}}" for end in ends]
+    return f"[{', '.join(told)}]"
 
 
 def speedup(record: Record) -> str:

@@ -42,7 +42,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
 
     `readable` is what may be read where it is there, `essential` what the process cannot do without. A path with a link
     in it opens nothing. `nodes` are device files. `processes`: how many it may have, threads among them; 0 for as many
-    as any.
+    as any. `calls_in_child`: a program that it starts is what uses the card.
     """
 
     layers: tuple[str, ...]
@@ -51,6 +51,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     essential: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     processes: int = 0
+    calls_in_child: bool = False
 
 
 class SandboxFailed(AssayError, RuntimeError):
@@ -160,7 +161,10 @@ def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str
         yield from ((part, landlock.READ) for part in parts)
     # The process's own entry; its children cannot read theirs, which compilers do not mind. CUDA names its threads
     # there; who may write can also take back that it is the first to die of low memory, unless root had set that.
-    yield f"/proc/{os.getpid()}", landlock.READ_WRITE if confinement.nodes else landlock.READ
+    own = f"/proc/{os.getpid()}"
+    # CUDA does not start without its process's entry, and nobody knows yet which number a child will have. Whose else
+    # can be read or written there is for the layer `user` to say.
+    yield "/proc" if confinement.calls_in_child else own, landlock.READ_WRITE if confinement.nodes else landlock.READ
     for node in (*visible.DEVICES, *confinement.nodes):
         yield node, landlock.DEVICE
     if private_shm:

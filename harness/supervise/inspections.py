@@ -92,7 +92,9 @@ def _ask(request: Inspect, job: Job, nursery: Nursery, device: Device, log: Path
     (folder / PATH).mkdir()
     (folder / PATH / places.PACKAGE.name).symlink_to(places.PACKAGE)
     card = device if device.kind == "cuda" else None
-    child = nursery.start("inspector", Inspected, log, environment, folder, readable=own, card=card)
+    child = nursery.start(
+        "inspector", Inspected, log, environment, folder, readable=own, card=card, calls_in_child=True
+    )
     try:
         child.channel.send(request)
         answer: Inspected = child.channel.message(request.timeout_s + BESIDE_S)

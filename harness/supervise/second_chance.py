@@ -35,8 +35,8 @@ class SecondChance:
     spoilt: runners' outputs can be opened by every process on a card. Where the disk below `scratch` was full, that
     may have been another's doing.
 
-    Beside other `lanes` a candidate fails only if it does so again while nothing of theirs is on the card, and memory
-    runs out only if it does so without them.
+    Beside other `lanes` a candidate fails, and slows the baseline, only if it does so again while nothing of theirs is
+    on the card, and memory runs out only if it does so without them.
     """
 
     def __init__(
@@ -75,15 +75,20 @@ class SecondChance:
     def _concluded(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion:
         lost: list[ProcessLost] = []
         slower: list[str] = []
+        crowded: list[str] = []
         full: list[str] = []
         beside: Outcome | None = None
         others_fill_it = False
         while True:
-            again = [f"evaluated_again: {why}" for why in (*lost, *slower, *full)]
+            again = [f"evaluated_again: {why}" for why in (*lost, *slower, *crowded, *full)]
             try:
                 outcome, verdict = self._evaluator.once(job, build, phases, alone=bool(again or beside))
                 if self._lanes.count > 1 and not (again or beside) and outcome.status in MAY_BE_OTHERS:
                     beside = outcome
+                    continue
+                if self._lanes.count > 1 and not again and verdict and verdict.ending.slowed:
+                    # Who slowed it is not known, and only the baseline's times would be put right.
+                    crowded.append("the baseline was slow beside it and other candidates")
                     continue
                 if beside and (outcome.status, outcome.reason) != (beside.status, beside.reason):
                     said = f"{beside.status} ({beside.reason})" if beside.reason else beside.status

@@ -288,7 +288,10 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
         message = "a sandbox layer could not be enabled, so the candidate was not run; see its log"
         return Outcome(status=Status.HARNESS_ERROR, reason="sandbox", message=message)
     if cause:
-        message = f"the process took more host memory than limits.host_memory_gb allows, in {phase}"
+        message = (
+            "the process took more host memory than limits.host_memory_gb allows, or the most when the machine ran "
+            f"out of it, in {phase}"
+        )
         return Outcome(status=Status.OUT_OF_MEMORY, reason=cause, message=message, limit="limits.host_memory_gb")
     if exit_code is not None and exit_code < 0:
         try:

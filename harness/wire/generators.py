@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import sys
+
 import torch
 
 
@@ -15,6 +18,18 @@ def seed(device: torch.device, number: int) -> None:
     if device.type == "cuda":
         torch.cuda.init()
         torch.cuda.default_generators[device.index or 0].manual_seed(number)
+
+
+def seed_all(device: torch.device, number: int) -> None:
+    """The same, and those of Python and NumPy.
+
+    In a state of their own they would go on from draw to draw, and who has seen enough of what they gave can tell all
+    that they will give.
+    """
+    seed(device, number)
+    random.seed(number)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed([number & 0xFFFFFFFF, number >> 32])
 
 
 def drawn_from(device: torch.device, number: int) -> bool:

@@ -1,4 +1,6 @@
-"""Weights that tell: drawn ones where a module's are all one or all zero, which a kernel could leave out unseen.
+"""Weights that tell: drawn ones where a module's are all one, all zero, or all the same tiny number.
+
+A kernel could leave those out unseen, or what they multiply.
 
 Judge and runners construct their modules within `drawn`, so that normalisations have the same weights, biases and
 running statistics from the start, also for who computes something from them in `__init__`. The judge alone then draws
@@ -27,6 +29,8 @@ NORMS: tuple[type[nn.Module], ...] = (
 # What torch makes of each, and whether it may be below zero: a negative weight turns a maximum into a minimum.
 USUAL = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
 SIGNED = ("weight",)
+# A constant below this hides what it multiplies, as the 1e-6 does by which blocks are scaled down to begin with.
+TINY = 2.0**-9
 
 
 def cast(model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
@@ -69,7 +73,7 @@ def drawn(seed: int) -> Iterator[None]:
 
 
 def draw_the_rest(model: nn.Module, seed: int) -> dict[str, torch.Tensor]:
-    """Draw every other parameter of `model` that is all one or all zero, in place.
+    """Draw every other parameter of `model` that is all one, all zero or all the same tiny number, in place.
 
     By name what these, and what `drawn` has filled, are by construction.
     """
@@ -93,7 +97,8 @@ def _usual(module: nn.Module, name: str, tensor: torch.Tensor, seed: int) -> flo
         filled = torch.equal(tensor.detach(), _values(tensor, name, seed))
         return USUAL[name] if filled else None
     first = float(tensor.detach().reshape(-1)[0])
-    if not tensor.requires_grad or first not in (0.0, 1.0) or not bool((tensor == first).all()):
+    hides = abs(first) < TINY or first == 1.0
+    if not tensor.requires_grad or not hides or not bool((tensor == first).all()):
         return None
     with torch.no_grad():
         tensor.copy_(_values(tensor, "running_var" if first else "bias", seed))

@@ -171,3 +171,41 @@ def test_nothing_is_ever_beside_a_burst(plans):
     os.close(file)
     assert not any(thread.is_alive() for thread in threads)
     assert all(state["burst"] <= 1 and not (state["burst"] and state["work"]) for state in seen)
+
+
+def test_who_is_away_is_stopped_while_the_card_is_anothers(judges):
+    one, other = judges(), judges()
+    away, stopped, has_it = threading.Event(), threading.Event(), threading.Event()
+
+    def leave():
+        with one.shared(), one.away(stopped.set):
+            away.set()
+            has_it.wait(5)
+
+    thread = began(leave)
+    away.wait(5)
+    with other.shared(), other.alone():
+        assert not stopped.is_set()
+        has_it.set()
+        assert stopped.wait(5)
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_a_judge_that_fails_as_it_begins_to_wait_keeps_nobody_out(judges):
+    one, other, third = judges(), judges(), judges()
+
+    def gone():
+        raise ProcessLookupError
+
+    with other.shared():
+        with one.shared(), pytest.raises(ProcessLookupError), one.alone(gone):
+            pass
+        thread = began(lambda: enter(third))
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+def enter(judge):
+    with judge.shared():
+        pass

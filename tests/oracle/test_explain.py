@@ -11,6 +11,7 @@ from harness.oracle import case, explain, novelty, rule
 from harness.oracle.formats import BFLOAT16, TF32, round_to
 from harness.oracle.mistakes import search
 from harness.oracle.oracle import Oracle
+from harness.records import Status
 from harness.wire import weights
 from tests.oracle.references import GemmTail, Of, tf32
 
@@ -506,3 +507,33 @@ def test_what_a_search_notes_of_a_call_holds_none_of_its_tensors():
     Oracle(Of(noting)).reference.native([torch.randn(64, 96)], 0, mode=mode)
     assert mode.met
     assert held[-1]() is None
+
+
+@pytest.mark.parametrize("wrong", ["another offset", "NaN"])
+def test_a_step_that_makes_real_numbers_of_complex_ones_is_not_taken_for_one_that_can_be_left_out(wrong, capsys):
+    """Without it the reference gives complex numbers in the same shape, which no real output can be compared with."""
+    oracle = Oracle(Of(lambda x: torch.stft(x, 64, 16, window=torch.hann_window(64), return_complex=True).abs()))
+    expected = oracle.expect([torch.randn(3, 320)])
+    output = expected.native + (math.nan if wrong == "NaN" else 0.01 * torch.rand_like(expected.native))
+
+    finding = oracle.check(expected, output)
+
+    assert not finding.passed
+    assert "unexplained" not in finding.evidence
+    assert not capsys.readouterr().err
+
+
+def test_a_refusal_stands_where_its_explanation_fails(monkeypatch, capsys):
+    def fails(*_, **__):
+        raise RuntimeError("in a way that nobody has tried")
+
+    monkeypatch.setattr(search, "search", fails)
+    oracle = Oracle(Of(torch.tanh))
+    expected = oracle.expect([torch.randn(8, 64)])
+
+    finding = oracle.check(expected, expected.native + torch.randn(8, 64))
+
+    assert (finding.status, finding.reason) == (Status.INCORRECT, "mismatch")
+    assert "RuntimeError" in finding.message
+    assert finding.evidence["unexplained"] == "RuntimeError"
+    assert "nobody has tried" in capsys.readouterr().err

@@ -188,3 +188,60 @@ def test_an_output_that_is_always_zero_keeps_no_hard_input_from_the_others():
 def test_nothing_but_zeros_says_nothing():
     oracle = Oracle(Of(lambda x: x * 0))
     assert not oracle.expect([torch.rand(64, 256)]).meaningful
+
+
+def test_squares_in_half_precision_overflow_on_a_hard_input():
+    def norm(x):
+        y = x.float()
+        return (y * torch.rsqrt(y.square().mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+    def squares_first(x):
+        return (x.float() * torch.rsqrt((x * x).float().mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+    drawn = [torch.randn(40, 256).half()]
+    oracle = Oracle(Of(norm))
+    oracle.expect(drawn)
+    hard = {stress.name: expected for stress, expected in oracle.stress(drawn)}
+    assert oracle.check(hard["past_squares"], norm(hard["past_squares"].inputs[0])).passed
+    assert not oracle.check(hard["past_squares"], squares_first(hard["past_squares"].inputs[0])).passed
+    # Who squares in half precision by itself is not asked.
+    oracle = Oracle(Of(lambda x: x * x))
+    oracle.expect(drawn)
+    assert "past_squares" not in {stress.name for stress, _ in oracle.stress(drawn)}
+    # Nor are others' inputs changed so.
+    drawn = [torch.randn(40, 256)]
+    oracle = Oracle(Of(norm))
+    oracle.expect(drawn)
+    assert "past_squares" not in {stress.name for stress, _ in oracle.stress(drawn)}
+
+
+def cosine(a, b, eps=0.0):
+    return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1) + eps)
+
+
+@pytest.mark.parametrize(
+    ("reference", "kernel", "passes"),
+    [
+        (cosine, lambda a, b: cosine(a, b, 1e-12), True),
+        (cosine, lambda a, b: (a * b).sum(-1) * torch.rsqrt((a * a).sum(-1) * (b * b).sum(-1) + 1e-12), True),
+        (cosine, lambda a, b: cosine(a, b, 1e-6), False),
+        (lambda a, b: a / a.norm(dim=-1, keepdim=True), lambda a, b: a / (a.norm(dim=-1, keepdim=True) + 1e-8), False),
+        (lambda a, b: a / a.norm(dim=-1, keepdim=True), lambda a, b: a / (a.norm(dim=-1, keepdim=True) + 1e-12), True),
+        (lambda a, b: a * (b * b).sum().rsqrt(), lambda a, b: a * ((b * b).sum() + 1e-12).rsqrt(), True),
+    ],
+)
+def test_what_is_added_to_a_product_of_small_numbers_for_safety_is_no_mistake(reference, kernel, passes):
+    torch.manual_seed(0)
+    drawn = [torch.randn(40, 64), torch.randn(40, 64)]
+    oracle = Oracle(Of(reference))
+    oracle.expect(drawn)
+    hard = [expected for stress, expected in oracle.stress(drawn) if stress.name in ("tiny", "scaled_down")]
+    assert hard
+    assert all(oracle.check(expected, kernel(*expected.inputs)).passed for expected in hard) is passes
+
+
+def test_a_kernel_that_cuts_small_numbers_off_meets_small_ones_still():
+    drawn = [torch.randn(40, 64)]
+    oracle = Oracle(Of(torch.tanh))
+    oracle.expect(drawn)
+    assert {"tiny", "scaled_down"} <= {stress.name for stress, _ in oracle.stress(drawn)}

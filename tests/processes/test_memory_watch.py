@@ -79,7 +79,7 @@ def test_what_each_of_many_processes_maps_for_itself_counts_for_each():
     )
     for code, least, most in ((family, 200, 250), (together, 50, 60)):
         with process(f"{code}time.sleep(1)") as parent:
-            assert least * 0.99 * MIB < memory_watch.shared_bytes(parent, time.monotonic() + 10) < most * MIB
+            assert least * 0.99 * MIB < memory_watch.shared_bytes(parent, time.monotonic() + 10, {}) < most * MIB
 
 
 def test_who_has_many_processes_is_looked_at_less_often(monkeypatch):
@@ -165,8 +165,10 @@ def test_page_tables_count():
         "import os; file = os.open(f'/dev/shm/{os.getpid()}', os.O_CREAT | os.O_RDWR); "
         "os.unlink(f'/dev/shm/{os.getpid()}'); os.write(file, b'x' * (200 << 20))",
         "import mmap; kept = mmap.mmap(-1, 200 << 20); kept.write(b'x' * (200 << 20))",
+        "import socket; kept = [socket.socketpair() for _ in range(450)]; [end.setblocking(False) for pair in kept for "
+        "end in pair]; [end.send(b'x' * 150_000) for pair in kept for end in pair]",
     ],
-    ids=["memfd", "deleted", "mapped"],
+    ids=["memfd", "deleted", "mapped", "sockets"],
 )
 def test_when_the_machine_runs_out_files_in_memory_are_somebody_s_too(monkeypatch, taken):
     monkeypatch.setattr(memory_watch, "memory", lambda: (10**12, 10**9))

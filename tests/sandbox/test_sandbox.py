@@ -858,3 +858,15 @@ def test_require_names_the_missing_layer_and_the_mend(monkeypatch):
     assert "Linux 5.13" in str(refusal.value)
     assert probe.chosen("auto") is lacking
     assert probe.chosen("off").layers == ()
+
+
+@pytest.mark.parametrize("calls_in_child", [False, True])
+def test_a_program_that_uses_the_card_can_read_its_own_entry_where_it_is_a_child(calls_in_child, found, place):
+    if not needs("landlock", found):
+        return
+    confinement = msgspec.structs.replace(confined(place, "landlock"), calls_in_child=calls_in_child)
+
+    def of_the_child():
+        return subprocess.run(["head", "-c", "1", "/proc/self/maps"], capture_output=True).returncode == 0
+
+    assert in_child(of_the_child, confinement) is calls_in_child

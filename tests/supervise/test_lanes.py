@@ -38,15 +38,16 @@ class Phases:
         pass
 
 
-def concluded(tmp_path, outcomes, lanes=None):
-    """What comes of evaluations that end so, one after the other, and how each was done."""
+def concluded(tmp_path, outcomes, lanes=None, slowed=0):
+    """What comes of evaluations that end so, one after the other, and how each was done; the baseline is slow in the
+    first `slowed`."""
     asked, groups = [], Groups()
 
     class Ends:
         def once(self, job, build, phases, alone=False):
             asked.append((alone, groups.memory_share))
             outcome = outcomes[len(asked) - 1]
-            return outcome, Verdict(ending=Ending(outcome=outcome))
+            return outcome, Verdict(ending=Ending(outcome=outcome, slowed=len(asked) <= slowed))
 
     lanes = lanes or Lanes(2)
     chance = SecondChance(Ends(), groups, CPU, corpus_config("honest"), None, tmp_path, lanes)
@@ -71,6 +72,12 @@ def test_who_fails_beside_others_fails_alone_or_not_at_all(tmp_path):
 def test_nothing_is_said_where_it_fails_in_the_same_way(tmp_path):
     found, asked = concluded(tmp_path, [WRONG, WRONG])
     assert (found.outcome, found.again, len(asked)) == (WRONG, [], 2)
+
+
+def test_who_slows_the_baseline_beside_others_does_so_alone_or_not_at_all(tmp_path):
+    found, asked = concluded(tmp_path, [RIGHT, RIGHT], slowed=1)
+    assert asked == [(False, 0.5), (True, 0.5)]
+    assert found.again == ["evaluated_again: the baseline was slow beside it and other candidates"]
 
 
 def test_one_lane_asks_nobody_twice(tmp_path):

@@ -73,6 +73,16 @@ def test_what_a_model_sets_by_itself_stays():
     assert torch.equal(model[0].weight, torch.full((8,), 2.0))
 
 
+@pytest.mark.parametrize(("size", "drawn"), [(1e-6, True), (-1e-4, True), (1e-2, False), (0.25, False)])
+def test_a_constant_that_hides_what_it_multiplies_is_drawn(size, drawn):
+    model = nn.Module()
+    model.gamma = nn.Parameter(torch.full((5,), size))
+    plain = weights.draw_the_rest(model, 7)
+    assert bool((model.gamma >= 0.5).all()) is drawn
+    if drawn:
+        assert torch.equal(plain["gamma"], torch.full((5,), size))
+
+
 def test_half_precision_has_the_same_values_rounded():
     model = made().half()
     assert "norm.weight" in weights.draw_the_rest(model, 7)

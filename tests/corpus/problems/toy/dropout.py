@@ -6,6 +6,9 @@ from torch import nn
 rows = 64
 columns = 100
 
+# Outputs that have memory of their own each.
+VARIANTS = {"large": {"rows": 4096, "columns": 1024}}
+
 
 class Model(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,91 @@
+"""Draws of the judge's: nobody can tell the next ones from those before, or from the problem's file."""
+
+import pytest
+import torch
+
+from harness.judge.reference import Reference
+from harness.oracle.expectation import InvalidReference
+from harness.wire.messages import CandidateSource
+
+PROBLEM = """
+import itertools
+import random
+import numpy as np
+import torch
+from torch import nn
+
+OWN = np.random.default_rng(3)
+STEPS = itertools.count()
+OTHER = torch.Generator().manual_seed(3)
+
+class Model(nn.Module):
+    def forward(self, *inputs):
+        return inputs[0]
+
+def get_inputs():
+    return [{inputs}]
+
+def get_init_inputs():
+    return []
+"""
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def reference(tmp_path):
+    def made(inputs, seed=1):
+        file = tmp_path / "problem.py"
+        file.write_text(PROBLEM.format(inputs=inputs))
+        return Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, seed)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    "inputs", ["torch.rand(40)", "torch.from_numpy(np.random.rand(40))", "torch.tensor([random.random()] * 40)"]
+)
+def test_every_draw_has_a_seed_of_its_own_whoever_draws_it(reference, inputs):
+    """A state that goes on from one draw to the next can be computed from what was drawn."""
+    one, other, third = reference(inputs), reference(inputs), reference(inputs, seed=2)
+    first = [one.draw().inputs[0] for _ in range(2)]
+    again = other.draw().inputs[0]
+    # Whatever else is drawn in between.
+    exec("import random, numpy, torch; random.random(); numpy.random.rand(); torch.rand(1)")
+
+    assert torch.equal(again, first[0])
+    assert torch.equal(other.draw().inputs[0], first[1])
+    assert not torch.equal(first[0], first[1])
+    assert not torch.equal(third.draw().inputs[0], first[0])
+    one.require_fresh_inputs()
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        "torch.from_numpy(OWN.random(40))",
+        "torch.rand(40, generator=OTHER)",
+        # One of them is enough: what is computed from it alone can be computed ahead.
+        "torch.rand(40), torch.rand(40, generator=OTHER)",
+    ],
+)
+def test_a_generator_of_the_file_s_own_with_a_seed_of_its_own_is_refused(reference, inputs):
+    with pytest.raises(InvalidReference, match="generator of the file's own") as raised:
+        reference(inputs).require_fresh_inputs()
+    assert raised.value.reason == "same_inputs"
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        "torch.rand(40), torch.ones(40)",
+        "torch.rand(40), torch.from_numpy(np.random.default_rng(3).random(40))",
+        "torch.rand(40), torch.randint(0, 2, ())",
+        "torch.from_numpy(np.random.default_rng().random(40))",
+        "torch.rand(40), 3, True, None",
+        # A step's number, which is no draw.
+        "torch.rand(40), next(STEPS), torch.tensor(next(STEPS))",
+    ],
+)
+def test_constants_and_what_is_alike_by_chance_are_not(reference, inputs):
+    for seed in range(4):
+        reference(inputs, seed).require_fresh_inputs()
