@@ -113,7 +113,8 @@ class Planner:
         path = self._folder / "problems" / "source" / f"{digest}.py"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_suffix(f".{secrets.token_hex(4)}")
+            # What lies beside a problem is data of its own.
+            draft = path.parents[1] / f"{digest}.{secrets.token_hex(4)}"
             draft.write_text(str(problem), encoding="utf-8", errors="surrogatepass")
             draft.rename(path)
         return path
