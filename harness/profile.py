@@ -11,9 +11,7 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, make_device_nodes
 from harness.errors import UsageError, nearest
-from harness.instruments import sanitizer
-from harness.instruments.nsight import Launch
-from harness.instruments.sanitizer import Finding
+from harness.instruments.insight import FOLDER, Insight
 from harness.instruments.tools import Instrument
 from harness.processes import folders, memory_watch
 from harness.processes.nursery import Nursery
@@ -24,23 +22,6 @@ from harness.store import run_directory
 from harness.supervise import inspections, recording
 
 SWITCHED_OFF = "switched off by --without"
-
-
-class Insight(msgspec.Struct, frozen=True, kw_only=True):
-    """What an instrument told of a candidate. `fault` is why it told nothing, `failed` why the call ended early; `said`
-    is the end of what was printed, `report` the tool's own file. `missing`: layers of the sandbox that were not in
-    force, and why."""
-
-    candidate: str
-    instrument: str
-    launches: list[Launch] = []
-    findings: list[Finding] = []
-    fault: str = ""
-    failed: str = ""
-    said: str = ""
-    report: str = ""
-    log: str = ""
-    missing: dict[str, str] = {}
 
 
 def run(
@@ -60,7 +41,7 @@ def run(
     if on_a_card:
         make_device_nodes()
     name = f"{recording.file_name(job)}.{instrument.name}"
-    place, log = out / "profile", out / "logs" / f"{name}.log"
+    place, log = out / FOLDER, out / "logs" / f"{name}.log"
     for folder in (place, log.parent):
         run_directory.make_folder(folder)
     report = place / f"{name}.ncu-rep"
@@ -102,9 +83,3 @@ def run(
         )
     run_directory.replace(place / f"{name}.json", msgspec.json.format(msgspec.json.encode(insight)).decode())
     return insight
-
-
-def has_looked(insight: Insight) -> bool:
-    """Whether a sanitizer has found something, or has looked at a whole call and found nothing."""
-    looked = not insight.fault and not insight.failed and sanitizer.is_complete(insight.said)
-    return bool(insight.findings) or looked

@@ -208,6 +208,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         if not self.reason:
             raise ValueError(f"a {self.status} record needs a reason: {who}")
 
+    @property
+    def title(self) -> str:
+        """As Job.title."""
+        return f"{self.problem} {self.variant} {self.precision} {self.candidate}"
+
 
 def newer(schema: object) -> str:
     """Why something of this schema cannot be read; empty where it can."""

@@ -18,10 +18,10 @@ from harness.config import Config
 from harness.environment import choose_devices
 from harness.errors import UsageError
 from harness.instruments import nsight, tools
+from harness.instruments.insight import Insight
 from harness.instruments.nsight import Launch
 from harness.instruments.sanitizer import Finding, Place
 from harness.instruments.tools import Instrument
-from harness.profile import Insight
 from harness.records import Record, Status, Timing
 from harness.reports.terminal import profile_table
 from harness.runner import inspector
@@ -212,6 +212,9 @@ def test_the_command_shows_verdict_and_kernels_and_says_what_is_kept(tool, my_ke
     assert f"Kept: {report}" in printed
     (record,) = run_directory.read(tmp_path / "kept")[1]
     assert record.status == "passed"
+    page = (tmp_path / "kept/report.html").read_text()
+    assert "rows(float *)" in page
+    assert "2.50 µs" in page
 
 
 def test_a_tool_that_sees_nothing_says_why_and_which_layers_may_be_left_out(tool, my_kernel, monkeypatch, capsys):
@@ -307,4 +310,4 @@ def test_a_sanitizer_that_has_not_looked_at_a_whole_call_does_not_say_that_all_i
     profile_table.show(insight, None, console)
     assert "nothing wrong with this call" not in console.file.getvalue()
     assert "memcheck" in console.file.getvalue()
-    assert not profile.has_looked(insight)
+    assert not insight.has_looked

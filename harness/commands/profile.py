@@ -16,9 +16,11 @@ from harness.commands.single import of_one_candidate
 from harness.environment import Device
 from harness.errors import UsageError
 from harness.instruments import tools
-from harness.reports import text
+from harness.instruments.insight import FOLDER
+from harness.reports import text, write
 from harness.reports.terminal import profile_table
 from harness.sandbox import probe
+from harness.store import run_directory
 
 # Both tools connect to the process that they look into, and wait for it to no end where that is forbidden.
 CONNECTIONS = "seccomp"
@@ -51,13 +53,16 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     profile_table.show(insight, records[0] if records else None, console)
     if insight.missing:
         print(f"note: the candidate ran without these layers of the sandbox: {', '.join(insight.missing)}")
-    told = bool(insight.launches) if instrument.name == tools.NSIGHT else profile.has_looked(insight)
+    if (out / run_directory.JOURNAL).exists():
+        # Its page shows what was told.
+        manifest, known = run_directory.read(out)
+        write.write_all(out, known, manifest)
     ended = insight.fault or insight.failed
-    if not told and not ended and instrument.name == tools.NSIGHT and "user" not in insight.missing:
+    if not insight.has_looked and not ended and instrument.name == tools.NSIGHT and "user" not in insight.missing:
         print(HINT)
-    kept = insight.report or out / "profile"
+    kept = insight.report or out / FOLDER
     print(f"\nKept: {said(kept)}; what was printed: {said(text.clean(insight.log))}")
-    return 0 if told else 1
+    return 0 if insight.has_looked else 1
 
 
 def card(wanted: str) -> Device:

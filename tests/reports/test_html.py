@@ -6,10 +6,15 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.instruments import nsight
+from harness.instruments.insight import Insight
+from harness.instruments.nsight import Launch
+from harness.instruments.sanitizer import Finding, Place
 from harness.records import KernelUse, Provenance, Timing, presentable
 from harness.reports import compare, text
 from harness.reports.html import comparison, files, page, panels, render
@@ -111,7 +116,44 @@ def test_nothing_to_report_is_said():
     assert "No records yet." in checked(page.report([], {})).text
 
 
-def test_data_are_never_markup(hostile, tmp_path):
+@pytest.fixture
+def looked_into(tmp_path):
+    """Makes a run directory in which tools have looked into the candidates of these records; every text is hostile."""
+
+    def made(records, words):
+        (tmp_path / "profile").mkdir()
+        figures = {figure.name: 12.5 for figure in nsight.FIGURES}
+        launches = [Launch(kernel=words, grid=words, block=words, figures=figures)]
+        place = Place(kernel=words, file=words, line=3, own_line=4, source_line=words)
+        findings = [Finding(text=words, places=[place], more=words, times=3)]
+        for number, record in enumerate(records):
+            common = {"candidate": record.title, "said": words * 3}
+            insights = [
+                Insight(instrument="ncu", launches=launches, **common),
+                Insight(instrument="memcheck", findings=findings, failed=words, **common),
+                Insight(instrument="racecheck", fault=words, **common),
+                Insight(instrument="racecheck", **common),
+            ]
+            for serial, one in enumerate(insights):
+                (tmp_path / f"profile/{number}.{serial}.json").write_bytes(msgspec.json.encode(one))
+        return tmp_path
+
+    return made
+
+
+def test_what_tools_found_stands_with_the_candidate(make, looked_into):
+    record = make("mine")
+    run_dir = looked_into([record], "rows(float *)")
+    (run_dir / "profile/other.json").write_text("[" * 5000)
+    (run_dir / "profile/secret.json").symlink_to("/etc/passwd")
+    shown = checked(page.report([record, make("other")], {}, run_dir)).text
+    for words in ("rows(float *)", "registers a thread", "12.5%", "line 4 of the candidate", "3 times", "memcheck"):
+        assert words in shown
+    assert shown.count("One call under") == 4
+
+
+def test_data_are_never_markup(hostile, looked_into, tmp_path):
+    looked_into(hostile, HOSTILE[0])
     manifest = {"command": HOSTILE[0], "config": {"solutions": HOSTILE}, "environment": {"device": HOSTILE[1]}}
     read = checked(page.report(hostile, manifest, tmp_path))
     for words in HOSTILE:

@@ -9,10 +9,10 @@ import pytest
 
 from harness.reports import compare
 from harness.reports.html import comparison, page
-from tests.reports.test_html import HOSTILE, hostile, timing
+from tests.reports.test_html import HOSTILE, hostile, looked_into, timing
 
-# `hostile` is a fixture of that file.
-__all__ = ["hostile"]
+# Fixtures of that file.
+__all__ = ["hostile", "looked_into"]
 
 FLAGS = [
     "--no-sandbox",
@@ -260,6 +260,14 @@ def test_two_runs_are_compared(visit, records, manifest, make):
 def test_everybody_can_use_it(visit, report, scheme, width):
     shown = visit(report, color_scheme=scheme, viewport={"width": width, "height": 900})
     shown.get_by_role("button", name="Open all candidates").click()
+    assert grave(shown) == []
+
+
+def test_everybody_can_read_what_tools_found(visit, make, looked_into):
+    record = make("mine")
+    shown = visit(page.report([record], {}, looked_into([record], "rows(float *)")))
+    shown.get_by_role("button", name="Open all candidates").click()
+    assert shown.get_by_text("registers a thread").is_visible()
     assert grave(shown) == []
 
 

@@ -17,9 +17,9 @@ from msgspec import inspect
 from rich.console import Console
 
 from harness import records
+from harness.instruments.insight import Insight
 from harness.integrity import provenance
 from harness.oracle import structure
-from harness.profile import Insight
 from harness.records import Outcome, Record, Status
 from harness.reports.terminal import profile_table
 from harness.timing import claims

@@ -1,4 +1,5 @@
-"""What lies beside the records: candidates' sources and logs, as far as they can be read and as much as fits."""
+"""What lies beside the records: candidates' sources, logs and profiles, as far as they can be read and as much as
+fits."""
 
 from __future__ import annotations
 
@@ -9,12 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from harness import wording
 from harness.catalog import solutions, sources
 from harness.errors import UsageError
+from harness.instruments import insight
+from harness.instruments.insight import Insight
 from harness.places import real
 
 LONGEST_LOG = 8000
+LONGEST_INSIGHT, MOST_INSIGHTS = 1_000_000, 1000
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,19 @@ def excerpt(text: str, marked: Iterable[int], most: int) -> Excerpt:
             last += 1
     kept = [line if len(line) <= most else f"{line[:most]}…" for line in lines[first : last + 1]]
     return Excerpt(kept, first + 1, len(lines), [line for line in marks if first < line <= last + 1])
+
+
+def insights(run_dir: Path) -> dict[str, list[Insight]]:
+    """What instruments told of candidates of this run, by their titles; files that are no such thing are left out."""
+    found: dict[str, list[Insight]] = {}
+    for path in sorted((run_dir / insight.FOLDER).glob("*.json"))[:MOST_INSIGHTS]:
+        try:
+            if real(path).is_relative_to(real(run_dir)):
+                one = msgspec.json.decode(sources.regular(path, LONGEST_INSIGHT), type=Insight)
+                found.setdefault(one.candidate, []).append(one)
+        except (OSError, UsageError, sources.LoadFault, msgspec.DecodeError, RecursionError):
+            continue
+    return found
 
 
 def log(run_dir: Path, name: str) -> str:

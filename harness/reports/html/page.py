@@ -18,6 +18,7 @@ from harness.reports.groups import Entry, Group, Summary, grouped, summarise
 from harness.reports.html import figures, files, panels, render
 from harness.reports.html.anchors import Anchors
 from harness.reports.html.figures import Point
+from harness.reports.insights import Shown, shown
 
 # In characters, and of the whole page in bytes.
 MOST_SOURCE, MOST_LOG = 700_000, 250_000
@@ -35,6 +36,7 @@ class Sight:
     place: panels.Place | None
     extent: Markup | None
     diagnostics: list[Any]
+    insights: list[Shown]
     source: files.Excerpt | None
     file: str
     log: str
@@ -76,6 +78,7 @@ class _Report:
         self._summary = summarise(self._groups)
         self._samples = samples.series(records)
         self._paths = files.places(manifest)
+        self._insights = files.insights(run_dir) if run_dir else {}
         self._logs = {id(one): files.log(run_dir, one.log) if run_dir else "" for one in records}
         self._tails = {id(one): self._logs[id(one)] or panels.log_tail(one) for one in records}
         self._places = {id(one): panels.place(one) for one in records}
@@ -190,6 +193,7 @@ class _Report:
             place=self._places[id(record)],
             extent=self._extents[id(record)],
             diagnostics=panels.diagnostics(record),
+            insights=[shown(one) for one in self._insights.get(record.title, [])],
             source=files.excerpt(source, panels.offending(record), share_source) if source else None,
             file=str(path) if path else "",
             log=log[-share_log:] if share_log else "",

@@ -166,7 +166,7 @@ class Progress:
 
     def finished(self, record: Record) -> None:
         """Show the verdict and count the job."""
-        job = f"{record.problem} {record.variant} {record.precision} {record.candidate}"
+        job = record.title
         with self._lock:
             self._tally = self._tally.plus([record])
             if record.phases_s:
