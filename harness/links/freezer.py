@@ -6,6 +6,7 @@ It runs in its own turns only: what stands still can neither work ahead, nor aft
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -33,8 +34,12 @@ class Freezer:
         self._used_ns: dict[int, int] = {}
 
     def freeze(self) -> None:
-        """Send SIGSTOP to every member; some may not have stopped yet when this returns. Raises PeerGone."""
-        self._signal(signal.SIGSTOP)
+        """Send SIGSTOP to every member; some may not have stopped yet when this returns.
+
+        A group that has ended stands still, too: a runner that raised says so, and is gone by now.
+        """
+        with contextlib.suppress(PeerGone):
+            self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Continue every member. Raises PeerGone."""
