@@ -18,6 +18,8 @@ from harness.store import journal
 from tests import specimens
 from tests.specimens import CORPUS
 
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(1800)]
+
 KNOWN = specimens.load()
 ON_CPU = [one for one in KNOWN.values() if not one.needs_card]
 # Made by tools that run beside the tests, and by importing modules.

@@ -6,12 +6,14 @@ nothing depends on them. What is precompiled is for the ways to build to say (wa
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sysconfig
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.compile.tools import Tools
@@ -20,6 +22,8 @@ from harness.drafts import draft
 # Below the folder, before any other headers: what a build would generate for itself.
 OPERATORS = "operators"
 KEEP_UNUSED_S = 30 * 24 * 3600
+# By what they guard; the files of one folder are few.
+_LOCKS: dict[Path, threading.Lock] = {}
 DEFINES = ("-DTORCH_API_INCLUDE_EXTENSION_H",)
 COMMON_NVCC_FLAGS = (
     "-D__CUDA_NO_HALF_OPERATORS__",
@@ -41,15 +45,22 @@ class Precompiled:
         """The text `header` of the folder, precompiled by `command` for this optimisation level ("" for none), unless
         it is there. Raises RuntimeError where the compiler refuses."""
         target = self._target(header, level)
-        if target.exists():
-            return
-        target.parent.mkdir(exist_ok=True)
-        # GCC looks at all files beside the target.
-        with draft(target, self.folder) as scratch:
-            done = subprocess.run([*command, "-o", str(scratch)], capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise RuntimeError(done.stderr[-2000:])
-            scratch.chmod(0o644)
+        with self.missing(target) as missing:
+            if not missing:
+                return
+            target.parent.mkdir(exist_ok=True)
+            # GCC looks at all files beside the target.
+            with draft(target, self.folder) as scratch:
+                done = subprocess.run([*command, "-o", str(scratch)], capture_output=True, text=True, check=False)
+                if done.returncode:
+                    raise RuntimeError(done.stderr[-2000:])
+                scratch.chmod(0o644)
+
+    @contextlib.contextmanager
+    def missing(self, file: Path) -> Iterator[bool]:
+        """Whether a file of the folder is still to be made, by whoever asks first: others wait for the block's end."""
+        with _LOCKS.setdefault(file, threading.Lock()):
+            yield not file.exists()
 
     def has(self, header: str, level: str) -> bool:
         """Whether it has been precompiled for this level."""

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
-import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -19,12 +20,12 @@ from harness.compile.ways import operators, smaller
 from harness.compile.ways.macro_survey import survey
 from harness.compile.ways.order import WAYS
 from harness.compile.ways.way import BuildWay
+from harness.environment import cores
 
 # What a file with CUDA in it is likely to hold; a wrong guess only costs time.
 CUDA_WORDS = (b"cuda_sources", b".cu", b"__global__")
 CONTEXT_HEADER, MODULE = b"ATen/cuda/CUDAContext.h", b"PYBIND11_MODULE"
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
-_ONE_AT_A_TIME = threading.Lock()
 
 
 def levels_in(source: bytes, argument: str) -> list[str]:
@@ -50,17 +51,25 @@ def prepared(wanted: HeadersWanted, root: Path, tools: Tools, ways: Sequence[Bui
     Raises RuntimeError or OSError where they cannot be made; the candidate builds without them, in longer.
     """
     headers = Precompiled(root, tools)
-    with _ONE_AT_A_TIME:
-        headers.folder.mkdir(parents=True, exist_ok=True)
-        for way in ways:
-            way.prepare(wanted, headers)
-        if any(way.headers["cpp"] for way in ways) and not (headers.folder / smaller.MACROS).exists():
-            _survey(headers, ways)
-        headers.used()
+    headers.folder.mkdir(parents=True, exist_ok=True)
+    steps = [step for way in ways for step in way.preparations(wanted, headers)]
+    if any(way.headers["cpp"] for way in ways):
+        steps.append(functools.partial(_survey, headers, ways))
+    # Side by side, and beside those of other builds: on a new machine, everything waits for them.
+    with ThreadPoolExecutor(cores(), thread_name_prefix="headers") as threads:
+        for step in [threads.submit(step) for step in steps]:
+            step.result()
+    headers.used()
     return headers.folder
 
 
 def _survey(headers: Precompiled, ways: Sequence[BuildWay]) -> None:
+    with headers.missing(headers.folder / smaller.MACROS) as missing:
+        if missing:
+            _carry_out_survey(headers, ways)
+
+
+def _carry_out_survey(headers: Precompiled, ways: Sequence[BuildWay]) -> None:
     with_nvcc = [headers.tools.nvcc, *headers.nvcc_flags()] if headers.tools.nvcc else []
     cpp, cuda = (
         [headers.includes([place]) for place in dict.fromkeys(place for way in ways for place in way.headers[language])]

@@ -1,6 +1,8 @@
 """Which headers are made for a candidate's file."""
 
 import itertools
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -51,3 +53,37 @@ def test_a_file_gets_what_it_may_need(source, cpp, cuda, prefixes, monkeypatch, 
     prepare.prepared(prepare.wanted(source), tmp_path, TOOLS)
     assert sorted(set(made)) == sorted([*(("binding.h", level) for level in cpp), *itertools.product(prefixes, cuda)])
     assert (tmp_path / TOOLS.digest[:32] / smaller.MACROS).is_file()
+
+
+# Takes `-o FILE`; says that it has begun, and ends when as many have as there are to be.
+COMPILER = """\
+import os, pathlib, sys, time
+log, beside, target = sys.argv[1], int(sys.argv[2]), sys.argv[4]
+with open(log, "a") as file:
+    file.write("begun\\n")
+deadline = time.monotonic() + 60
+while len(pathlib.Path(log).read_text().splitlines()) < beside and time.monotonic() < deadline:
+    time.sleep(0.01)
+pathlib.Path(target).touch()
+"""
+
+
+def test_headers_are_made_side_by_side_and_each_once(tmp_path):
+    headers, log = Precompiled(tmp_path, TOOLS), tmp_path / "log"
+    headers.folder.mkdir()
+    command = [sys.executable, "-c", COMPILER, str(log), "2"]
+    with ThreadPoolExecutor(4) as threads:
+        for made in [threads.submit(headers.compile, "a.h", level, command) for level in ("-O2", "-O3") * 2]:
+            made.result()
+    assert log.read_text().splitlines() == ["begun"] * 2
+    assert headers.has("a.h", "-O2")
+    assert headers.has("a.h", "-O3")
+
+
+def test_one_that_fails_is_tried_by_the_next_that_asks(tmp_path):
+    headers = Precompiled(tmp_path, TOOLS)
+    headers.folder.mkdir()
+    with pytest.raises(RuntimeError, match="no such header"):
+        headers.compile("a.h", "", [sys.executable, "-c", "import sys; sys.exit('no such header')"])
+    headers.compile("a.h", "", [sys.executable, "-c", COMPILER, str(tmp_path / "log"), "1"])
+    assert headers.has("a.h", "")

@@ -9,7 +9,7 @@ from harness.catalog.facts import HeadersWanted
 from harness.compile.precompiled import Precompiled
 from harness.compile.ways import smaller
 from harness.compile.ways.operators import LEAN
-from harness.compile.ways.way import BuildCall, BuildPlan
+from harness.compile.ways.way import BuildCall, BuildPlan, Preparation
 
 
 class Lean:
@@ -19,9 +19,9 @@ class Lean:
     contains: frozenset[str] = frozenset()
     headers: Mapping[str, tuple[Path, ...]] = {"cpp": (LEAN,), "cuda": (LEAN,)}
 
-    def prepare(self, wanted: HeadersWanted, headers: Precompiled) -> None:
+    def preparations(self, wanted: HeadersWanted, headers: Precompiled) -> list[Preparation]:
         """The header that the binding of every extension begins with."""
-        smaller.prepare(wanted, headers)
+        return smaller.preparations(wanted, headers)
 
     def plan(self, call: BuildCall, folder: Path) -> BuildPlan:
         """The call over smaller headers."""

@@ -6,6 +6,7 @@ extension begins with, precompiled.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,20 +18,23 @@ from harness.compile.own_headers import own_headers
 from harness.compile.precompiled import OPERATORS, Precompiled
 from harness.compile.ways import conditionals, operators
 from harness.compile.ways.conditionals import Macros
-from harness.compile.ways.way import BuildCall, BuildPlan, NotThisWay
+from harness.compile.ways.way import BuildCall, BuildPlan, NotThisWay, Preparation
 
 BINDING, MACROS = "binding.h", "macros.json"
 
 
-def prepare(wanted: HeadersWanted, headers: Precompiled) -> None:
-    """The binding's header for each optimisation level wanted, and the operators that kernel sources call often."""
+def preparations(wanted: HeadersWanted, headers: Precompiled) -> list[Preparation]:
+    """The binding's header for each optimisation level wanted; beforehand, the operators that sources call often."""
     popular = headers.folder / OPERATORS / "assay/operators.h"
-    if not popular.exists():
-        headers.keep(popular, operators.popular_header(Path(headers.tools.torch_root)).encode())
-        headers.keep(headers.folder / BINDING, b"#include <torch/extension.h>\n")
-    for level in wanted.cpp_levels:
-        text = ["-x", "c++-header", str(headers.folder / BINDING)]
-        headers.compile(BINDING, level, [*headers.cxx([operators.LEAN]), *text, *([level] if level else [])])
+    with headers.missing(popular) as missing:
+        if missing:
+            headers.keep(headers.folder / BINDING, b"#include <torch/extension.h>\n")
+            headers.keep(popular, operators.popular_header(Path(headers.tools.torch_root)).encode())
+    words = [*headers.cxx([operators.LEAN]), "-x", "c++-header", str(headers.folder / BINDING)]
+    return [
+        functools.partial(headers.compile, BINDING, level, [*words, *([level] if level else [])])
+        for level in wanted.cpp_levels
+    ]
 
 
 def plan(call: BuildCall, folder: Path) -> BuildPlan:

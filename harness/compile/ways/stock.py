@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.catalog.facts import HeadersWanted
 from harness.compile.precompiled import Precompiled
-from harness.compile.ways.way import BuildCall, BuildPlan
+from harness.compile.ways.way import BuildCall, BuildPlan, Preparation
 
 
 class Stock:
@@ -17,8 +17,9 @@ class Stock:
     contains: frozenset[str] = frozenset()
     headers: Mapping[str, tuple[Path, ...]] = {"cpp": (), "cuda": ()}
 
-    def prepare(self, wanted: HeadersWanted, headers: Precompiled) -> None:
-        """Nothing: torch reads its headers as they are."""
+    def preparations(self, wanted: HeadersWanted, headers: Precompiled) -> list[Preparation]:
+        """None: torch reads its headers as they are."""
+        return []
 
     def plan(self, call: BuildCall, folder: Path) -> BuildPlan:
         """The same arguments."""

@@ -5,7 +5,7 @@ order.py lists the ways in the order in which they are tried. No torch, and noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -14,6 +14,9 @@ from harness.errors import AssayError
 if TYPE_CHECKING:
     from harness.catalog.facts import HeadersWanted
     from harness.compile.precompiled import Precompiled
+
+
+Preparation = Callable[[], None]
 
 
 class NotThisWay(AssayError):
@@ -55,10 +58,11 @@ class BuildWay(Protocol):
     contains: frozenset[str]
     headers: Mapping[str, tuple[Path, ...]]
 
-    def prepare(self, wanted: HeadersWanted, headers: Precompiled) -> None:
-        """In the session: make the precompiled headers that its builds of such a candidate can use.
+    def preparations(self, wanted: HeadersWanted, headers: Precompiled) -> list[Preparation]:
+        """In the session: calls that make the precompiled headers that its builds of such a candidate can use, each of
+        which may be carried out beside all others and does nothing where its headers are there.
 
-        Raises RuntimeError or OSError where they cannot be made.
+        They raise RuntimeError or OSError where these cannot be made.
         """
 
     def plan(self, call: BuildCall, folder: Path) -> BuildPlan:

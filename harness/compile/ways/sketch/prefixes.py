@@ -52,14 +52,15 @@ def prepare(kind: tuple[bool, bool], level: str, binding: str, headers: Precompi
         ]
         arguments += ["-c", str(operators.LEAN / "assay/prefix.cu"), "-o", f"{scratch}/prefix.o"]
         steps = Steps(headers.tools.nvcc, arguments, Path(scratch) / "steps")
-        if not (headers.folder / name).exists():
-            for command in steps.passes[:2]:
-                steps.run(command)
-            (output,) = Path(scratch).glob("steps/*.cudafe1.cpp")
-            text = output.read_text()
-            begin, end = headers_of(text)
-            macros = module_block.definitions(_macros_behind(binding, headers)) if module else ""
-            headers.keep(headers.folder / name, f"{text[begin:end]}\n{macros}".encode())
+        with headers.missing(headers.folder / name) as missing:
+            if missing:
+                for command in steps.passes[:2]:
+                    steps.run(command)
+                (output,) = Path(scratch).glob("steps/*.cudafe1.cpp")
+                text = output.read_text()
+                begin, end = headers_of(text)
+                macros = module_block.definitions(_macros_behind(binding, headers)) if module else ""
+                headers.keep(headers.folder / name, f"{text[begin:end]}\n{macros}".encode())
         words = ["c++-header" if word == "c++" else word for word in steps.host_words() if word != "-c"]
         headers.compile(name, level, [*words, str(headers.folder / name)])
 

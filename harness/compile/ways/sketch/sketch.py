@@ -5,6 +5,7 @@ nvcc.py goes in nvcc's place, for each kernel file by itself: what is not for th
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from harness.compile.ways import conditionals, smaller
 from harness.compile.ways.operators import LEAN
 from harness.compile.ways.sketch import nvcc, prefixes
 from harness.compile.ways.sketch.passes import SKETCH
-from harness.compile.ways.way import BuildCall, BuildPlan, NotThisWay
+from harness.compile.ways.way import BuildCall, BuildPlan, NotThisWay, Preparation
 
 
 class Sketch:
@@ -27,13 +28,16 @@ class Sketch:
     contains = frozenset({"lean"})
     headers: Mapping[str, tuple[Path, ...]] = {"cpp": (LEAN,), "cuda": (LEAN, SKETCH)}
 
-    def prepare(self, wanted: HeadersWanted, headers: Precompiled) -> None:
+    def preparations(self, wanted: HeadersWanted, headers: Precompiled) -> list[Preparation]:
         """The binding's header, and what takes the sketch's place for the host compiler."""
-        smaller.prepare(wanted, headers)
+        found = smaller.preparations(wanted, headers)
         if headers.tools.nvcc:
-            for kind in prefixes.wanted_by(wanted):
-                for level in wanted.cuda_levels:
-                    prefixes.prepare(kind, level, smaller.BINDING, headers)
+            found += [
+                functools.partial(prefixes.prepare, kind, level, smaller.BINDING, headers)
+                for kind in prefixes.wanted_by(wanted)
+                for level in wanted.cuda_levels
+            ]
+        return found
 
     def plan(self, call: BuildCall, folder: Path) -> BuildPlan:
         """The call with nvcc.py for its kernel files."""
