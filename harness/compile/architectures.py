@@ -39,6 +39,12 @@ def number(arch: str) -> str:
     return re.sub(r"\D", "", arch)
 
 
+def capability(arch: str) -> tuple[int, int]:
+    """(9, 0) for `9.0a`, as torch.cuda.get_device_capability has it."""
+    major, _, minor = arch.partition(".")
+    return int(major), int(re.sub(r"\D", "", minor) or 0)
+
+
 def foreign(numbers: list[str], arch: str) -> list[str]:
     """The numbers that a candidate names and that are other cards'; none if the card's own is among them."""
     return [] if number(arch) in numbers else numbers

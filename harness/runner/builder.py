@@ -18,6 +18,7 @@ from harness.catalog import modules
 from harness.compile import diagnostics, extensions
 from harness.compile.ways import order
 from harness.records import Outcome, Status
+from harness.runner import absent_card
 from harness.wire import faults
 from harness.wire.channel import Channel
 from harness.wire.messages import (
@@ -51,11 +52,8 @@ def build(request: Build) -> Built | BuildFailed:
         place=str(path.parent),
     )
     extensions.intercept(builder)
-    unconstructed = ""
     try:
-        module = modules.execute(path)
-        if request.problem:
-            unconstructed = _construct(module, request, builder)
+        unconstructed = _carried_out(path, request, builder)
     except extensions.NeedsCuda as error:
         return BuildFailed(
             outcome=Outcome(status=Status.UNSUPPORTED, reason="needs_cuda", message=str(error)[:LONGEST_SENTENCE])
@@ -73,6 +71,36 @@ def build(request: Build) -> Built | BuildFailed:
     )
 
 
+def _carried_out(path: Path, request: Build, builder: extensions.Builder) -> str:
+    """Import the candidate, and construct its class if there is a problem to do it for; what constructing raised.
+
+    A file that asks whether there is a card is told of its runner's. One that goes on to use it cannot, here: it is
+    carried out once more, by the truth.
+    """
+    if not request.absent_card:
+        return _imported(path, request, builder)
+    with absent_card.announced(request.arch, request.absent_card) as asked:
+        try:
+            unconstructed = _imported(path, request, builder)
+        except Exception as error:
+            if not asked or _by_compiler(error, builder):
+                raise
+        else:
+            if not (asked and unconstructed):
+                return unconstructed
+    return _imported(path, request, builder)
+
+
+def _imported(path: Path, request: Build, builder: extensions.Builder) -> str:
+    module = modules.execute(path)
+    return _construct(module, request, builder) if request.problem else ""
+
+
+def _by_compiler(error: BaseException, builder: extensions.Builder) -> bool:
+    text = faults.printed(partial(str, error))
+    return extensions.ERROR_PREFIX in text or text in builder.failures.values()
+
+
 def _construct(module: ModuleType, request: Build, builder: extensions.Builder) -> str:
     """Construct the entry class as the runner will, for the compiling it does on the way; what it raised, if it did.
 
@@ -82,9 +110,9 @@ def _construct(module: ModuleType, request: Build, builder: extensions.Builder) 
     try:
         entry(*modules.execute(Path(request.problem), request.overrides).get_init_inputs())
     except Exception as error:
-        text = faults.printed(partial(str, error))
-        if extensions.ERROR_PREFIX in text or text in builder.failures.values():
+        if _by_compiler(error, builder):
             raise
+        text = faults.printed(partial(str, error))
         said = f"{faults.exception_name(error)}: {text.strip().partition(chr(10))[0]}"
         print(f"constructing raised {said}", file=sys.stderr)
         return said

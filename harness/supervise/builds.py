@@ -180,6 +180,7 @@ class Workshop:
                 headers=self._config.compile.headers,
                 prepared=prepared,
                 arch=self._arch,
+                absent_card=self._device.name if self._device.kind == "cuda" and card is None else "",
             )
             child.channel.send(request)
             answer: Built | BuildFailed = child.channel.message(timeout_s)

@@ -20,6 +20,9 @@ from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
 from harness.wire.messages import Build, BuildFailed, BuildTried, TryBuild
 
+# Told to a candidate that asks for the GPU's name: `--arch` names none.
+A_CARD = "NVIDIA GPU"
+
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a candidate's build, and how long it took: its own answer, or the fault that it ended by."""
@@ -85,6 +88,7 @@ def _ask(
                 headers="lean",
                 prepared=prepared,
                 arch=architecture,
+                absent_card=A_CARD if toolkit else "",
             ),
             toolkit=toolkit,
             why_no_device=why_no_cuda(),

@@ -11,7 +11,7 @@ from harness import session
 from harness.compile import tools
 from harness.compile.precompiled import Precompiled
 from harness.config import BuildConfig, CompileConfig
-from harness.environment import choose_devices
+from harness.environment import Device, choose_devices
 from harness.execution.schedule import build_key
 from harness.records import Status
 from harness.supervise.builds import Workshop
@@ -55,7 +55,7 @@ def job_of(tmp_path):
     return make
 
 
-def workshop(tmp_path, timeout_s=120.0, **settings):
+def workshop(tmp_path, timeout_s=120.0, device=None, **settings):
     # Headers are shared with other tests; what is built is not.
     settings = {"cache_dir": str(tmp_path / "cache")} | settings
     (tmp_path / "cache").mkdir(exist_ok=True)
@@ -64,7 +64,7 @@ def workshop(tmp_path, timeout_s=120.0, **settings):
     if not (tmp_path / "cache/headers").exists():
         (tmp_path / "cache/headers").symlink_to(shared)
     config = corpus_config(build=BuildConfig(timeout_s=timeout_s), compile=CompileConfig(**settings))
-    return Workshop(choose_devices("cpu")[0], config)
+    return Workshop(device or choose_devices("cpu")[0], config)
 
 
 def kept(tmp_path):
@@ -135,6 +135,17 @@ def test_what_a_constructor_raised_is_told_and_not_kept(tmp_path, nursery, job_o
     assert (built.fault, len(built.libraries)) == (None, 1)
     assert "CUDA" in built.unconstructed
     assert kept(tmp_path) == []
+
+
+def test_a_build_without_a_card_says_that_the_runner_will_have_one(tmp_path, nursery, job_of):
+    device = Device(kind="cuda", spec="cuda:0", name="made up", capability="9.0")
+    compiles = job_of("one", LATER.replace("BEFORE", "assert torch.cuda.get_device_name() == 'made up'"))
+    built = workshop(tmp_path, device=device).build(compiles, nursery, tmp_path / "a", tmp_path / "a.log")
+    assert (built.fault, built.unconstructed, len(built.libraries)) == (None, "", 1)
+    # What does not compile where there is a card is not hidden by what a file does without one.
+    source = LATER.replace("BEFORE", "if not torch.cuda.is_available(): return").replace("return x", "return unknown")
+    broken = workshop(tmp_path, device=device).build(job_of("b", source), nursery, tmp_path / "b", tmp_path / "b.log")
+    assert broken.fault.status is Status.COMPILE_ERROR
 
 
 def test_only_where_a_constructor_may_compile_the_size_matters(tmp_path, job_of):
