@@ -346,7 +346,7 @@ class Build(Message, frozen=True, kw_only=True, tag=True):
     with its init arguments under these `overrides`.
 
     `headers`, `prepared` (empty for none) and `arch` as compile.extensions.Builder has them. `absent_card` names the GPU
-    that the runner will have and this process does not; empty where it has one, or nobody will.
+    GPU that the runner will have and this process has not; empty where it has one, or nobody will.
     """
 
     candidate: str
