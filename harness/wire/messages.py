@@ -345,7 +345,7 @@ class Build(Message, frozen=True, kw_only=True, tag=True):
     """Compile what `candidate` asks for, below `folder`: at its import, and in its constructor if there is a `problem`,
     with its init arguments under these `overrides`.
 
-    `headers`, `prepared` (empty for none) and `arch` as compile.extensions.Builder has them. `absent_card` names the GPU
+    `headers`, `prepared` (empty for none) and `arch` as compile.extensions.Builder has them. `absent_card` names the
     GPU that the runner will have and this process has not; empty where it has one, or nobody will.
     """
 
