@@ -53,6 +53,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
         return {"CUDA_VISIBLE_DEVICES": str(self._index) if named is None else named[self._index]}
 
     @property
+    def uuid(self) -> str:
+        """The driver's name for the GPU, whatever its number is; empty if the driver does not report it."""
+        return "" if self._card is None else self._card.uuid
+
+    @property
     def minor(self) -> int:
         """The number in the name of its device file; -1 if the driver does not report it."""
         return -1 if self._card is None else self._card.minor

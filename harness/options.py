@@ -421,6 +421,8 @@ def _serve(commands: Commands) -> None:
     add("--max-disk", type=float, default=4.0, metavar="GB", help=disk)
     trust = "also take problems by source: clients then run code of theirs as this user, outside the sandbox"
     add("--allow-problem-source", action="store_true", help=trust)
+    share = "evaluate also while other programs compute on the card; without it, the service waits for their end"
+    add("--share-card", action="store_true", help=share)
     _executor(add)
 
 

@@ -74,7 +74,7 @@ GUESTS = {
     "matplotlib": {"reports/html/figures.py", "reports/html/slopes.py", "reports/html/svg.py"},
     "jinja2": {"reports/html/render.py"},
     "yaml": {"config.py"},
-    "pynvml": {"environment.py", "machine/nvml_card.py"},
+    "pynvml": {"environment.py", "machine/nvml_card.py", "machine/card_users.py"},
     "cuda": {"links", "wire", "sandbox/cuda_probe.py"},
 }
 

@@ -33,6 +33,7 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         keep_s=arguments.keep,
         disk_bytes=int(arguments.max_disk * 1e9),
         allow_problem_source=arguments.allow_problem_source,
+        share_card=arguments.share_card,
     )
     token = command.token(arguments.token_file)
     where = f"listening on http://{said(arguments.host)}:{arguments.port}, tasks in {said(arguments.dir)}"

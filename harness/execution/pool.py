@@ -36,6 +36,8 @@ LOOK_S = 0.25
 SLOT_END_S = folders.END_S + 30.0
 # Shown in place of a job for a slot that waits for all builds.
 BESIDE = "waiting for builds before timing on the CPU"
+# Likewise, for one whose device takes no more for now.
+HELD, WHY_HELD = "no evaluation begins", "others use the device"
 SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR)
 
 Tell = Callable[[Task, Record | BaseException], None]
@@ -57,6 +59,7 @@ class Pool:
     Source files lie in the folders `private`, or in others that are closed to candidates when the first job comes from
     there. Without a `seed`, inputs are new whenever a problem is opened. After whatever may have broken a device,
     `device_fault` looks at it, and says what is wrong with one that is of no use any more: the others go on without it.
+    No evaluation begins on a device while `admits` says no; builds go on.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Pool:
         report_phase: ReportPhase,
         device_fault: Callable[[Supervisor], str] = Supervisor.device_fault,
         private: Iterable[Path] = (),
+        admits: Callable[[Device], bool] = lambda device: True,
     ) -> None:
         self._devices = devices
         self._config = config
@@ -77,6 +81,7 @@ class Pool:
         self._tell = tell
         self._report_phase = report_phase
         self._device_fault = device_fault
+        self._admits = admits
         self._private = {logs.parent.resolve(), *(folder.resolve() for folder in private)}
         self._stop = threading.Event()
         # What becomes of a job when no device is left.
@@ -206,6 +211,7 @@ class Pool:
     def _taken(self, slot: Slot) -> Iterator[Task]:
         told = 0
         while not (self._stop.is_set() or self._schedule.done):
+            self._wait_for_admission(slot)
             task = self._schedule.take(slot.name)
             if task is None:
                 awaited = self._schedule.builds_awaited()
@@ -215,6 +221,16 @@ class Pool:
                 task = self._schedule.take(slot.name, LOOK_S)
             if task is not None:
                 yield task
+
+    def _wait_for_admission(self, slot: Slot) -> None:
+        held = False
+        while not (self._stop.is_set() or self._schedule.done or self._admits(slot.device)):
+            if not held:
+                self._report_phase(slot.name, HELD, WHY_HELD)
+            held = True
+            self._stop.wait(LOOK_S)
+        if held:
+            self._report_phase(slot.name, HELD, "")
 
     def _evaluated(
         self, task: Task, slot: Slot, supervisor: Supervisor, phase: Callable[[Job, str], None]

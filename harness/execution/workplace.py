@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -86,9 +86,12 @@ class Workplace(Protocol):
 
 
 class ThisMachine:
-    """The machine that the session runs on."""
+    """The machine that the session runs on; no evaluation begins on a device that it does not admit."""
 
     site = staticmethod(site)
+
+    def __init__(self, admits: Callable[[Device], bool] = lambda device: True) -> None:
+        self._admits = admits
 
     def slots(
         self,
@@ -101,4 +104,4 @@ class ThisMachine:
         private: Iterable[Path] = (),
     ) -> Slots:
         """A Pool."""
-        return Pool(devices, config, logs, seed, tell, report_phase, private=private)
+        return Pool(devices, config, logs, seed, tell, report_phase, private=private, admits=self._admits)

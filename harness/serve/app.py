@@ -185,16 +185,20 @@ class Application:
 
     async def _health(self, request: Request) -> Response:
         alive = self.service.evaluator.alive
-        return _json({"status": "ok" if alive else "no device is left", "version": VERSION}, 200 if alive else 503)
+        held = any(use.held_since is not None for use in await asyncio.to_thread(self.service.fair_use.uses))
+        told = {"status": "ok" if alive else "no device is left", "held": held, "version": VERSION}
+        return _json(told, 200 if alive else 503)
 
     async def _queue(self, request: Request) -> Response:
         service = self.service
         known = {"tasks": service.length, "limit": service.settings.queue, "retry_after_s": service.retry_after_s()}
         devices = [device.spec for device in service.evaluator.devices]
-        return _json(known | {"running": dict(service.running), "devices": devices})
+        cards = await asyncio.to_thread(service.fair_use.uses)
+        return _json(known | {"running": dict(service.running), "devices": devices, "cards": cards})
 
     async def _metrics(self, request: Request) -> Response:
-        return PlainTextResponse(prometheus.page(self.service), media_type=prometheus.MEDIA_TYPE)
+        page = await asyncio.to_thread(prometheus.page, self.service)
+        return PlainTextResponse(page, media_type=prometheus.MEDIA_TYPE)
 
     async def _openapi(self, request: Request) -> Response:
         return _json(openapi.document())

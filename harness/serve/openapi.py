@@ -45,7 +45,7 @@ def document() -> dict[str, Any]:
             "delete": _does("Cancel a task that has not ended.", (401, 404), {200: task}, [identity]),
         },
         "/health": {"get": _does("Whether evaluations are possible; needs no token.", (503,), {200: {}})},
-        "/queue": {"get": _does("How many tasks wait, and what runs.", (401,), {200: {}})},
+        "/queue": {"get": _does("How many tasks wait, what runs, and who else uses the cards.", (401,), {200: {}})},
         "/metrics": {"get": _does("Counters and gauges for Prometheus.", (401,), {200: {}})},
     }
     return {

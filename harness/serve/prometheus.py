@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.records import Status
+from harness.serve.fair_use import CardUse
 from harness.serve.service import Service
 
 MEDIA_TYPE = "text/plain; version=0.0.4"
@@ -36,6 +37,15 @@ def _lines(service: Service) -> Iterator[str]:
     }
     for name, (what, value) in gauges.items():
         yield from _metric(name, "gauge", what, {"": value})
+    uses = service.fair_use.uses()
+    others = {_device(use): len(use.others) for use in uses if use.others is not None}
+    held = {_device(use): int(use.held_since is not None) for use in uses}
+    yield from _metric("assay_card_others", "gauge", "Other programs that compute on a card.", others)
+    yield from _metric("assay_card_held", "gauge", "1 while no evaluation begins on a card, for their sake.", held)
+
+
+def _device(use: CardUse) -> str:
+    return f'{{device="{use.device}"}}'
 
 
 def _metric(name: str, kind: str, what: str, values: dict[str, int]) -> Iterator[str]:

@@ -16,12 +16,13 @@ from pathlib import Path
 
 import msgspec
 
-from harness import records
+from harness import environment, records
 from harness.api import Config, Evaluator, UsageError
-from harness.execution.workplace import Workplace
+from harness.execution.workplace import ThisMachine, Workplace
 from harness.records import Record, Status
 from harness.rewards.rewards import is_no_word
 from harness.serve.contents import Contents
+from harness.serve.fair_use import FairUse
 from harness.serve.requests import PRIORITIES, BadRequest, EvaluateRequest
 from harness.serve.store import OPEN, NoRoom, Store, Stored
 
@@ -46,6 +47,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     disk_bytes: int = 4_000_000_000
     # A problem's source is run by the trusted judge, unconfined.
     allow_problem_source: bool = False
+    # Evaluate also while other programs compute on the card.
+    share_card: bool = False
 
 
 class Service:
@@ -75,6 +78,11 @@ class Service:
         self._store = Store(folder, settings.disk_bytes)
         with contextlib.ExitStack() as made:
             made.callback(self._store.close)
+            # A cluster's cards are not in this machine.
+            devices = environment.choose_devices(config.device) if workplace is None else []
+            self.fair_use = FairUse(devices, settings.share_card)
+            self.fair_use.check_start()
+            workplace = workplace or ThisMachine(admits=self.fair_use.admits)
             self.evaluator = Evaluator(config, report_phase=self._phase, workplace=workplace)
             made.callback(self.evaluator.close, cancel=True)
             self._contents = Contents(config, self.evaluator.site.surroundings, settings.allow_problem_source)
