@@ -1,11 +1,13 @@
 """The fast check of many outputs at once, since a card waits for the host between two of them.
 
 For each it does what `fast.quick` does for one, by the same formulas (`scale.scale_of`, `error.measure`), over a first
-dimension that counts the outputs. What it cannot tell (fill values, numbers that are not finite or whose squares are
-not) it does not accept, and the check of a single output decides.
+dimension that counts the outputs. What it cannot tell (fill values, a bulk beside far larger elements, numbers that are
+not finite or whose squares are not) it does not accept, and the check of a single output decides.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 
@@ -17,7 +19,7 @@ from harness.oracle.slices import SHORTEST_ROW, matrix, real, sample, widened
 
 def accepted(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> torch.Tensor:
     """Which of n outputs are near enough to the reference's own: (n,), bool. Both are (n, ...), of one dtype."""
-    if fast.fills:
+    if fast.fills or math.isfinite(fast.bulk):
         return torch.zeros(len(got), dtype=torch.bool, device=got.device)
     own = real(native) if native.dtype is torch.float32 else widened(native)
     rows, columns = matrix(own[0]).shape

@@ -33,6 +33,7 @@ class Errors:
     """Distances from the exact output. `norm` is absolute (root mean square); the others are in units of the error
     expected at each element: their root mean square over all, over the worst row, and the worst single one.
 
+    `bulk` is absolute, too, and of the elements within `Scale.bulk` alone; 0 where an output has no such bulk.
     `share` is the largest error of a row, relative to the row's distance from the center, of those rows that
     err by more than was asked about. `broken` counts elements that are NaN or infinite where they should not be, or the
     reverse; they are left out of the distances.
@@ -44,6 +45,7 @@ class Errors:
     worst: float
     broken: int = 0
     share: float = 0.0
+    bulk: float = 0.0
 
 
 def expected_errors(dtype: torch.dtype, scale: Scale, error: float) -> Expected:
@@ -91,7 +93,7 @@ def _measure(
 ) -> Errors:
     device = got.device
     row, off, size = torch.zeros(3, got.shape[0], dtype=torch.float64, device=device)
-    norm, worst = torch.zeros(2, dtype=torch.float64, device=device)
+    norm, worst, bulk, inside = torch.zeros(4, dtype=torch.float64, device=device)
     factor = in_range(scale.spread * max(expected.relative, expected.own), exact.dtype)
     broken = torch.zeros((), dtype=torch.int64, device=device)
     for rows, columns in tiles(got):
@@ -102,18 +104,23 @@ def _measure(
             difference.masked_fill_(~(torch.isfinite(g) & torch.isfinite(y)), 0.0)
             y = torch.nan_to_num(y, nan=0.0, posinf=0.0, neginf=0.0)
         norm += torch.linalg.vector_norm(difference if factor == 1.0 else difference * factor).double() ** 2
+        if math.isfinite(scale.bulk):
+            within = (y - scale.center).abs_() <= scale.bulk
+            bulk += torch.linalg.vector_norm(difference.masked_fill(~within, 0.0)).double() ** 2
+            inside += within.sum()
         if math.isfinite(asked):
             off[rows] += torch.linalg.vector_norm(difference, dim=1, dtype=torch.float64) ** 2
             size[rows] += torch.linalg.vector_norm(y - scale.center, dim=1, dtype=torch.float64) ** 2
         difference.div_(_allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
         row[rows] += torch.linalg.vector_norm(difference, dim=1).double() ** 2
         worst = torch.maximum(worst, torch.linalg.vector_norm(difference, math.inf).double())
-    squares = torch.stack([norm / got.numel(), row.mean() / got.shape[1], row.max() / got.shape[1]])
+    of_bulk = bulk / inside.clamp_min(1)
+    squares = torch.stack([norm / got.numel(), row.mean() / got.shape[1], row.max() / got.shape[1], of_bulk])
     # Read together: on a card each reading waits for the device.
     found = torch.cat([squares.sqrt(), torch.stack([worst, broken.double()])])
-    whole, scaled, most, furthest, lost = found.tolist()
+    whole, scaled, most, near, furthest, lost = found.tolist()
     share = float(_share(off, size)[(row / got.shape[1]).sqrt() > asked].max()) if most > asked else 0.0
-    return Errors(whole / factor, scaled, most, furthest, int(lost), share)
+    return Errors(whole / factor, scaled, most, furthest, int(lost), share, near)
 
 
 def _share(off: torch.Tensor, size: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from harness.oracle import patterns, precision, regions
+from harness.oracle import patterns, precision, regions, rule
 from harness.oracle.case import Case, Cause
 from harness.oracle.error import distant, measure, wrong
 from harness.oracle.growth import growth
@@ -100,6 +100,10 @@ def _wrong(case: Case, got: torch.Tensor) -> tuple[torch.Tensor, int]:
     that refused the output, of which there is always one, but for a signature.
     """
     yard, refused = case.yard, case.weighed.refused
+    if refused == "bulk":
+        within = (case.exact - yard.scale.center).abs() <= yard.scale.bulk
+        mask, worst = distant(torch.where(within, got, case.exact.to(got)), case.exact, yard.limits.bulk)
+        return mask.reshape(got.shape), worst
     allowed = max(1.0, yard.limits.norm / yard.base)
     limits = [min(yard.limits.worst, VISIBLE * allowed), allowed]
     if refused in ("worst", "row", "scaled"):
@@ -119,6 +123,9 @@ def _wrong(case: Case, got: torch.Tensor) -> tuple[torch.Tensor, int]:
 def _size(case: Case) -> str:
     """How large the error is, beside the reference's own."""
     yard, spread = case.yard, case.yard.scale.spread or 1.0
+    if case.weighed.refused == "bulk":
+        share = case.weighed.errors.bulk * rule.BULK_WIDTH / yard.scale.bulk
+        return f"error {share:.2g} of what the output varies by without its few far larger elements"
     unit = "size" if yard.scale.constant else "variation"
     error, own = case.weighed.errors.norm / spread, yard.own / spread
     return f"error {error:.2g} of the output's {unit}, the reference's own error {own:.2g}"
@@ -149,6 +156,8 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
             else Cause(here.reason, f"{here.clause}, {why.clause}", {**here.evidence, **why.evidence})
         )
     yield from _mistake(case)
+    if case.weighed.refused == "bulk":
+        yield Cause("mismatch:bulk", "right at a few far larger elements, wrong at the others")
     if pattern is not None:
         yield Cause(f"mismatch:{pattern.word}", pattern.sentence, pattern.evidence)
     if (found := running_sum(case)) is not None:

@@ -39,6 +39,7 @@ class Fast:
     worst: float
     share: float = math.inf
     rows: float = math.inf
+    bulk: float = math.inf
     fills: Fills = NONE
 
     @classmethod
@@ -56,6 +57,7 @@ class Fast:
             worst=most.worst,
             share=most.share,
             rows=most.rows,
+            bulk=most.bulk,
             fills=yard.fills,
         )
 
@@ -71,10 +73,10 @@ class Fast:
         """For an output of this scale: the absolute or the relative figure, whichever allows less."""
         norm = min(self.norm, self.norm_share * scale.spread)
         own = min(self.own, self.own_share * scale.spread)
-        return Tolerances(math.hypot(norm, own), self.scaled, self.row, self.worst, self.share, self.rows)
+        return Tolerances(math.hypot(norm, own), self.scaled, self.row, self.worst, self.share, self.rows, self.bulk)
 
 
-_FIGURES = ("norm", "norm_share", "own", "own_share", "scaled", "row", "worst", "share", "rows")
+_FIGURES = ("norm", "norm_share", "own", "own_share", "scaled", "row", "worst", "share", "rows", "bulk")
 
 
 @dataclass(frozen=True)

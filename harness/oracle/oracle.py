@@ -212,7 +212,8 @@ class Oracle:
             # NaN and infinities that a mask leaves stay where they were.
             broken = broken_in(self.reference.native(drawn, seed)) if self._infinite else {}
             expected = expectation.expect(self.reference, inputs, seed, self.allow, self._fills, broken, native)
-            expected = replace(expected, empty=self._empty or frozenset())
+            yards = {path: yard.as_a_whole() for path, yard in expected.yards.items()}
+            expected = replace(expected, yards=yards, empty=self._empty or frozenset())
         except torch.OutOfMemoryError:
             raise
         except Exception as error:

@@ -101,6 +101,12 @@ FURTHER, GROWS = 16, 4.0
 # sigmoid, a clamp) ends at smaller numbers.
 FILL_LEAST, FILL_FAR = 1e3, 2.0**10
 
+# Where the spread of an output is FAR times the distance from the center within which most of its elements are, limits
+# of the whole see nothing but the few others. Those within WIDTH such distances are then held to a limit of their own:
+# a share of that distance, well below the error of an answer that has not been computed, or HONEST times what the
+# reference's own runs show.
+BULK_MOST, BULK_FAR, BULK_WIDTH, BULK_SHARE = 0.9, 16.0, 4.0, 0.05
+
 # Above this share of the output's variation, the reference's own error leaves nothing to judge by.
 MEANINGFUL = 0.1
 
@@ -168,6 +174,12 @@ def limit_allowed(facts: Facts, error: float) -> float:
     """The same when a lower precision is allowed with which the reference errs by `error`."""
     base = max(facts.base, error)
     return _capped(TIGHT * base, base, replace(facts, own=max(facts.own, error)))
+
+
+def bulk_limit(distance: float, shown: float) -> float:
+    """The largest error of the bulk of an output, most of which is within `distance` of its center; the reference's own
+    runs err by `shown` there."""
+    return max(BULK_SHARE * distance, HONEST * shown)
 
 
 def _capped(allowed: float, base: float, facts: Facts) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from harness.oracle import rule
 from harness.oracle.formats import format_of
 from harness.oracle.slices import SHORTEST_ROW, matrix, rms, sample, tiles
 
@@ -26,6 +27,7 @@ class Scale:
     distance, is how large an element is expected to be there: rank one, so that a large row does not hide a small
     one, and an outlier raises its own row and column only.
     axis: the smallest variation along one dimension, the others held fixed; inf where there is none.
+    bulk: the distance from the center within which all elements but a few far larger ones are; inf where none are so.
     """
 
     spread: float
@@ -36,6 +38,7 @@ class Scale:
     col: torch.Tensor
     axis: float
     constant: bool
+    bulk: float = math.inf
 
 
 def scale_of(exact: torch.Tensor, *, axes: bool = True) -> Scale:
@@ -45,7 +48,7 @@ def scale_of(exact: torch.Tensor, *, axes: bool = True) -> Scale:
     do not need.
     """
     y = matrix(exact)
-    center, typical = _typical(y)
+    center, most, typical = _typical(y)
     factor = in_range(typical, y.dtype)
     sums = _sums(y, center, factor, masked=False)
     if not math.isfinite(sums.square):
@@ -64,18 +67,23 @@ def scale_of(exact: torch.Tensor, *, axes: bool = True) -> Scale:
     least = format_of(exact.dtype).roundoff * level
     row, col = (torch.where(sizes < least, level, sizes) for sizes in (row, col))
     axis = _least_axis(exact) if axes else math.inf
-    return Scale(math.sqrt(variance), size, center, level, row, col, axis, False)
+    heavy = 0 < rule.BULK_FAR * most < math.sqrt(variance)
+    bulk = rule.BULK_WIDTH * most if heavy else math.inf
+    return Scale(math.sqrt(variance), size, center, level, row, col, axis, False, bulk)
 
 
-def _typical(y: torch.Tensor) -> tuple[float, float]:
-    """The median and the root mean square about it, of a part, of what is finite in it; zeros where nothing is."""
+def _typical(y: torch.Tensor) -> tuple[float, float, float]:
+    """The median, the distance from it within which most elements are, and the root mean square of all distances; of a
+    part, of what is finite in it; zeros where nothing is."""
     picked = y.reshape(-1)[sample(y.numel(), y.device, PAIRS)]
     finite = torch.isfinite(picked)
     center = picked.masked_fill(~finite, math.nan).nanmedian()
-    norm = torch.linalg.vector_norm((picked.double() - center).masked_fill(~finite, 0.0))
+    away = picked.double() - center
+    distance = away.abs().masked_fill(~finite, math.nan).nanquantile(rule.BULK_MOST)
+    norm = torch.linalg.vector_norm(away.masked_fill(~finite, 0.0))
     # Read together: on a card each reading waits for the device.
-    middle, whole, count = torch.stack([center.double(), norm, finite.sum().double()]).tolist()
-    return (middle, whole / math.sqrt(count)) if count else (0.0, 0.0)
+    middle, most, whole, count = torch.stack([center.double(), distance, norm, finite.sum().double()]).tolist()
+    return (middle, most, whole / math.sqrt(count)) if count else (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)

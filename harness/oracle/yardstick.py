@@ -51,12 +51,13 @@ class Tolerances:
     worst: float = math.inf
     share: float = math.inf
     rows: float = math.inf
+    bulk: float = math.inf
 
     def exceeded(self, errors: Errors) -> str:
         """The first measure over its limit (`broken` for misplaced NaN and infinities), or nothing."""
         if errors.broken:
             return "broken"
-        for name in ("norm", "scaled", "row", "worst", "share"):
+        for name in ("norm", "scaled", "row", "worst", "share", "bulk"):
             # Written so that a NaN exceeds.
             if not getattr(errors, name) <= getattr(self, name):
                 return name
@@ -122,6 +123,10 @@ class Yardstick:
         if self.level.bits < FLOAT32.bits or self.transformed:
             return sensible
         return replace(sensible, limits=replace(sensible.limits, share=rule.SENSE, rows=self.limits.row))
+
+    def as_a_whole(self) -> Yardstick:
+        """The same with no limit of its own for the bulk of the output."""
+        return replace(self, limits=replace(self.limits, bulk=math.inf))
 
     def no_less(self, norm: float) -> Yardstick:
         """The same with a limit of at least `norm`, and none for single rows and elements where that is more."""
@@ -205,14 +210,16 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     expected = expected_errors(runs.dtype, scale, base)
     others = (runs.native, runs.composed, runs.permitted, nudged)
     known = [_errors(part, output, exact, scale, expected) for output in others if output is not None]
+    if nudged is not None:
+        known[-1] = replace(known[-1], bulk=known[-1].bulk / NUDGE)
     loose = {}
     for name in allow:
         error = distance(runs.coarsened(BY_NAME[name]))
         if error is not None:
             # A kernel in that format rounds its result to it as well, before it is cast to the output's dtype.
             error = max(error, ROUNDING_RMS * BY_NAME[name].roundoff * scale.size)
-            loose[name] = _limits(rule.limit_allowed(facts, error), base, known, runs.exact.numel())
-    return Yardstick(
+            loose[name] = _limits(rule.limit_allowed(facts, error), base, known, scale)
+    made = Yardstick(
         numel=runs.exact.numel(),
         scale=scale,
         own=own,
@@ -225,12 +232,14 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         heaped=longest.any if longest.any > longest.product else 0,
         centred=longest.centred,
         transformed=longest.transformed,
-        limits=_limits(rule.limit(facts), base, known, runs.exact.numel()),
+        limits=_limits(rule.limit(facts), base, known, scale),
         loose=loose,
         expected=expected,
         finite=runs.finite,
         signature=None if tight or lower is None else _signature(runs, lower, max(base, permitted)),
     )
+    # A kernel by way of Fourier's transform errs everywhere by the largest numbers.
+    return made.as_a_whole() if longest.transformed else made
 
 
 def _moved(runs: Runs, exact: torch.Tensor, known: float) -> float:
@@ -265,11 +274,12 @@ def _off(output: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     return (output.to(exact.device) - exact).abs().nan_to_num(0.0, 0.0, 0.0)
 
 
-def _limits(norm: float, base: float, known: list[Errors], numel: int) -> Tolerances:
+def _limits(norm: float, base: float, known: list[Errors], scale: Scale) -> Tolerances:
     """The limits of all measures, given that of the norm: no further from it than `rule.SPREAD` times what the
     reference's own runs show. Of a few elements, each is held to what its own errors are (`_each_by_itself`)."""
-    if numel < SHORTEST_ROW:
+    if (numel := scale.row.numel() * scale.col.numel()) < SHORTEST_ROW:
         return Tolerances(norm) if numel == 1 else Tolerances(norm, worst=rule.SPREAD * norm / base)
+    bulk = rule.bulk_limit(scale.bulk / rule.BULK_WIDTH, max((errors.bulk for errors in known), default=0.0))
     # The errors of a run that hits the exact output almost everywhere are not spread as others are.
     known = [errors for errors in known if errors.norm >= 0.3 * base and not errors.broken]
 
@@ -278,7 +288,11 @@ def _limits(norm: float, base: float, known: list[Errors], numel: int) -> Tolera
         return rule.SPREAD * norm * max([least / base, *shapes])
 
     return Tolerances(
-        norm, most("scaled", rule.LEAST_SCALED), most("row", rule.LEAST_ROW), most("worst", rule.LEAST_WORST)
+        norm,
+        most("scaled", rule.LEAST_SCALED),
+        most("row", rule.LEAST_ROW),
+        most("worst", rule.LEAST_WORST),
+        bulk=bulk,
     )
 
 
