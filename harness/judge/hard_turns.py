@@ -15,6 +15,10 @@ from harness.oracle.factor import Factors
 from harness.oracle.oracle import Sampled
 from harness.oracle.stress import Stress
 
+# While none has been a hard one, sets are begun for so many times the time that there is for them: of some problems
+# most sets are out of the question, and those that are tried are drawn.
+PATIENCE = 2
+
 # Finds out what to expect of a call on hard inputs; None where nothing can be.
 Expected = Callable[[], Expectation | Sampled | None]
 
@@ -42,9 +46,10 @@ class HardInputs:
     Behind the first one a set is begun only if it fits in what is left of `budget_s`, when it takes as long as the one
     before; several at once, when the first one takes `first_s`. That counts what it takes to make inputs, to find out
     what to expect and to compare: not the candidate's own calls, nor what is done to judge its others. Else one that
-    is slow on hard inputs would meet no more of them. `done` names the sets handed out of which something
-    could be expected, `warnings` has what was found on those that do not bind, `factors` what all others have shown,
-    and `spent_s` is the time spent within `counted`.
+    is slow on hard inputs would meet no more of them. Until something could be expected of one that binds, there is
+    `PATIENCE` times as much. `done` names the sets handed out of which something could be expected, `binding` is
+    whether one of them binds, `warnings` has what was found on those that do not bind, `factors` what all others have
+    shown, and `spent_s` is the time spent within `counted`.
     """
 
     def __init__(
@@ -58,17 +63,24 @@ class HardInputs:
         together: bool = False,
     ) -> None:
         self.done: list[str] = []
+        self.binding = False
         self.warnings: list[str] = []
         self.factors = Factors()
         self.spent_s = 0.0
         self._charged_s = 0.0
         self._sets = sets
         self._count = count
+        self._wanted = count > 0
         self._taken = 0
         self._budget_s = budget_s
         self._next_s = first_s
         self._clock = clock
         self._together = together
+
+    @property
+    def lacking(self) -> bool:
+        """Whether there should have been hard inputs, and none could be used."""
+        return self._wanted and not self.binding
 
     @property
     def left(self) -> int:
@@ -90,14 +102,15 @@ class HardInputs:
 
     def _fits(self, calls: int) -> bool:
         # Without any, drawn inputs alone would decide about a large problem's candidates on a busy machine.
-        first = self._taken == 0 and calls == 1
-        return first or self._charged_s + calls * self._next_s <= self._budget_s
+        still = not self.binding and (self._taken == 0 or self._charged_s < PATIENCE * self._budget_s)
+        return (still and calls == 1) or self._charged_s + calls * self._next_s <= self._budget_s
 
     def _call(self, stress: Stress, draw: Draw, expect: Expected) -> HardCall:
         def expected() -> Expectation | Sampled | None:
             found = expect()
             if found is not None:
                 self.done.append(stress.name)
+                self.binding |= stress.binding
             return found
 
         return HardCall(draw, stress, expected, self.warnings, self.factors, self._charged)

@@ -102,6 +102,10 @@ def tested(request: TestDevice) -> DeviceTested:
     return DeviceTested(fault="" if total == 1 << 10 else f"the sum of {1 << 10} ones is {total}")
 
 
+NO_HARD_INPUTS = (
+    "drawn inputs alone decided, because nothing could be expected of any hard input that there was time for; a larger "
+    "check.stress_budget_s may help"
+)
 PLAIN_WEIGHTS = (
     "its weights are the ones and zeros that modules begin with, because a parameter of the reference has no "
     "counterpart of the same name and shape in it, or the reference can be judged with no others: a kernel may leave "
@@ -405,6 +409,8 @@ def _copied(reference: Reference) -> dict[str, torch.Tensor]:
 def _checks(first: Finding, hard: HardInputs, examiner: Examiner) -> Checks:
     """What is known of the answers of a candidate that has given all that it was asked for."""
     warnings = list(hard.warnings)
+    if hard.lacking:
+        warnings.append(f"no_hard_inputs: {NO_HARD_INPUTS}")
     if weakness := examiner.weakness():
         warnings.append(f"weak_problem: {weakness}")
     if examiner.plain_weights:

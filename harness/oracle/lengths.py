@@ -1,4 +1,4 @@
-"""How many terms go into the longest sum of a computation, and what variances it takes: read off its operators."""
+"""What a computation is made of, read off its operators: its longest sum, variances, products of many numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 
 import torch
 
+# So many products, each by another tensor, may leave nothing of the inputs beside the biases of the last ones.
+DEEP = 4
+
 
 @dataclass
 class Longest:
@@ -16,7 +19,8 @@ class Longest:
 
     `lift` is the largest 1 + mean^2/variance of a variance met, on average over its rows, `most_lift` of any row: how
     much larger the squares are than what is left of them. `seen` has the operators met of which a variance by hand is
-    made, and `convolution` for one of more than one tap.
+    made, `convolution` for one of more than one tap, and `multiplication` for a product along a dimension. `by` has the
+    addresses of what products of matrices were by, no more than `DEEP` of them.
     """
 
     any: int = 1
@@ -24,22 +28,31 @@ class Longest:
     lift: float = 1.0
     most_lift: float = 1.0
     seen: set[str] = field(default_factory=set)
+    by: set[int] = field(default_factory=set)
 
     @property
-    def centred(self) -> bool:
-        """Whether a variance may be among the sums, so that an honest kernel may take a difference of squares."""
-        return "variance" in self.seen or {"sum", "difference", "square"} <= self.seen
+    def kinds(self) -> frozenset[str]:
+        """What decides which hard inputs there are, and what is asked on them.
 
-    @property
-    def transformed(self) -> bool:
-        """Whether a convolution is among them, which Winograd's and Fourier's ways take by other products."""
-        return "convolution" in self.seen
+        `centred`: a variance may be among the sums, so that an honest kernel may take a difference of squares.
+        `transformed`: a convolution is, which Winograd's and Fourier's ways take by other products. `multiplied`: the
+        numbers along a dimension are multiplied. `deep`: there are `DEEP` products of matrices or more.
+        """
+        has = {
+            "centred": "variance" in self.seen or {"sum", "difference", "square"} <= self.seen,
+            "transformed": "convolution" in self.seen,
+            "multiplied": "multiplication" in self.seen,
+            "deep": len(self.by) >= DEEP,
+        }
+        return frozenset(kind for kind, is_so in has.items() if is_so)
 
     def meet(self, name: str, args: tuple[Any, ...]) -> None:
         """Take note of an operator about to run."""
         if name == "aten::convolution" and math.prod(args[1].shape[2:]) > 1:
             self.seen.add("convolution")
         self.seen.update(part for part, names in _PARTS.items() if name in names)
+        if name in _PRODUCTS:
+            self._multiply(args)
         for table, is_product in ((_PRODUCTS, True), (_REDUCTIONS, False)):
             if name in table:
                 try:
@@ -57,6 +70,14 @@ class Longest:
             except (IndexError, TypeError, AttributeError, RuntimeError):
                 # As above.
                 pass
+
+    def _multiply(self, args: tuple[Any, ...]) -> None:
+        addresses = [one.untyped_storage().data_ptr() for one in args if isinstance(one, torch.Tensor)]
+        if len(addresses) > len(set(addresses)):
+            # Of a tensor by itself, as in a covariance.
+            self.seen.add("square")
+        if len(self.by) < DEEP:
+            self.by.update(addresses[-1:])
 
 
 def _inner(position: int) -> Callable[[tuple[Any, ...]], int]:
@@ -134,11 +155,13 @@ _REDUCTIONS: dict[str, Callable[[tuple[Any, ...]], int]] = {
 }
 _REDUCTIONS = {f"aten::{name}": length for name, length in _REDUCTIONS.items()}
 
-# A square is a power or a product of a tensor with itself, which no name tells from other products.
+# A square is a power or a product of a tensor with itself, which no name tells from other products; those of matrices
+# by themselves are told by `Longest`.
 _PARTS = {
     "variance": {name.removeprefix("aten::") for name in _VARIANCES},
     "sum": {"sum", "mean"},
     "difference": {"sub", "rsub"},
     "square": {"pow", "square", "mul"},
+    "multiplication": {"prod", "cumprod"},
 }
 _PARTS = {part: {f"aten::{name}" for name in names} for part, names in _PARTS.items()}

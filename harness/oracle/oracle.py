@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.oracle import checks, denominators, expectation, formats
+from harness.oracle import checks, denominators, expectation, formats, rule
 from harness.oracle.case import Earlier
 from harness.oracle.chunks import Few
 from harness.oracle.error import Part
@@ -106,8 +106,8 @@ class Oracle:
         self._infinite = False
         self._earlier = Earlier()
         self._steady = False
-        # Whether the reference takes a variance, which decides how far from zero hard inputs may lie.
-        self._centred = False
+        # What the reference is made of, which decides which hard inputs there are.
+        self._kinds: frozenset[str] = frozenset()
 
     def expect(self, inputs: list[Any], seed: int = 0) -> Expectation:
         """What the full check compares with, for drawn inputs; `seed` sets the generators before each run.
@@ -121,7 +121,9 @@ class Oracle:
             self._steady = True
         for path, yard in expected.yards.items():
             self._fast[path] = Fast.of(yard).stricter(self._fast.get(path))
-            self._centred = self._centred or yard.centred
+            self._kinds |= yard.kinds
+        if all(yard.numel < rule.SIGNATURE_LEAST for yard in expected.yards.values()):
+            self._kinds |= {"few"}
             self._fills[path] = yard.fills | self._fills.get(path, NONE)
         self._infinite = self._infinite or bool(broken_in(expected.native))
         self._earlier.keep(expected.native)
@@ -157,7 +159,7 @@ class Oracle:
         """
         in_half = any(tensor.dtype is torch.float16 for tensor in tensors(drawn))
         for position, proposed in enumerate(sets):
-            if proposed.centred not in (None, self._centred) or (proposed.half and not in_half):
+            if not proposed.suits(self._kinds) or (proposed.half and not in_half):
                 continue
             try:
                 inputs = proposed.inputs(drawn, seed + position, self._promises)
@@ -384,11 +386,11 @@ def _demanding(expected: Expectation, demands: str) -> Expectation | None:
             return yard.sensible_in_rows()
         if demands == "sense" or (demands != "rounding" and yard.level.bits < formats.FLOAT32.bits):
             return yard.sensible()
-        if demands == "heaped" and yard.transformed:
+        if demands == "heaped" and "transformed" in yard.kinds:
             # Winograd's and Fourier's ways err by the largest number around, wherever that stands.
             return yard.sensible()
         # Squared, one large element is as large as all others of its row.
-        several = yard.heaped >= row if yard.centred else yard.heaped > row
+        several = yard.heaped >= row if "centred" in yard.kinds else yard.heaped > row
         return yard.no_less(yard.drift) if demands == "heaped" and several else yard
 
     yards = {path: limited(yard) for path, yard in expected.yards.items()}

@@ -6,6 +6,7 @@ set is a proposal: whether the reference is defined and meaningful on it is for 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -27,9 +28,9 @@ class Stress:
     grows as a power of the inputs, sense where it stays as it is, and nothing elsewhere; or `sense_in_rows`, sense
     and in float32 and wider an error below half of each row's size, too, since one row of thousands hides in the
     rest. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
-    `first_only` leaves all floating tensors but the first as they were drawn. `centred` sets are for references
-    that take a variance, or (False) for those that take none; `finite` ones for those that give finite numbers on
-    them, and `half` ones for inputs in float16.
+    `first_only` leaves all floating tensors but the first as they were drawn. Sets are for references of
+    the kind `only`, or not for those of the kind `never` (`lengths.Longest.kinds`, and `few` for outputs without a signature); `finite` ones for those that give
+    finite numbers on them, and `half` ones for inputs in float16.
     """
 
     name: str
@@ -37,9 +38,14 @@ class Stress:
     demands: Literal["rounding", "absolute", "wide", "heaped", "growth", "sense", "sense_in_rows"] = "rounding"
     binding: bool = True
     first_only: bool = False
-    centred: bool | None = None
+    only: str = ""
+    never: str = ""
     finite: bool = False
     half: bool = False
+
+    def suits(self, kinds: frozenset[str]) -> bool:
+        """Whether the set is for references of these kinds."""
+        return (not self.only or self.only in kinds) and self.never not in kinds
 
     def inputs(self, drawn: list[Any], seed: int, promises: Promises = NOTHING) -> list[Any]:
         """New inputs from drawn ones, which stay as they are. Every tensor has its own draws from `seed`.
@@ -55,8 +61,11 @@ class Stress:
         return promises.changed(drawn, make, self.first_only)
 
 
-# Of the power of two that huge inputs are scaled by.
-HUGE = 20
+# Of the power of two that huge inputs are scaled by, and of those of many layers, each of which may take a quarter of
+# their size or less: so far that a product of three is still within float32.
+HUGE, HUGEST = 20, 40
+# In a row that is dealt out, the largest so many numbers lie in one residue class of their places.
+HAND = 64
 
 
 def _scaled(power: int) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
@@ -143,13 +152,13 @@ def _past_squares(tensor: torch.Tensor, generator: torch.Generator) -> torch.Ten
     return tensor.scatter(-1, place, (torch.where(value < 0, -512.0, 512.0) * (1 + share)).to(tensor.dtype))
 
 
-def _one_of_all(at_the_end: bool) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+def _one_of_all(at_the_end: bool, larger: float = 32.0) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
     """One element of all so large that a sum over all of them is that element, in float16 at least the largest: the
     last one, or one anywhere.
 
     In a row's spike the end of all rows drowns, and a few of a million elements are less than a running sum loses. And
     who reads a part of the elements, since the mean or the largest of that is next to any other's, sees in his part of
-    every other set that it is a hard one.
+    every other set that it is a hard one. `larger` by so many times than all others together.
     """
 
     def make(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -159,7 +168,7 @@ def _one_of_all(at_the_end: bool) -> Callable[[torch.Tensor, torch.Generator], t
         drawn = torch.randint(tensor.numel(), (1,), generator=generator, device=tensor.device)
         place = torch.full_like(drawn, tensor.numel() - 1) if at_the_end else drawn
         value, largest = changed.view(-1)[place], tensor.abs().amax()
-        times = 32.0 if tensor.dtype is torch.float16 else 32.0 * tensor.numel()
+        times = 32.0 if tensor.dtype is torch.float16 else larger * tensor.numel()
         changed.view(-1)[place] = torch.where(value < 0, -1.0, 1.0).to(tensor.dtype) * (largest + value.abs()) * times
         return changed
 
@@ -178,7 +187,23 @@ def _one_hot(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _sorted(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
-    return tensor if tensor.dim() == 0 else tensor.sort(-1).values
+    """In ascending order; every other row is then dealt out: its largest numbers are no neighbours, but equally far
+    apart, by a power of two. Who looks for the largest in parts of a row misses some in one or the other."""
+    if tensor.dim() == 0:
+        return tensor
+    ordered = tensor.sort(-1).values
+    apart = math.gcd(ordered.shape[-1], 1 << 62)
+    while apart > 1 and ordered.shape[-1] // apart < HAND:
+        apart //= 2
+    dealt = ordered.unflatten(-1, (apart, -1)).transpose(-1, -2).flatten(-2)
+    rows = torch.arange(ordered.numel() // ordered.shape[-1], device=tensor.device).view(*ordered.shape[:-1], 1)
+    return torch.where(rows % 2 == 0, ordered, dealt)
+
+
+def _about_one(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    """Near one, a sixteenth of a standard deviation of what was drawn: a product of thousands is still a number."""
+    away = tensor.double() - tensor.double().mean()
+    return (1 + away / (16 * away.square().mean().sqrt()).clamp_min(torch.finfo(torch.float64).tiny)).to(tensor.dtype)
 
 
 def _rolled(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
@@ -225,6 +250,11 @@ SETS = (
     # Past 65504, where float16 ends, and past what stands for infinity in a kernel. Leaves float16's range itself.
     Stress("huge_above", lambda tensor, _: tensor.abs() * 2.0**HUGE, "growth"),
     Stress("huge_below", lambda tensor, _: -tensor.abs() * 2.0**HUGE, "growth"),
+    # Where each of many layers leaves less of its inputs, what the first ones made of them is nothing beside the biases
+    # of the last.
+    Stress("hugest", _scaled(HUGEST), "growth", first_only=True, only="deep"),
+    # Numbers below one have a product of zero, those above it one that is infinite.
+    Stress("about_one", _about_one, "sense", first_only=True, only="multiplied"),
     # The exponential less one of a small number is right to the one's last digit and no more.
     Stress("scaled_down", _scaled(-7), "absolute"),
     Stress("signs", _signs()),
@@ -232,11 +262,11 @@ SETS = (
     Stress("negative", lambda tensor, _: -tensor.abs(), "wide"),
     # And far from it: where a maximum of zero, or of -1000, was subtracted, every exponential is zero. A variance in
     # one pass, which is the difference of two squares, has nothing left of it at -4096.
-    Stress("far_below", _below(128.0), "sense", first_only=True, centred=True),
-    Stress("furthest_below", _below(4096.0), "sense", first_only=True, centred=False),
+    Stress("far_below", _below(128.0), "sense", first_only=True, only="centred"),
+    Stress("furthest_below", _below(4096.0), "sense", first_only=True, never="centred"),
     Stress("one_row_far_up", _in_one_row(_far_up), "sense_in_rows", first_only=True),
-    Stress("one_row_far_below", _in_one_row(_below(128.0)), "sense_in_rows", first_only=True, centred=True),
-    Stress("one_row_furthest_below", _in_one_row(_below(4096.0)), "sense_in_rows", first_only=True, centred=False),
+    Stress("one_row_far_below", _in_one_row(_below(128.0)), "sense_in_rows", first_only=True, only="centred"),
+    Stress("one_row_furthest_below", _in_one_row(_below(4096.0)), "sense_in_rows", first_only=True, never="centred"),
     Stress("constant_rows", _constant_rows, "sense"),
     # A product of two such elements must stay within float16's short range.
     Stress("dominant", _dominant(False, 32, 8), "heaped"),
@@ -248,6 +278,9 @@ SETS = (
     Stress("past_squares", _past_squares, "heaped", first_only=True, half=True),
     Stress("last_of_all", _one_of_all(True), "sense", first_only=True),
     Stress("one_of_all", _one_of_all(False), "sense", first_only=True),
+    # So large that a running sum loses nothing by losing all others. An average over everything, as a loss is, hides
+    # what each of its products was rounded to, but not what this number was.
+    Stress("one_huge", _one_of_all(False, 2.0**22), "growth", first_only=True, only="few", never="transformed"),
     # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.
     Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", first_only=True, finite=True),
     Stress("one_hot", _one_hot, "sense"),

@@ -72,8 +72,8 @@ class Yardstick:
     largest of these and of what one rounding of the inputs does to the output, which any sound algorithm may show.
     lowered: of the reference with its products in the format below `level`, the format it computes in (None: unknown,
     or of no account). drift: what a plain running sum may lose, where rounding goes one way, or where a variance is the
-    difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. centred: whether a
-    variance is taken on the way. limits: what a candidate may show; `loose` the same for each allowed format. finite:
+    difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. kinds: of the
+    computation (`Longest.kinds`). limits: what a candidate may show; `loose` the same for each allowed format. finite:
     whether the reference's output is. fills: its fill values, of which none of the others knows.
     """
 
@@ -86,8 +86,7 @@ class Yardstick:
     level: Format
     drift: float
     heaped: int
-    centred: bool
-    transformed: bool
+    kinds: frozenset[str]
     limits: Tolerances
     loose: dict[str, Tolerances]
     expected: Expected
@@ -120,7 +119,7 @@ class Yardstick:
         """The same, and for each row that errs by more than rounding the same limit, of its own size. Not in 16 bits,
         where what magnifies rounding may take all of a single row; nor where a row's errors may be its neighbour's."""
         sensible = self.sensible()
-        if self.level.bits < FLOAT32.bits or self.transformed:
+        if self.level.bits < FLOAT32.bits or "transformed" in self.kinds:
             return sensible
         return replace(sensible, limits=replace(sensible.limits, share=rule.SENSE, rows=self.limits.row))
 
@@ -230,8 +229,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         drift=max(rule.drift(longest.any, unit), one_pass * longest.most_lift),
         # To products, what tensor cores cut off is allowed on any inputs.
         heaped=longest.any if longest.any > longest.product else 0,
-        centred=longest.centred,
-        transformed=longest.transformed,
+        kinds=longest.kinds,
         limits=_limits(rule.limit(facts), base, known, scale),
         loose=loose,
         expected=expected,
@@ -239,7 +237,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         signature=None if tight or lower is None else _signature(runs, lower, max(base, permitted)),
     )
     # A kernel by way of Fourier's transform errs everywhere by the largest numbers.
-    return made.as_a_whole() if longest.transformed else made
+    return made.as_a_whole() if "transformed" in made.kinds else made
 
 
 def _moved(runs: Runs, exact: torch.Tensor, known: float) -> float:

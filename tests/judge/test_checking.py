@@ -258,12 +258,12 @@ class Clock:
         return self.now
 
 
-def tried(budget_s, first_s, takes_s, most=1):
+def tried(budget_s, first_s, takes_s, most=1, expected="something"):
     """How many hard inputs are begun that take so many seconds each, up to `most` in a burst, and the seconds spent."""
     clock = Clock()
     stress, draw = SETS[0], Draw(inputs=(), seed=1)
     hard = HardInputs(
-        iter([(stress, draw, lambda: None)] * len(takes_s)), len(takes_s), budget_s, first_s, clock, together=True
+        iter([(stress, draw, lambda: expected)] * len(takes_s)), len(takes_s), budget_s, first_s, clock, together=True
     )
     turns = HardTurns(hard, 4, random.Random(1))
     begun = 0
@@ -272,6 +272,7 @@ def tried(budget_s, first_s, takes_s, most=1):
         for call in calls:
             with call.charged():
                 clock.now += takes_s[begun]
+                call.expected()
             begun += 1
     return begun, hard.spent_s
 
@@ -296,6 +297,18 @@ def test_a_hard_input_is_begun_only_if_it_fits(budget_s, first_s, takes_s, most,
     assert count == begun
     assert spent_s == sum(takes_s[:begun])
     assert spent_s <= budget_s + max(takes_s)
+
+
+def test_while_nothing_can_be_expected_sets_are_begun_for_twice_the_time():
+    assert tried(3.0, 1.0, [1.0] * 9, expected=None) == (6, 6.0)
+    assert tried(3.0, 1.0, [17.0] * 9, expected=None) == (1, 17.0)
+
+
+def test_a_pass_without_any_hard_input_says_so(judged):
+    # float32 has none of the digits that such sines depend on.
+    record = judged("(x * 1e30).sin()", "torch.sin(1e30 * x)")
+    assert record.status is Status.PASSED
+    assert any(warning.startswith("no_hard_inputs") for warning in record.warnings)
 
 
 def test_a_judge_that_runs_out_of_memory_blames_no_candidate(evaluate_made):

@@ -50,7 +50,11 @@ def test_the_sets_are_what_they_say():
     assert (sets["negative"] <= 0).all()
     assert (sets["constant_rows"] == x[:, :1]).all()
     assert ((sets["one_hot"] != 0).sum(1) == 1).all()
-    assert (sets["sorted"].diff(dim=1) >= 0).all()
+    assert (sets["sorted"][::2].diff(dim=1) >= 0).all()
+    assert torch.equal(sets["hugest"], x * 2**40)
+    assert ((sets["about_one"] - 1).abs() < 0.5).all()
+    assert (sets["one_huge"] != x).sum() == 1
+    assert sets["one_huge"].abs().max() > 2**22 * x.abs().sum()
     assert torch.equal(sets["rolled"][1:], x[:-1])
     assert (sets["subnormal"].abs() < torch.finfo(x.dtype).smallest_normal).all()
     assert torch.isinf(sets["minus_infinity"]).sum() == 6
@@ -67,6 +71,12 @@ def test_the_sets_are_what_they_say():
     for name, times in (("dominant", 32), ("spike", 256), ("spike_at_an_end", 256)):
         largest, second = sets[name].abs().topk(2).values.unbind(1)
         assert (largest > 0.9 * times * second).all()
+
+
+def test_every_other_row_is_dealt_out():
+    made = BY_NAME["sorted"].inputs([torch.rand(2, 256)], 0)[0]
+    assert made[0].topk(4).indices.sort().values.tolist() == [252, 253, 254, 255]
+    assert made[1].topk(4).indices.diff().abs().tolist() == [4, 4, 4]
 
 
 def test_a_row_of_a_16_bit_input_keeps_its_differences_below_zero():
