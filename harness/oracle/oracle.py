@@ -119,11 +119,11 @@ class Oracle:
         if not self._steady:
             self._require_steady(expected)
             self._steady = True
+        if all(yard.numel < rule.SIGNATURE_LEAST for yard in expected.yards.values()):
+            self._kinds |= {"few"}
         for path, yard in expected.yards.items():
             self._fast[path] = Fast.of(yard).stricter(self._fast.get(path))
             self._kinds |= yard.kinds
-        if all(yard.numel < rule.SIGNATURE_LEAST for yard in expected.yards.values()):
-            self._kinds |= {"few"}
             self._fills[path] = yard.fills | self._fills.get(path, NONE)
         self._infinite = self._infinite or bool(broken_in(expected.native))
         self._earlier.keep(expected.native)
