@@ -212,8 +212,8 @@ def load(path: Path, overrides: list[str] | None = None) -> Config:
 
 
 def text(path: Path, what: str = "config", most_bytes: int = MOST_BYTES) -> str:
-    """The text of a file that the user names, `what` in messages. Does not block on a pipe or a device, and does not read
-    a huge file. Raises UsageError."""
+    """The text of a file that the user names, `what` in messages. Does not block on a pipe or a device, and does not
+    read a huge file. Raises UsageError."""
     refused = f"cannot read the {what} {path}"
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
