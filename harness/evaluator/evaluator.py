@@ -29,7 +29,7 @@ from harness.execution.schedule import Task
 from harness.execution.workplace import ThisMachine, Workplace
 from harness.processes import folders
 from harness.records import Record, Status
-from harness.supervise import recording
+from harness.supervise import disk, recording
 
 # How soon a submission whose deadline passed while it was evaluated is looked at again.
 LOOK_AGAIN_S = 1.0
@@ -182,6 +182,7 @@ class Evaluator:
         """Find out which job a submission is, and hand it to the pool, unless the same one is under way."""
         if one.future.done():
             return
+        disk.wait_for_room(self._folder, one.future.done)
         one.is_read = True
         try:
             with self._planner.planned(one) as job:

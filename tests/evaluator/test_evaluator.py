@@ -16,7 +16,8 @@ from harness.evaluator import evaluator as evaluator_module
 from harness.evaluator import planning
 from harness.evaluator.planning import Submission
 from harness.execution import build_slots
-from harness.supervise import recording
+from harness.processes import folders
+from harness.supervise import disk, recording
 from harness.supervise.builds import Workshop
 from harness.supervise.supervisor import Supervisor
 from tests.conftest import CORPUS, corpus_config
@@ -162,6 +163,21 @@ def test_a_deadline_that_passes_while_it_is_evaluated_excuses_nobody(monkeypatch
         held.go.set()
         assert first.result().reason == "made_up"
         until(lambda: not one.deadlines._calls)
+
+
+def test_what_comes_while_a_full_disk_is_cleared_waits_for_that(monkeypatch):
+    held = Held(monkeypatch)
+    held.go.set()
+    with Evaluator(CONFIG) as one:
+        cleared = threading.Event()
+        monkeypatch.setattr(folders, "removing", lambda: not cleared.is_set())
+        monkeypatch.setattr(disk, "is_full", lambda folder: not cleared.is_set())
+        first = one.submit(SCALE, TIMES.format(factor=1))
+        given_up = one.submit(SCALE, TIMES.format(factor=2), deadline_s=0.5)
+        assert given_up.result().reason == "deadline"
+        assert not first.done()
+        cleared.set()
+        assert first.result().reason == "made_up"
 
 
 HANGS_IN_ITS_BUILD = """
