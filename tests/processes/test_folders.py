@@ -30,7 +30,8 @@ def test_deep_locked_and_linked_folders_go_and_what_links_point_to_stays(tmp_pat
         os.chdir("d")
     os.fchdir(before)
     os.close(before)
-    folders.remove(folder)
+    # However busy the machine is.
+    assert folders.remove(folder, 60.0)
     assert not folder.exists()
     assert (outside / "file").read_text() == "here"
     assert outside.stat().st_mode == mode
