@@ -202,7 +202,7 @@ def load(path: Path, overrides: list[str] | None = None) -> Config:
     Raises UsageError naming file, line, path and the nearest valid key.
     """
     path = places.found(path)
-    node, data = _read(_text(path), str(path))
+    node, data = _read(text(path), str(path))
     _check_keys(data, Config, node, str(path), "")
     _converted(data, lambda keys: f"{path}:{_line(node, keys)}")
     for override in overrides or []:
@@ -211,23 +211,23 @@ def load(path: Path, overrides: list[str] | None = None) -> Config:
     return _consistent(_converted(data, lambda keys: f"{path}:{_line(node, keys)}"), path)
 
 
-def _text(path: Path) -> str:
-    """The file's text. Does not block on a pipe or a device, and does not read a huge file."""
+def text(path: Path, what: str = "config", most_bytes: int = MOST_BYTES) -> str:
+    """The text of a file that the user names, `what` in messages. Does not block on a pipe or a device, and does not
+    read a huge file. Raises UsageError."""
+    refused = f"cannot read the {what} {path}"
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UsageError(f"cannot read the config {path}: it is not a regular file")
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise UsageError(f"cannot read the config {path}: it is larger than {MOST_BYTES >> 20} MiB")
+                raise UsageError(f"{refused}: it is not a regular file")
+            data = file.read(most_bytes + 1)
+        if len(data) > most_bytes:
+            raise UsageError(f"{refused}: it is larger than {most_bytes >> 10} KiB")
         return data.decode()
     except OSError as error:
-        raise UsageError(f"cannot read the config {path}: {error.strerror}") from error
+        raise UsageError(f"{refused}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(
-            f"cannot read the config {path}: byte {error.start + 1} is not UTF-8; save the file as UTF-8"
-        ) from error
+        raise UsageError(f"{refused}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from error
 
 
 def _read(text: str, where: str) -> tuple[yaml.Node | None, Any]:

@@ -412,7 +412,7 @@ def _serve(commands: Commands) -> None:
     secret = "file with the token that clients send (default: the environment's ASSAY_TOKEN)"
     add("--token-file", type=Path, metavar="FILE", help=secret)
     add("--queue", type=int, default=256, metavar="N", help="tasks that may be unfinished at a time (default: 256)")
-    deadline = "for requests that name none, from their arrival on (default: 600)"
+    deadline = "how long requests may wait that name no deadline, from their arrival on (default: 600)"
     add("--deadline", type=float, default=600.0, metavar="SECONDS", help=deadline)
     keep = "how long results are kept, and answer the same submission (default: 86400)"
     add("--keep", type=float, default=86_400.0, metavar="SECONDS", help=keep)

@@ -17,7 +17,7 @@ from harness.execution.schedule import Task
 from harness.execution.workplace import Site, site
 from harness.processes import folders, memory_watch
 from harness.records import Record
-from harness.supervise import lanes, recording
+from harness.supervise import disk, lanes, recording
 
 # The share of memory in use above which Ray ends a worker, as it comes; and how much sooner ours have to be ended.
 RAYS_THRESHOLD = 0.95
@@ -60,6 +60,7 @@ class Node:
     def evaluate(self, job: Job, problem: Files, candidate: Files, priority: int) -> tuple[bytes, Files, bool]:
         """One job's record as JSON, the logs that it names, and whether a device is left here."""
         assert self._folder is not None
+        disk.wait_for_room(self._folder)
         own = self._shelf.laid_out(job, problem, candidate)
         try:
             with self._lock:

@@ -99,6 +99,10 @@ class ClusterSlots:
                 self._give_up(task, "no machine of the cluster is left")
         return tasks
 
+    def has_begun(self, task: Task) -> bool:
+        """Whether a task was sent to a machine that is not lost."""
+        return self._schedule.has_begun(task)
+
     def hurry(self, task: Task, priority: int) -> None:
         """Give a task that waits at least this priority."""
         self._schedule.hurry(task, priority)

@@ -29,8 +29,10 @@ from harness.execution.schedule import Task
 from harness.execution.workplace import ThisMachine, Workplace
 from harness.processes import folders
 from harness.records import Record, Status
-from harness.supervise import recording
+from harness.supervise import disk, recording
 
+# How soon a submission whose deadline passed while it was evaluated is looked at again.
+LOOK_AGAIN_S = 1.0
 # Files are read side by side: one that a parser hangs on holds up few.
 PLANNERS = 4
 
@@ -139,9 +141,10 @@ class Evaluator:
         """Have one candidate evaluated; the future has its Record, or UsageError where problem or candidate is none.
 
         `problem` is a path, a name like attention/sdpa, or the text of a file; `candidate` a text, or the `Path` of a
-        file; `name` is what records call a text. A higher `priority` is first. `deadline_s` counts from now, the wait
-        included: where there is no record by then, it is a `harness_error` (`deadline`). A future can be cancelled
-        until its evaluation begins. Raises UsageError for arguments of other types, or a deadline that is none.
+        file; `name` is what records call a text. A higher `priority` is first. `deadline_s` counts from now, and says
+        how long it may wait: where its build or evaluation has not begun by then, it is a `harness_error` (`deadline`).
+        One that has begun is bounded by the config's limits alone. A future can be cancelled until its evaluation
+        begins. Raises UsageError for arguments of other types, or a deadline that is none.
         """
         one = Submission(problem, candidate, variant, precision, name, priority, deadline_s)
         with self._lock:
@@ -150,8 +153,7 @@ class Evaluator:
             self._submitted.add(one.future)
         one.future.add_done_callback(lambda _: self._is_done(one))
         if deadline_s is not None:
-            expire = functools.partial(self._expire, one, deadline_s)
-            number = self.deadlines.at(time.monotonic() + deadline_s, expire)
+            number = self.deadlines.at(time.monotonic() + deadline_s, functools.partial(self._expire, one))
             # Its text must not be kept for as long as that.
             one.future.add_done_callback(lambda _: self.deadlines.forget(number))
         self._threads.submit(self._plan, one)
@@ -180,6 +182,8 @@ class Evaluator:
         """Find out which job a submission is, and hand it to the pool, unless the same one is under way."""
         if one.future.done():
             return
+        disk.wait_for_room(self._folder, one.future.done)
+        one.is_read = True
         try:
             with self._planner.planned(one) as job:
                 entry = self._entry(one, job)
@@ -277,10 +281,26 @@ class Evaluator:
         log = record.log if self._keeps_logs else ""
         return records.presentable(msgspec.structs.replace(told, candidate=name, log=log))
 
-    def _expire(self, one: Submission, deadline_s: float) -> None:
-        if not one.future.done():
-            why = f"no result within {deadline_s:g} s of the submission, its wait included"
-            settle(one.future, self._failed(one, "deadline", why))
+    def _expire(self, one: Submission) -> None:
+        """End a submission whose deadline has passed, if it still waits; now, or when it waits again.
+
+        What has begun has the config's limits, and a record of its own. A candidate that hangs would else be excused by
+        the deadline, and one that waited long be blamed for it.
+        """
+        if one.future.done():
+            return
+        if self._has_begun(one):
+            self.deadlines.at(time.monotonic() + LOOK_AGAIN_S, functools.partial(self._expire, one))
+            return
+        why = "its deadline passed before its evaluation began; submit it again, with more time or fewer at once"
+        settle(one.future, self._failed(one, "deadline", why))
+
+    def _has_begun(self, one: Submission) -> bool:
+        with self._lock:
+            entry = next((entry for entry in self._open.values() if one in entry.waiting), None)
+            if entry is None or entry.task is None:
+                return one.is_read
+            return self._pool.has_begun(entry.task)
 
     def _failed(self, one: Submission, reason: str, message: str) -> Record:
         record = Record(

@@ -50,6 +50,8 @@ class Submission:
     name: str
     priority: int
     deadline_s: float | None = None
+    # Whether its files are being read, or have been.
+    is_read: bool = False
     future: Future[Record] = field(default_factory=Future)
 
     def __post_init__(self) -> None:

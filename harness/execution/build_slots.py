@@ -53,10 +53,12 @@ class BuildSlots:
         self._numbers = itertools.count()
         self._folders: dict[BuildKey, list[Path]] = {}
         self._lock = threading.Lock()
+        self._closed = False
         self._threads = ThreadPoolExecutor(how_many(config), thread_name_prefix="build")
 
     def close(self) -> None:
         """Begin no more builds; those under way end with the nursery."""
+        self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def start(self, job: Job) -> Future[BuildResult]:
@@ -105,6 +107,7 @@ class BuildSlots:
         """`attempt()`, and once more without other builds beside it where the disk was full."""
 
         def tried() -> BuildResult:
+            disk.wait_for_room(self._scratch, lambda: self._closed)
             try:
                 return attempt()
             except OSError as error:
@@ -116,11 +119,13 @@ class BuildSlots:
             result = tried()
         if not disk.may_be_to_blame(result.fault, self._scratch):
             return result
+        disk.wait_for_room(self._scratch, lambda: self._closed)
         # On a card, candidates run also beside the second attempt.
         others = self._device.kind == "cuda" and disk.is_full(self._scratch)
         with self._turns.alone():
             result = tried()
         if not disk.may_be_to_blame(result.fault, self._scratch) or result.fault is None:
             return result
+        disk.wait_for_room(self._scratch, lambda: self._closed)
         fault = disk.blamed(result.fault, self._scratch, others=others)
         return msgspec.structs.replace(result, fault=fault)

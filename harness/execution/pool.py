@@ -122,6 +122,10 @@ class Pool:
                 self._give_up(task)
         return tasks
 
+    def has_begun(self, task: Task) -> bool:
+        """Whether a task is being built or evaluated, and does not wait for its turn."""
+        return self._schedule.has_begun(task)
+
     def hurry(self, task: Task, priority: int) -> None:
         """Give a task that waits at least this priority."""
         self._schedule.hurry(task, priority)

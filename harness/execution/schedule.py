@@ -89,6 +89,16 @@ class Schedule:
                     return True
             return False
 
+    def has_begun(self, task: Task) -> bool:
+        """Whether a task does not wait for its turn any more: its build goes on or has failed, or a slot has it."""
+        with self._changed:
+            if task in self._arrived:
+                return False
+            if task not in self._waiting:
+                return True
+            build = self._builds[build_key(task.job)]
+            return build.running() or (build.done() and not self._is_measured(task))
+
     def hurry(self, task: Task, priority: int) -> None:
         """Give a task at least this priority."""
         with self._changed:

@@ -53,6 +53,9 @@ class Slots(Protocol):
     def submit(self, jobs: Iterable[Job], priority: int = 0) -> list[Task]:
         """Have jobs carried out; each ends with one call of `tell`."""
 
+    def has_begun(self, task: Task) -> bool:
+        """Whether a task is being built or evaluated, and does not wait for its turn."""
+
     def hurry(self, task: Task, priority: int) -> None:
         """Give a task that waits at least this priority."""
 

@@ -21,7 +21,7 @@ from harness.links.link import Draw
 from harness.oracle.expectation import InvalidReference
 from harness.oracle.promises import Promises, find
 from harness.oracle.replica import replica
-from harness.oracle.structure import flatten, unsupported
+from harness.oracle.structure import flatten, places, unsupported
 from harness.roofline import work
 from harness.wire import generators, layout, values, weights
 from harness.wire.messages import CandidateSource
@@ -158,15 +158,16 @@ class Reference:
         if fault := unsupported(output):
             raise InvalidReference("unsupported_output", f"the reference's {fault}")
         estimate = seen.estimate(output)
-        forms = _form(first.inputs), _form(output)
+        forms = _form(first.inputs), _form(output), places(output)
         # Before the next ones are there.
         del first, output, seen
         draw, second_s = self._timed(self.draw)
         if _form(draw.inputs) != forms[0]:
             raise modules.LoadFault("contract", f"{self._file}: get_inputs returns other shapes from call to call")
         output, seconds = self._timed(lambda: self._call(draw))
-        if _form(output) != forms[1]:
-            text = "the output's shapes depend on the inputs' values, so that nothing can be compared call by call"
+        if (_form(output), places(output)) != forms[1:]:
+            what = "shapes" if _form(output) != forms[1] else "keys or lengths"
+            text = f"the output's {what} depend on the inputs' values, so that nothing can be compared call by call"
             raise modules.LoadFault("contract", f"{self._file}: {text}")
         random = generators.drawn_from(self.device, draw.seed)
         with torch.no_grad():

@@ -334,7 +334,9 @@ class ExactReference:
 
 def _alike(output: Any, native: Any) -> Any:
     """`output`, if its leaves are of the form of the native ones; code that looks at dtypes may do otherwise."""
-    for (_, wide), (_, own) in zip(flatten(output), flatten(native), strict=True):
+    for (place, wide), (path, own) in zip(flatten(output), flatten(native), strict=True):
+        if place != path:
+            raise TypeError(f"the reference gives {place} in float64 in place of {path}")
         if _form(wide) != _form(own):
             raise TypeError(f"the reference gives {_form(wide)} in float64 in place of {_form(own)}")
     return output
@@ -342,7 +344,9 @@ def _alike(output: Any, native: Any) -> Any:
 
 def _alike_but_length(output: Any, native: Any) -> Any:
     """`output`, of a slice of the batch, if its leaves are of the form of the native ones but for their length."""
-    for (_, wide), (_, own) in zip(flatten(output), flatten(native), strict=True):
+    for (place, wide), (path, own) in zip(flatten(output), flatten(native), strict=True):
+        if place != path:
+            raise TypeError(f"the reference gives {place} in float64 for a slice in place of {path}")
         if _form(wide[:0]) != _form(own[:0]):
             raise TypeError(f"the reference gives {_form(wide)} in float64 for a slice of {_form(own)}")
     return output

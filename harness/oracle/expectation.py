@@ -17,7 +17,7 @@ from harness.oracle.fills import NONE, Fills, find
 from harness.oracle.formats import Format, all_finite, calculable
 from harness.oracle.rule import FURTHER
 from harness.oracle.slices import SHORTEST_ROW, real, wide_dtype
-from harness.oracle.structure import flatten, unsupported
+from harness.oracle.structure import flatten, places, unsupported
 from harness.oracle.yardstick import Runs, Yardstick, yardstick
 
 # Runs with inputs moved by a unit in the last place, for outputs whose own error may be small by luck.
@@ -30,6 +30,13 @@ class InvalidReference(AssayError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+def require_form(known: list[str], output: Any) -> None:
+    """Require the leaves of an output of the reference to be at the `known` places. Raises InvalidReference."""
+    if places(output) != known:
+        why = "the output's keys or lengths depend on values, or change from call to call"
+        raise InvalidReference("contract", f"{why}, so that nothing can be compared call by call")
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,8 @@ def expect(
     if fault := unsupported(native):
         raise InvalidReference("unsupported_output", f"the reference's {fault}")
     result = reference.exact(inputs, seed, native)
+    form = places(native)
+    require_form(form, result.output)
     exact, precision, cut, longest = dict(flatten(result.output)), result.precision, result.cut, result.longest
     where, attention = result.where, result.attention
     del result
@@ -116,6 +125,7 @@ def expect(
             except Exception:
                 # Foreign code may raise anything.
                 return None
+            require_form(form, output)
             for path, part in parts.items():
                 leaf = number(dict(flatten(output))[path], dtype)
                 if leaf is None:

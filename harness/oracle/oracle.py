@@ -20,14 +20,14 @@ from harness.oracle.case import Earlier
 from harness.oracle.chunks import Few
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
-from harness.oracle.expectation import Expectation, InvalidReference, broken_in, number
+from harness.oracle.expectation import Expectation, InvalidReference, broken_in, number, require_form
 from harness.oracle.fast import Fast
 from harness.oracle.fills import NONE, Fills
 from harness.oracle.formats import all_finite
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.slices import real, rms, widened
 from harness.oracle.stress import SETS, Stress
-from harness.oracle.structure import compare, convert, flatten, tensors
+from harness.oracle.structure import compare, convert, flatten, places, tensors
 from harness.oracle.verdict import Finding
 from harness.oracle.yardstick import Yardstick
 from harness.records import Status
@@ -103,6 +103,8 @@ class Oracle:
         self._fills: dict[str, Fills] = {}
         # Of those, which are nothing but zeros; None before the first.
         self._empty: frozenset[str] | None = None
+        # The places of all leaves of the reference's output; None before the first.
+        self._places: list[str] | None = None
         self._infinite = False
         self._earlier = Earlier()
         self._steady = False
@@ -112,10 +114,10 @@ class Oracle:
     def expect(self, inputs: list[Any], seed: int = 0) -> Expectation:
         """What the full check compares with, for drawn inputs; `seed` sets the generators before each run.
 
-        Raises InvalidReference if the reference differs from call to call, gives no finite number, or an output that is
-        not a plain tensor.
+        Raises InvalidReference if the reference differs from call to call, in its form from inputs to inputs, gives no
+        finite number, or an output that is not a plain tensor.
         """
-        expected = expectation.expect(self.reference, inputs, seed, self.allow)
+        expected = expectation.expect(self.reference, inputs, seed, self.allow, native=self._native(inputs, seed))
         if not self._steady:
             self._require_steady(expected)
             self._steady = True
@@ -133,7 +135,15 @@ class Oracle:
 
     def glance(self, inputs: list[Any], seed: int = 0) -> Glance:
         """What the fast check compares with: one run of the reference. Useful after an `expect` on like inputs."""
-        return Glance(inputs, seed, self.reference.native(inputs, seed))
+        return Glance(inputs, seed, self._native(inputs, seed))
+
+    def _native(self, inputs: list[Any], seed: int) -> Any:
+        """The reference's own output. Raises InvalidReference where its form is another one than for other inputs."""
+        output = self.reference.native(inputs, seed)
+        if self._places is None:
+            self._places = places(output)
+        require_form(self._places, output)
+        return output
 
     def stress(
         self, drawn: list[Any], seed: int = 0, sets: Sequence[Stress] = SETS
@@ -184,7 +194,7 @@ class Oracle:
     ) -> Sampled | Expectation | None:
         """What to expect for a set's inputs; of a large problem, for a few entries of the batch at first."""
         try:
-            native = self.reference.native(inputs, seed)
+            native = self._native(inputs, seed)
             # Where NaN and infinities are right at some places, all places are looked at.
             few = None if self._infinite else self.reference.few(inputs, seed, native)
         except torch.OutOfMemoryError:
@@ -213,6 +223,7 @@ class Oracle:
         try:
             # NaN and infinities that a mask leaves stay where they were.
             broken = broken_in(self.reference.native(drawn, seed)) if self._infinite else {}
+            native = self._native(inputs, seed) if native is None else native
             expected = expectation.expect(self.reference, inputs, seed, self.allow, self._fills, broken, native)
             yards = {path: yard.as_a_whole() for path, yard in expected.yards.items()}
             expected = replace(expected, yards=yards, empty=self._empty or frozenset())
@@ -325,7 +336,7 @@ class Oracle:
 
     def _require_steady(self, expected: Expectation) -> None:
         """Require finite numbers, and the same ones again."""
-        again = dict(flatten(self.reference.native(expected.inputs, expected.seed)))
+        again = dict(flatten(self._native(expected.inputs, expected.seed)))
         dtype = self.reference.precision(expected.inputs)
         for path, native in flatten(expected.native):
             first, second = number(native, dtype), number(again[path], dtype)

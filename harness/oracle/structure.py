@@ -33,6 +33,11 @@ def flatten(tree: Any, path: str = "output") -> Iterator[tuple[str, Any]]:
         yield path, tree
 
 
+def places(tree: Any) -> list[str]:
+    """The paths of all leaves. Sorted, since the order of a mapping's keys is free."""
+    return sorted(path for path, _ in flatten(tree))
+
+
 def tensors(tree: Any) -> list[torch.Tensor]:
     """The leaves that are tensors, in the order of `flatten`."""
     return [leaf for _, leaf in flatten(tree) if isinstance(leaf, torch.Tensor)]

@@ -5,6 +5,7 @@ This is the session's side of the boundary. Every process that could write there
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import os
@@ -18,9 +19,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-# A folder may hold any number of files. So long a slot waits for one to go; what is left goes with the folder above
-# it, at the end of all, within so long.
+# A folder may hold any number of files. So long a slot waits for one to go; what is left goes on in the background, and
+# at the end of all has so long.
 SLOT_S, END_S = 10.0, 60.0
+# For a process that was killed.
+STOP_S = 5.0
 # A folder is nobody's for a moment before its maker has locked it.
 UNLOCKED_S = 60.0
 # Descriptors of this process's own, each of which holds a lock on its folder that ends with the process.
@@ -122,23 +125,70 @@ def _open_below(folder: int, part: str, flags: int) -> int:
 def remove(folder: Path, timeout_s: float = SLOT_S) -> bool:
     """Remove `folder` and what is below it, however deep and whatever its permissions; whether it is gone.
 
-    What cannot go, or not in time, stays. By processes of their own: shutil.rmtree recurses, and so a candidate that
-    nests a thousand folders would end the session.
+    What takes longer than `timeout_s` goes on in the background: it may be all the room that others would have.
     """
-    deadline = time.monotonic() + timeout_s
-    path = str(folder.absolute())
-    delete = ["rm", "-rf", "--", path]
-    # Hardly any needs it. chmod follows no link below a folder, but one that is in its place.
-    unlock = [] if folder.is_symlink() else [["chmod", "-R", "u+rwX", "--", path], delete]
-    for command in (delete, *unlock):
-        if not os.path.lexists(path):
-            return True
-        left_s = max(deadline - time.monotonic(), 0.0)
-        try:
-            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=left_s)
-        except (subprocess.TimeoutExpired, OSError):
-            return False
-    return not os.path.lexists(path)
+    removal = _Removal(folder)
+    try:
+        removal.start()
+    except (OSError, RuntimeError):
+        # There is no room for a thread.
+        return False
+    removal.join(timeout_s)
+    return not os.path.lexists(folder)
+
+
+def removing() -> bool:
+    """Whether some folder is still being removed."""
+    return any(isinstance(thread, _Removal) for thread in threading.enumerate())
+
+
+class _Removal(threading.Thread):
+    """Removes a folder by processes of their own: shutil.rmtree recurses, and so a candidate that nests a thousand
+    folders would end the session."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(name="removal", daemon=True)
+        self.folder = folder.absolute()
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+
+    def run(self) -> None:
+        path = str(self.folder)
+        delete = ["rm", "-rf", "--", path]
+        # Hardly any needs it. chmod follows no link below a folder, but one that is in its place.
+        unlock = [] if self.folder.is_symlink() else [["chmod", "-R", "u+rwX", "--", path], delete]
+        for command in (delete, *unlock):
+            if os.path.lexists(path):
+                self._carry_out(command)
+
+    def _carry_out(self, command: list[str]) -> None:
+        with self._lock:
+            if self._stopped:
+                return
+            try:
+                self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            except OSError:
+                # There is no room for a process.
+                return
+        self._process.wait()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+        self.join(STOP_S)
+
+
+def _stop_below(folder: Path) -> None:
+    for thread in threading.enumerate():
+        if isinstance(thread, _Removal) and thread.folder.is_relative_to(folder.absolute()):
+            thread.stop()
+
+
+# No process of ours is left behind.
+atexit.register(_stop_below, Path("/"))
 
 
 def remove_at_end(folder: Path) -> None:
@@ -146,4 +196,5 @@ def remove_at_end(folder: Path) -> None:
     if folder in _locks:
         os.close(_locks.pop(folder))
     if not remove(folder, END_S):
+        _stop_below(folder)
         print(f"{folder} is left: it could not be removed in {END_S:g} s; remove it by hand", file=sys.stderr)

@@ -20,8 +20,9 @@ AROUND = 2
 NUMBER = r"-?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf)"
 # As the oracle tells of one element: its answer, and the right one. From both, and the error, the other is known.
 ELEMENT = re.compile(rf"(?P<at>at \[[\d, ]*\])?(?:: )?{NUMBER} in place of {NUMBER}")
-# And of an output that is a number by itself.
-SCALAR = re.compile(r"expected [^\n;]*?, got [^\n;]*")
+# And, behind a leaf's path, of one that is a number or text by itself. Another kind or form (oracle/structure.py) is no
+# value.
+SCALAR = re.compile(r"(?:(?<=\boutput: )|(?<=\]: ))expected (?!an? |None, got |(?:shape|layout|device|dtype) )[^\n]*")
 OUR_PLACE = re.compile(r"harness/[\w/]+\.py:\d+(?: \(for (?P<file>[^,]*), of which no line called it\))?")
 TRACEBACK = re.compile(r"^\s*(?:Traceback \(most recent call last\)|File \".*\", line \d+).*$\n?", re.MULTILINE)
 # Shorter ones (0, 1, 64) say nothing, and are in every text.
@@ -38,8 +39,8 @@ def feedback(record: Record, limit: int = 2048, *, source: str = "") -> str:
     """
     if limit < 0:
         raise BadValue(f"the limit of a feedback must not be negative, not {limit}")
-    text = "\n".join(part for part in _parts(record, source) if part)
-    return cut(wording.plain(_without_secrets(text, record), len(text) + 1), limit)
+    text = _without_secrets("\n".join(part for part in _parts(record, source) if part), record)
+    return cut(wording.plain(text, len(text) + 1), limit)
 
 
 def cut(text: str, limit: int) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import uvicorn
 
+from harness import config as configs
 from harness.api import Config
 from harness.errors import UsageError
 from harness.execution.workplace import Workplace
@@ -18,7 +19,7 @@ from harness.serve.connections import BoundedConnection
 from harness.serve.service import Settings
 
 TOKEN_VARIABLE = "ASSAY_TOKEN"
-SHORTEST_TOKEN = 16
+SHORTEST_TOKEN, LARGEST_TOKEN_FILE = 16, 4 << 10
 MOST_CONNECTIONS = 1024
 # For answers under way when a signal comes.
 GRACE_S = 5
@@ -93,10 +94,8 @@ def _cannot_listen(host: str, port: int, error: Exception) -> UsageError:
 
 def token(file: Path | None) -> str:
     """The clients' token, from `file` or else from the environment. Raises UsageError if there is none."""
-    try:
-        found = (file.read_text() if file else os.environ.get(TOKEN_VARIABLE, "")).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the token in {file}: {error}") from error
+    found = configs.text(file, "token in", LARGEST_TOKEN_FILE) if file else os.environ.get(TOKEN_VARIABLE, "")
+    found = found.strip()
     if len(found) < SHORTEST_TOKEN:
         where = f"{file}" if file else f"${TOKEN_VARIABLE}"
         raise UsageError(f"{where} has no token of {SHORTEST_TOKEN} characters or more; clients are known by it")

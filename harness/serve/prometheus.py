@@ -13,7 +13,7 @@ COUNTERS = {
     "accepted": "Tasks accepted for evaluation.",
     "cached": "Submissions answered by an earlier result.",
     "refused": "Requests refused because the queue was full.",
-    "expired": "Tasks that ended by their deadline.",
+    "expired": "Tasks that still waited at their deadline.",
     "cancelled": "Tasks that a client cancelled.",
 }
 

@@ -36,8 +36,8 @@ class BadRequest(AssayError):
 class EvaluateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One candidate to evaluate: its source, and its problem by id or, where the operator allows it, by source.
 
-    `deadline_s` counts from the arrival of the request; 0 means the service's own. `force` measures anew what has a
-    result. A `task_id` of the client's makes it safe to send a request twice.
+    `deadline_s` counts from the arrival of the request to the begin of its evaluation; 0 means the service's own.
+    `force` measures anew what has a result. A `task_id` of the client's makes it safe to send a request twice.
     """
 
     candidate: Text

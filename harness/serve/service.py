@@ -28,6 +28,8 @@ from harness.serve.store import OPEN, NoRoom, Store, Stored
 
 # Of the last evaluations, by which a client is told when to come again.
 REMEMBERED = 50
+# No deadline is shorter.
+LEAST_S = 1e-3
 LONGEST_RETRY_S = 300
 FORGET_EVERY_S = 600.0
 WRITE_AGAIN_S = 5.0
@@ -187,7 +189,8 @@ class Service:
     def _begin(self, task: Stored) -> None:
         """Hand a task that is on disk to the evaluator, with what is left of its time."""
         request = task.request
-        left_s = task.expires_at - time.time()
+        # What the last service left may be late already.
+        left_s = max(task.expires_at - time.time(), LEAST_S)
         try:
             # Of the problem as it is now, by this service's config: both may have changed since it was accepted.
             content = self._contents.digest(request)
@@ -200,6 +203,7 @@ class Service:
                 precision=request.precision,
                 name=request.name,
                 priority=PRIORITIES[request.priority],
+                deadline_s=left_s,
             )
         except (BadRequest, UsageError) as error:
             if not self._closing:
@@ -207,13 +211,10 @@ class Service:
             return
         with self._lock:
             self._open[task.id] = future
-        expire = functools.partial(self._expire, task.id)
-        number = self.evaluator.deadlines.at(time.monotonic() + left_s, expire)
-        future.add_done_callback(lambda _: self.evaluator.deadlines.forget(number))
         future.add_done_callback(functools.partial(self._done, task.id, request, content))
 
     def _done(self, identity: str, request: EvaluateRequest, content: str, future: Future[Record]) -> None:
-        """The evaluator is done with a task, which may have ended by its deadline before."""
+        """The evaluator is done with a task, which may have been cancelled before."""
         with self._lock:
             self._open.pop(identity, None)
         if self._closing:
@@ -224,6 +225,10 @@ class Service:
             return
         except Exception as error:
             self._end(identity, "failed", error=str(error))
+            return
+        if (record.status, record.reason) == (Status.HARNESS_ERROR, "deadline"):
+            self.counts["expired"] += 1
+            self._end(identity, "completed", _named(record, request))
             return
         with self._lock:
             self._walls_s.append(record.wall_s or 0.0)
@@ -237,32 +242,6 @@ class Service:
             return self._contents.digest(request) == content
         except BadRequest:
             return False
-
-    def _expire(self, identity: str) -> None:
-        with self._lock:
-            future = self._open.pop(identity, None)
-            task = self._store.task(identity) if future is not None and not self._closing else None
-            if future is None or task is None:
-                return
-            self.counts["expired"] += 1
-        self._end(identity, "completed", self._late(task))
-        # One that has begun goes on, and its result is kept for the next submission.
-        future.cancel()
-
-    def _late(self, task: Stored) -> Record:
-        given_s = task.expires_at - task.accepted_at
-        return Record(
-            key="",
-            problem=task.request.problem,
-            variant=task.request.variant,
-            precision=task.request.precision,
-            candidate=task.request.name or "candidate",
-            status=Status.HARNESS_ERROR,
-            reason="deadline",
-            message=f"no result within {given_s:g} s of the request's arrival, its wait included",
-            device=self.evaluator.devices[0].name,
-            baseline=self._config.baseline,
-        )
 
     def _end(
         self, identity: str, status: str, record: Record | None = None, error: str = "", content: str = ""
@@ -290,3 +269,8 @@ class Service:
         if time.monotonic() - self._forgot_s > FORGET_EVERY_S:
             self._forgot_s = time.monotonic()
             self._store.forget(time.time() - self.settings.keep_s)
+
+
+def _named(record: Record, request: EvaluateRequest) -> Record:
+    """A record without a job, with the names of who asked for it."""
+    return msgspec.structs.replace(record, problem=request.problem, candidate=request.name or "candidate")

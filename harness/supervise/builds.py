@@ -87,7 +87,8 @@ class Workshop:
         if not needs_build(job):
             return BuildResult()
         started = time.monotonic()
-        folder.mkdir(parents=True)
+        # The folder above it is gone once the session ends.
+        folder.mkdir()
         key = self.cache_key(job, card)
         kept = self._cache.fetch(key, folder) if self._cache else None
         if kept is not None:

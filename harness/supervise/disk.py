@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import errno
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+from harness.processes import folders
 from harness.records import Outcome, Status
 
 # Less than a build needs, and so few files.
@@ -16,6 +19,8 @@ NEARLY_FULL_BYTES, NEARLY_FULL_FILES = 64 << 20, 1000
 ERRORS = (errno.ENOSPC, errno.EDQUOT)
 WORDS = tuple(os.strerror(number) for number in ERRORS)
 FULL = "disk_full"
+# Millions of files take minutes to remove; whoever waits for that looks so often.
+ROOM_S, LOOK_S = 300.0, 0.25
 # What a process that finds no room ends by, also without saying so.
 SYMPTOMS = (
     *(Status.COMPILE_ERROR, Status.LOAD_ERROR, Status.RUNTIME_ERROR, Status.CRASHED),
@@ -29,6 +34,14 @@ def is_full(folder: Path) -> bool:
     # Some file systems count no files.
     few_files = room.f_files > 0 and room.f_favail < NEARLY_FULL_FILES
     return few_files or room.f_bavail * room.f_frsize < NEARLY_FULL_BYTES
+
+
+def wait_for_room(folder: Path, unwanted: Callable[[], bool] = lambda: False) -> None:
+    """Wait while the disk of `folder` is full and a candidate's files are being removed, for ROOM_S at most, and not
+    once it is `unwanted`."""
+    until = time.monotonic() + ROOM_S
+    while folders.removing() and is_full(folder) and time.monotonic() < until and not unwanted():
+        time.sleep(LOOK_S)
 
 
 def may_be_to_blame(outcome: Outcome | None, folder: Path) -> bool:

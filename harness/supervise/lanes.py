@@ -29,6 +29,7 @@ class Lanes:
         self._turns = Turns()
         self._file = os.memfd_create("turns", os.MFD_CLOEXEC) if count > 1 else None
         self._members: list[Callable[[], None]] = []
+        self.closed = False
 
     @property
     def memory_share(self) -> float:
@@ -59,6 +60,7 @@ class Lanes:
             yield
 
     def close(self) -> None:
+        self.closed = True
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -59,6 +59,7 @@ class SecondChance:
 
     def conclude(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion:
         """Evaluate the job, once more if that may change the outcome, and return how it ended."""
+        self._wait_for_room()
         with self._lanes.together():
             found = self._concluded(job, build, phases)
         if self._lanes.count == 1 or not _lacked_memory(found.outcome):
@@ -105,12 +106,12 @@ class SecondChance:
                         continue
                 if disk.may_be_to_blame(outcome, self._scratch):
                     self._groups.end()
+                    self._wait_for_room()
                     if full:
                         outcome = disk.blamed(outcome, self._scratch, others=others_fill_it)
                         return Conclusion(outcome=outcome, again=again)
                     full.append("the disk was full")
-                    # On a card there are builds meanwhile. What this candidate had written is gone.
-                    others_fill_it = self._device.kind == "cuda" and disk.is_full(self._scratch)
+                    others_fill_it = self._others_fill_it()
                     continue
                 if not was_killed(outcome) or lost:
                     return Conclusion(outcome=outcome, verdict=verdict, again=again)
@@ -119,7 +120,11 @@ class SecondChance:
                 if error.errno not in disk.ERRORS:
                     raise
                 self._groups.end()
-                return Conclusion(outcome=disk.full(self._scratch, error), again=again)
+                if full:
+                    return Conclusion(outcome=disk.full(self._scratch, error), again=again)
+                self._wait_for_room()
+                full.append("the disk was full")
+                others_fill_it = self._others_fill_it()
             except NoProcess as error:
                 self._groups.end()
                 return Conclusion(outcome=losses.not_started(error))
@@ -139,6 +144,15 @@ class SecondChance:
                 self._groups.unopened[job.group] = second.problems
             return second.problems
         return losses.of_second(job, first, second)
+
+    def _wait_for_room(self) -> None:
+        """Until what an earlier candidate has left is removed."""
+        disk.wait_for_room(self._scratch, lambda: self._lanes.closed)
+
+    def _others_fill_it(self) -> bool:
+        """Whether the disk is full without the candidate's files, which are gone; on a card there are builds
+        meanwhile."""
+        return self._device.kind == "cuda" and disk.is_full(self._scratch)
 
     def _slower_by_itself(self, phases: JobPhases) -> bool:
         """Whether the baseline is slower than at first now that the candidate is gone; the judge then goes by that."""

@@ -11,11 +11,13 @@ import pytest
 
 from harness import api
 from harness.api import Evaluator, Status, UsageError
-from harness.config import CheckConfig, ProvenanceConfig
+from harness.config import BuildConfig, CheckConfig, ProvenanceConfig
+from harness.evaluator import evaluator as evaluator_module
 from harness.evaluator import planning
 from harness.evaluator.planning import Submission
 from harness.execution import build_slots
-from harness.supervise import recording
+from harness.processes import folders
+from harness.supervise import disk, recording
 from harness.supervise.builds import Workshop
 from harness.supervise.supervisor import Supervisor
 from tests.conftest import CORPUS, corpus_config
@@ -146,6 +148,58 @@ def test_deadlines_count_the_wait_and_cancelled_ones_are_not_begun(monkeypatch):
     )
     with pytest.raises(UsageError, match="closed"):
         one.submit(SCALE, "x\n")
+
+
+def test_a_deadline_that_passes_while_it_is_evaluated_excuses_nobody(monkeypatch):
+    monkeypatch.setattr(evaluator_module, "LOOK_AGAIN_S", 0.05)
+    held = Held(monkeypatch)
+    with Evaluator(CONFIG) as one:
+        first = one.submit(SCALE, TIMES.format(factor=1), name="first")
+        assert held.begun.wait(30.0)
+        (entry,) = one._open.values()
+        one._expire(entry.waiting[0])
+        time.sleep(0.3)
+        assert not first.done()
+        held.go.set()
+        assert first.result().reason == "made_up"
+        until(lambda: not one.deadlines._calls)
+
+
+def test_what_comes_while_a_full_disk_is_cleared_waits_for_that(monkeypatch):
+    held = Held(monkeypatch)
+    held.go.set()
+    with Evaluator(CONFIG) as one:
+        cleared = threading.Event()
+        monkeypatch.setattr(folders, "removing", lambda: not cleared.is_set())
+        monkeypatch.setattr(disk, "is_full", lambda folder: not cleared.is_set())
+        first = one.submit(SCALE, TIMES.format(factor=1))
+        given_up = one.submit(SCALE, TIMES.format(factor=2), deadline_s=0.5)
+        assert given_up.result().reason == "deadline"
+        assert not first.done()
+        cleared.set()
+        assert first.result().reason == "made_up"
+
+
+HANGS_IN_ITS_BUILD = """
+import time
+import torch
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+
+time.sleep(1e6)
+
+class ModelNew(nn.Module):
+    pass
+"""
+
+
+def test_nor_does_one_that_passes_while_it_is_built():
+    config = msgspec.structs.replace(CONFIG, build=BuildConfig(timeout_s=12.0))
+    with Evaluator(config) as one:
+        record = one.submit(SCALE, HANGS_IN_ITS_BUILD, deadline_s=10.0).result()
+    assert (record.status, record.reason) == (Status.TIMEOUT, "compile")
+    assert list(record.limit) == ["build.timeout_s"]
+    assert api.reward(record) == 0.0
 
 
 def test_what_joins_a_waiting_one_makes_it_as_urgent(monkeypatch):

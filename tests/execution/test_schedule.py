@@ -35,7 +35,7 @@ class Work:
         self.all = Schedule(
             lambda job: self.started.append(job) or keyed[build_key(job)], slots, all_builds_first=all_builds_first
         )
-        self.add(*jobs)
+        self.tasks = self.add(*jobs)
 
     def add(self, *jobs, priority=0):
         tasks = [Task(job=job, priority=priority) for job in jobs]
@@ -193,3 +193,21 @@ def test_without_a_slot_no_task_is_taken_in(jobs):
     todo = work(jobs[:1], ended(BuildResult()))
     assert todo.leave("cpu") == jobs[:1]
     assert not todo.all.add([Task(job=jobs[1])])
+
+
+def test_what_has_begun_is_what_does_not_wait_for_its_turn(jobs):
+    build = Future()
+    work = Work(jobs, build, Future(), ended(BuildResult()))
+    first, queued, built = work.tasks
+    assert [work.all.has_begun(task) for task in (first, queued, built)] == [False, False, False]
+    build.set_running_or_notify_cancel()
+    assert work.all.has_begun(first)
+    build.set_result(BuildResult())
+    # It waits for the other builds.
+    assert not work.all.has_begun(first)
+    work.all._builds[build_key(queued.job)].set_result(FAULT)
+    assert work.all.has_begun(queued)
+    taken = [work.all.take("cpu") for _ in range(2)]
+    assert all(map(work.all.has_begun, taken))
+    (late,) = work.add(jobs[0])
+    assert not work.all.has_begun(late)

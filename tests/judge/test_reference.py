@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from harness.catalog.sources import LoadFault
 from harness.judge.reference import Reference
 from harness.oracle.expectation import InvalidReference
 from harness.wire.messages import CandidateSource
@@ -89,3 +90,21 @@ def test_a_generator_of_the_file_s_own_with_a_seed_of_its_own_is_refused(referen
 def test_constants_and_what_is_alike_by_chance_are_not(reference, inputs):
     for seed in range(4):
         reference(inputs, seed).require_fresh_inputs()
+
+
+@pytest.mark.parametrize(
+    ("output", "what"),
+    [
+        ("x[x > 0.5]", "shapes"),
+        ("{str(float(x[0])): x}", "keys or lengths"),
+        ("[0] * int(1000 * x[0])", "keys or lengths"),
+    ],
+)
+def test_an_output_whose_form_depends_on_the_inputs_is_refused(tmp_path, output, what):
+    file = tmp_path / "problem.py"
+    file.write_text(
+        PROBLEM.format(inputs="torch.rand(40)").replace("return inputs[0]", f"x = inputs[0]; return {output}")
+    )
+    made = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
+    with pytest.raises(LoadFault, match=f"the output's {what} depend on the inputs' values"):
+        made.try_out()

@@ -1,3 +1,4 @@
+import itertools
 import math
 import subprocess
 import sys
@@ -590,3 +591,16 @@ def test_unsigned_outputs_are_compared(dtype):
     wrong = expected.native.clone()
     wrong[0, 0] = 101
     assert not oracle.check(expected, wrong).passed
+
+
+def expect_and_glance(oracle):
+    oracle.expect([torch.randn(8)])
+    oracle.glance([torch.randn(8)])
+
+
+def test_keys_that_depend_on_values_make_a_problem_useless_and_are_said():
+    calls = itertools.count()
+    for function in (lambda x: {str(float(x.sum())): x}, lambda x: {next(calls): x}, lambda x: [0] * next(calls)):
+        with pytest.raises(InvalidReference, match="keys or lengths") as raised:
+            expect_and_glance(Oracle(Of(function)))
+        assert raised.value.reason == "contract"

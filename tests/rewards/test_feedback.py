@@ -5,12 +5,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness import records
 from harness.errors import BadValue
-from harness.oracle import explain
+from harness.oracle import explain, structure
 from harness.records import Status, Timing
 from harness.rewards.feedback import TELLING, cut, feedback
 from tests.rewards.test_rewards import failed, passed
@@ -87,6 +88,43 @@ def test_nor_in_a_warning_about_hard_inputs():
     assert "2125" not in text
     assert "4095" not in text
     assert "minus_infinity" in text
+
+
+@pytest.mark.parametrize(
+    ("expected", "got"),
+    [
+        (True, 5),
+        ((1, 2), [1]),
+        ({"k": torch.ones(2)}, None),
+        (torch.ones(2), 1.0),
+        (torch.ones(2), torch.ones(3)),
+        (torch.ones(2), torch.ones(2, dtype=torch.int8)),
+        (None, 3),
+    ],
+)
+def test_what_an_output_is_of_another_kind_than_is_told(expected, got):
+    """Bound to the words of the oracle."""
+    fault = structure.compare([expected], [got])
+    said = f"{fault.leaf}: {fault.message}"
+    record = failed(Status.INCORRECT, fault.reason, message=said, warnings=[f"stress: on inputs 'huge': {said}"])
+    assert feedback(record).count(said) == 2
+
+
+@pytest.mark.parametrize("path", ["output", "output[1]", "output['a: expected b']['c]']"])
+@pytest.mark.parametrize("value", [4095, -4.5, True, float("nan"), "a text; b", "shape (3)", "long " * 100, "a \n b"])
+def test_what_its_value_is_is_not(path, value):
+    """Bound to the words of oracle/checks.py, in a warning, which has no reason of its own."""
+    record = failed(
+        Status.INCORRECT, "mismatch", warnings=[f"stress: on inputs 'huge': {path}: expected {value!r}, got 3"]
+    )
+    text = feedback(record)
+    assert repr(value) not in text
+    assert f"{path}: a number in it is wrong" in text
+
+
+def test_nor_are_words_of_the_candidate_s_own_changed():
+    said = "mine.py:3: TypeError: not enough values to unpack (expected 2, got 1)"
+    assert said in feedback(failed(Status.RUNTIME_ERROR, "exception:TypeError", message=said))
 
 
 OURS = """harness/runner/cuda_runner.py:87 (for mine.py, of which no line called it): AcceleratorError: CUDA error

@@ -1,5 +1,8 @@
 """How a service is started: with a token, and only where it can be."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from harness import cli
@@ -17,6 +20,14 @@ def test_a_token_comes_from_a_file_or_the_environment(tmp_path, monkeypatch):
     for place, why in ((tmp_path / "token", "no token of 16"), (None, "no token of 16"), (tmp_path, "cannot read")):
         with pytest.raises(UsageError, match=why):
             command.token(place)
+
+
+def test_a_token_file_that_has_no_end_or_nothing_yet_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_text("x" * 5000)
+    for place, why in ((Path("/dev/zero"), "regular file"), (tmp_path / "pipe", "regular file"), (None, "4 KiB")):
+        with pytest.raises(UsageError, match=why):
+            command.token(place or tmp_path / "large")
 
 
 @pytest.mark.parametrize(

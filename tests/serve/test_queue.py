@@ -28,10 +28,11 @@ class Played:
         self.devices = module.Evaluator.devices
         self.deadlines = Deadlines()
         self.alive = True
-        self.futures = []
+        self.futures, self.options = [], []
 
     def submit(self, problem, candidate, **options):
         self.futures.append(Future())
+        self.options.append(options)
         return self.futures[-1]
 
     def close(self, *, cancel):
@@ -84,17 +85,24 @@ def test_a_full_queue_refuses_and_has_room_again(make):
     assert refused.value.status == 413
 
 
-def test_a_deadline_counts_from_the_arrival_and_what_had_begun_is_kept(make):
+def test_a_deadline_counts_from_the_arrival_and_who_waited_too_long_has_its_name(make):
     service = make()
-    (task,) = service.submit([request(deadline_s=5.0)], time.time() - 4.9)
-    service.evaluator.futures[0].set_running_or_notify_cancel()
-    assert service.heard.wait(10.0)
+    (task,) = service.submit([request(deadline_s=5.0, name="mine")], time.time() - 4.0)
+    assert 0 < service.evaluator.options[0]["deadline_s"] <= 1.0
+    service.evaluator.futures[0].set_result(failed(Status.HARNESS_ERROR, "deadline"))
     record = service.task(task.id).record
     assert (record.status, record.reason, reward(record)) == (Status.HARNESS_ERROR, "deadline", None)
-    assert service.length == 0
-    service.evaluator.futures[0].set_result(passed(3.0))
-    assert submit(service, request())[0].record.speedup == 3.0
-    assert service.task(task.id).record.reason == "deadline"
+    assert (record.problem, record.candidate) == ("toy/scale", "mine")
+    assert (service.length, service.counts["expired"]) == (0, 1)
+    # It is no result for others.
+    assert submit(service, request(name="mine"))[0].status == "pending"
+
+
+def test_what_is_late_when_a_service_comes_back_is_asked_for_all_the_same(make):
+    service = make()
+    (task,) = service.submit([request(deadline_s=5.0)], time.time() - 9.0)
+    assert 0 < service.evaluator.options[0]["deadline_s"] < 0.1
+    assert service.task(task.id).status == "pending"
 
 
 def test_an_error_of_the_harness_is_no_result_for_others(make):
@@ -151,13 +159,6 @@ def test_tasks_that_the_disk_has_no_room_for_are_refused(make):
         submit(service, EvaluateRequest(candidate=os.urandom(50_000).hex(), problem="toy/scale"))
     assert (refused.value.status, refused.value.retry_after_s > 0) == (429, True)
     assert submit(service, request())[0].status == "pending"
-
-
-def test_an_ended_task_leaves_nothing_that_waits_for_its_deadline(make):
-    service = make()
-    submit(service, request(deadline_s=80_000))
-    service.evaluator.futures[0].set_result(passed(2.0))
-    assert service.evaluator.deadlines._calls == {}
 
 
 def test_problems_by_source_are_for_the_operator_to_allow(make):

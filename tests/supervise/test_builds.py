@@ -92,6 +92,13 @@ def test_the_same_source_is_compiled_once_across_runs_and_names(tmp_path, nurser
         workshop(tmp_path).build(job_of("two", HONEST), NoNursery(), tmp_path / "c", tmp_path / "c.log")
 
 
+def test_a_build_that_begins_after_the_end_leaves_nothing(tmp_path, job_of):
+    """Its folder is below one that is removed at the end, and must not be made again."""
+    with pytest.raises(FileNotFoundError):
+        workshop(tmp_path).build(job_of("one", HONEST), NoNursery(), tmp_path / "gone/1", tmp_path / "a.log")
+    assert not (tmp_path / "gone").exists()
+
+
 def test_a_key_changes_with_what_a_library_depends_on(tmp_path, job_of, monkeypatch):
     job = job_of("one", HONEST)
     key = workshop(tmp_path).cache_key(job)

@@ -3,6 +3,7 @@
 import errno
 import os
 import threading
+import time
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from harness import environment, session
 from harness.config import BuildConfig
 from harness.execution import build_slots, pool
 from harness.execution.local import LocalExecutor
+from harness.processes import folders
 from harness.processes.nursery import Nursery
 from harness.records import Outcome, Status
 from harness.supervise import disk
@@ -61,6 +63,67 @@ def test_the_free_room_is_that_of_the_folder_s_disk(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(disk, name, few)
             assert disk.is_full(tmp_path) or (name == "NEARLY_FULL_FILES" and not room.f_files)
+
+
+@pytest.mark.parametrize(
+    ("removing", "full", "unwanted", "waits"),
+    [(True, True, False, True), (True, False, False, False), (False, True, False, False), (True, True, True, False)],
+)
+def test_who_finds_it_full_waits_for_what_is_being_removed(
+    tmp_path, monkeypatch, level, removing, full, unwanted, waits
+):
+    monkeypatch.setattr(disk, "ROOM_S", 0.3)
+    monkeypatch.setattr(folders, "removing", lambda: removing)
+    level["full"] = full
+    begun = time.monotonic()
+    disk.wait_for_room(tmp_path, lambda: unwanted)
+    assert (time.monotonic() - begun >= 0.3) is waits
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_a_candidate_after_one_whose_files_go_slowly_is_judged_when_there_is_room(tmp_path, monkeypatch, level, raised):
+    monkeypatch.setattr(folders, "removing", lambda: level["full"])
+    wrong = Outcome(status=Status.INCORRECT, reason="mismatch", message="wrong")
+
+    class Finds:
+        def once(self, job, build, phases, alone):
+            calls.append(level["full"])
+            if len(calls) > 1:
+                return wrong, None
+            # Another one's files, which go a moment later.
+            level["full"] = True
+            threading.Timer(0.5, level.update, [{"full": False}]).start()
+            if raised:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return NO_ROOM, None
+
+    class NoGroups:
+        def end(self):
+            pass
+
+    calls = []
+    device = environment.choose_devices("cpu")[0]
+    chance = SecondChance(Finds(), NoGroups(), device, corpus_config("honest"), None, tmp_path, Lanes())
+    assert chance.conclude(None, BuildResult(), None).outcome == wrong
+    assert calls == [False, False]
+
+
+def test_a_candidate_that_fills_it_for_itself_is_not_excused_by_how_slowly_its_files_go(tmp_path, monkeypatch, level):
+    monkeypatch.setattr(folders, "removing", lambda: level["full"])
+
+    class Fills:
+        def once(self, job, build, phases, alone):
+            level["full"] = True
+            threading.Timer(0.3, level.update, [{"full": False}]).start()
+            return NO_ROOM, None
+
+    class NoGroups:
+        def end(self):
+            pass
+
+    device = msgspec.structs.replace(environment.choose_devices("cpu")[0], kind="cuda")
+    chance = SecondChance(Fills(), NoGroups(), device, corpus_config("honest"), None, tmp_path, Lanes())
+    assert chance.conclude(None, BuildResult(), None).outcome == NO_ROOM
 
 
 def run(tmp_path, monkeypatch, build, slots=2):
@@ -179,7 +242,7 @@ def test_a_candidate_that_finds_no_room_is_evaluated_once_more(tmp_path, monkeyp
     finally:
         supervisor.close()
         nursery.close()
-    if raised or times == 2:
+    if times == 2:
         assert (record.status, record.reason) == (Status.HARNESS_ERROR, "disk_full")
     else:
         assert record.status is Status.PASSED
