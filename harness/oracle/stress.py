@@ -29,7 +29,7 @@ class Stress:
     and in float32 and wider an error below half of each row's size, too, since one row of thousands hides in the
     rest. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
     `first_only` leaves all floating tensors but the first as they were drawn. Sets are for references of
-    the kind `only`, or not for those of the kind `never` (`lengths.Longest.kinds`, and `few` for outputs of few numbers);
+    the kind `only`, or not for those of the kind `never` (`lengths.Longest.kinds`, or `few` numbers as outputs);
     `finite` ones for those that give finite numbers on them, and `half` ones for inputs in float16.
     """
 
