@@ -76,6 +76,15 @@ def test_each_pattern_is_named(tanh, reason):
     assert len(json.dumps(finding.evidence, allow_nan=False)) < 4000
 
 
+@pytest.mark.parametrize("wrong", ["nan", "nan:tail_rows"])
+def test_the_error_of_an_answer_with_nan_is_no_number(tanh, wrong):
+    oracle, expected = tanh
+    finding = oracle.check(expected, TANH[wrong](expected.native))
+    (leaf,) = finding.evidence["leaves"].values()
+    # The other elements are exact; a 0 would be read as the error of the answer.
+    assert (finding.error, finding.error_ratio, leaf["error"], leaf["error_ratio"]) == (None,) * 4
+
+
 def test_a_refusal_says_where_and_how_much(tanh):
     oracle, expected = tanh
     got = expected.native.clone()
