@@ -61,7 +61,7 @@ def _parts(record: Record, source: str) -> Iterator[str]:
     elif record.status is Status.HARNESS_ERROR:
         yield "The harness failed, not this candidate. Submit it again."
     elif is_no_word(record):
-        yield "This is no word against the candidate: the problem, or this machine, does not allow to judge it."
+        yield "This is not the candidate's fault: the problem, or this machine, does not allow to judge it."
         yield _said(record)
     elif record.status is Status.COMPILE_ERROR and (first := _first_error(record)):
         yield from _error(record, first, source)
