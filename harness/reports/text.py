@@ -125,8 +125,15 @@ def scores(summary: Summary) -> str:
     of = f"of {summary.problems} {'problem' if summary.problems == 1 else 'problems'}"
     return (
         f"Best speedup per problem: geomean {factor(summary.geomean)} over the {summary.solved} {of} with a passed "
-        f"candidate. fast_1: {summary.fast_1:.0%} {of} beat the baseline."
+        f"candidate. fast_1: {summary.fast_1:.0%}, {faster(summary)}."
     )
+
+
+def faster(summary: Summary) -> str:
+    """How many problems have a faster candidate: `2 of 3 problems above 1x, 1 of them surely`."""
+    problems = "problem" if summary.problems == 1 else "problems"
+    sure = f", {summary.surely} of them surely" if summary.faster else ""
+    return f"{summary.faster} of {summary.problems} {problems} above 1x{sure}"
 
 
 def provenance(record: Record) -> str:

@@ -232,7 +232,7 @@ def _tiles(summary: Summary | None) -> list[tuple[str, str]]:
     others = [f"{number} {status}" for status, number in summary.statuses.items() if status is not Status.PASSED]
     return [
         (text.factor(summary.geomean) if summary.geomean else "none", "geomean of each problem's best speedup"),
-        (f"{summary.fast_1:.0%}", "of problems beat the baseline (fast_1)"),
+        (f"{summary.fast_1:.0%}", f"fast_1: {text.faster(summary)}"),
         (f"{summary.solved} of {summary.problems}", "problems have a passed candidate"),
         (
             f"{summary.statuses.get(Status.PASSED, 0)} of {count}",
