@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from harness.records import Provenance, Record, Status
+from harness.records import OWN, Provenance, Record, Status
 from harness.reports.groups import Summary
 
 # Candidates write captions and error messages; a long one must not fill the report.
@@ -137,13 +137,21 @@ def faster(summary: Summary) -> str:
 
 
 def provenance(record: Record) -> str:
-    """`own kernels 62%, cublas 30% (aten::mm), torch 8% (aten::add)`: whose kernels it ran; empty if not profiled."""
+    """`own kernels 62%, cublas 30% (aten::mm), torch 8% (aten::add)`: whose kernels it ran; empty if not profiled.
+
+    On a CPU: `outside PyTorch's operators 57%, torch 43% (aten::add)`.
+    """
     found = record.provenance
     if found is None:
         return ""
     others = sorted((share, kind) for kind, share in found.shares.items() if kind != "own")
     parts = [f"{kind} {share:.0%} ({_first_kernel(found, kind)})" for share, kind in reversed(others) if share >= 0.005]
-    return ", ".join([f"own kernels {found.own_share:.0%}", *parts])
+    return ", ".join([f"{found.own_words} {found.own_share:.0%}", *parts])
+
+
+def own_kernels(record: Record) -> float | None:
+    """The share of device time in its own kernels; None where it was not profiled, or on a CPU, which has none."""
+    return record.own_share if record.provenance and record.provenance.own_words == OWN else None
 
 
 def _first_kernel(found: Provenance, kind: str) -> str:

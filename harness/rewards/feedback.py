@@ -84,8 +84,8 @@ def _figures(record: Record) -> Iterator[str]:
         bound = f", bound by {record.timing.floor_bound}" if record.timing.floor_bound else ""
         share = f"; this candidate reaches {record.sol_fraction:.0%} of that" if record.sol_fraction else ""
         yield f"the least that this device could take: {floor_us / 1e3:.4g} ms{bound}{share}"
-    if record.own_share is not None:
-        yield f"share of the time in kernels of its own: {record.own_share:.0%}"
+    if record.provenance is not None:
+        yield f"share of the time: {record.provenance.own_words} {record.provenance.own_share:.0%}"
 
 
 def _said(record: Record) -> str:
