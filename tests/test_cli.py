@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness import audit as session_audit
 from harness import cli, options, session
-from harness.commands import report
+from harness.commands import audit, report, run
 from harness.records import Status
 from harness.sandbox import probe
 from tests.conftest import HONEST, corpus_config, dump_config
@@ -95,6 +97,30 @@ def test_a_path_of_our_own_that_cannot_be_used_is_no_mistake_of_the_user_s(monke
     monkeypatch.setattr(report, "carry_out", mistaken)
     with pytest.raises(PermissionError):
         cli.main(["report", "results/seeds"])
+
+
+@pytest.mark.parametrize(("words", "resumes"), [(["run", "x.yaml"], True), ([], True), (["audit"], False)])
+def test_only_an_interrupted_run_is_said_to_resume(words, resumes, monkeypatch, capsys):
+    def interrupted(arguments, words):
+        raise KeyboardInterrupt(signal.SIGINT)
+
+    for command in (audit, run):
+        monkeypatch.setattr(command, "carry_out", interrupted)
+    assert cli.main(words) == 130
+    assert ("the same command" in capsys.readouterr().err) == resumes
+
+
+def test_an_audit_says_first_how_much_there_is_to_do():
+    problem = str(ROOT / "problems/softmax/softmax.py")
+    said = []
+    # Its first step only: nothing is audited.
+    rows = session_audit.run(
+        [problem], variants=["default", "small"], constants={}, device="cpu", compiled=False, timeout_s=1.0, seed=1,
+        at_once=1, planned=lambda count, sentence: said.append((count, sentence)) or 1 / 0, started=said.append,
+    )  # fmt: skip
+    with pytest.raises(ZeroDivisionError):
+        next(rows)
+    assert said == [(2, "2 audits at variant default, small on cpu; --variant small is much quicker on a CPU")]
 
 
 def test_a_required_sandbox_that_is_not_there_stops_the_run_before_it_starts(tmp_path, monkeypatch, capsys):
