@@ -56,6 +56,16 @@ def test_constants_are_kept_only_where_the_class_uses_them(here):
     assert "super(ModelNew, self)" in text
 
 
+def test_names_may_begin_with_a_digit_and_a_variant_is_named_only_where_there_is_one(here, capsys):
+    (here / "problems/1st").mkdir(parents=True)
+    source = "import torch\nVARIANTS = {}\nclass Model(torch.nn.Module): ...\ndef get_inputs(): ...\n"
+    for name, variants in (("19_ReLU", {}), ("20_Tanh", {"small": {}})):
+        (here / f"problems/1st/{name}.py").write_text(source.format(variants))
+        assert cli.main(["new", "solution", f"1st/{name}/2_mine"]) == 0
+    steps = [line.partition(" run ")[2] for line in capsys.readouterr().out.splitlines() if "next" in line]
+    assert steps == ["solutions/1st/19_ReLU/2_mine.py", "solutions/1st/20_Tanh/2_mine.py --variant small"]
+
+
 def test_nothing_is_replaced_and_names_have_their_form(here):
     path = starting_points.problem("mine/one", here)
     path.write_text("mine")
