@@ -295,7 +295,8 @@ def _run(commands: Commands) -> None:
     what = "what to evaluate: a config (configs/every-option.yaml shows every key), or one candidate's file"
     add("config", type=Path, metavar="CONFIG.yaml|CANDIDATE.py", help=what)
     add("--problem", default="", metavar="NAME", help="the problem that CANDIDATE.py solves: attention/sdpa, or a file")
-    add("--problems", action="append", metavar="PATH", help="file, folder or glob, or a pack; may be repeated")
+    problems = "file, folder or glob, or a pack; may be repeated. With CANDIDATE.py: where its problem is"
+    add("--problems", action="append", metavar="PATH", help=problems)
     solutions = "file, folder or glob, or other people's pack, which is imported first; may be repeated"
     add("--solutions", action="append", metavar="PATH", help=solutions)
     add("--variant", action="append", metavar="NAME", help="sizes of the problems; may be repeated")

@@ -32,11 +32,11 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     config = configs.load(Path(options.QUICKSTART) if is_candidate else arguments.config, arguments.set)
     if (place := places.found(arguments.config)) != arguments.config:
         print(f"note: {said(arguments.config)} is not in this folder; using {said(place)}", file=sys.stderr)
-    replaced = of_one_candidate(place, arguments.problem) if is_candidate else {}
+    replaced = of_one_candidate(place, arguments.problem, arguments.problems or ()) if is_candidate else {}
     replaced |= {
         name: value
         for name, value in {
-            "problems": arguments.problems,
+            "problems": None if is_candidate else arguments.problems,
             "solutions": arguments.solutions,
             "variants": arguments.variant,
             "device": arguments.device,

@@ -85,11 +85,32 @@ def test_a_candidate_anywhere_is_run_on_the_problem_that_is_named(here, capsys):
     assert cli.main(["run", "kernel.py", "--problem", "attention/sdpa", "--dry-run", "--device", "cpu"]) == 0
     assert capsys.readouterr().out == "attention/sdpa default float16 kernel\n"
     assert cli.main(["run", "kernel.py", "--dry-run"]) == 2
-    assert "name it: --problem attention/sdpa" in capsys.readouterr().err
+    assert "name it: --problem SET/NAME" in capsys.readouterr().err
+    (here / "sdpa_mine.py").write_text("class ModelNew: ...\n")
+    assert cli.main(["run", "sdpa_mine.py", "--dry-run"]) == 2
+    assert "did you mean --problem attention/sdpa?" in capsys.readouterr().err
     assert cli.main(["run", "kernel.py", "--problem", "attention/spda", "--dry-run"]) == 2
     assert "did you mean 'attention/sdpa'" in capsys.readouterr().err
     assert cli.main(["run", "configs/quickstart.yaml", "--problem", "attention/sdpa", "--dry-run"]) == 2
     assert "goes with a candidate's file" in capsys.readouterr().err
+
+
+def test_the_problem_of_one_candidate_is_looked_for_where_problems_says(here, capsys):
+    theirs, mine = here / "bench/level1", here / "level1/19_ReLU/mine.py"
+    for path in (theirs / "19_ReLU.py", theirs / "20_Tanh.py", mine, here / "kernel.py"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("class Model: ...\ndef get_inputs(): ...\nclass ModelNew: ...\n")
+
+    def jobs(*words):
+        code = cli.main(["run", *words, "--problems", str(here / "bench"), "--dry-run", "--device", "cpu"])
+        told = capsys.readouterr()
+        return told.err if code else told.out.split()[0]
+
+    assert jobs(str(mine)) == "level1/19_ReLU"
+    for name in ("level1/20_Tanh", "20_Tanh", str(theirs / "20_Tanh.py")):
+        assert jobs(str(here / "kernel.py"), "--problem", name) == "level1/20_Tanh"
+    assert "did you mean 'level1/20_Tanh'" in jobs(str(here / "kernel.py"), "--problem", "level1/20_Tahn")
+    assert "its folders do not tell" in jobs(str(here / "kernel.py"))
 
 
 def test_what_the_doctor_found_can_be_read_by_programs(capsys):
