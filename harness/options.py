@@ -117,12 +117,13 @@ exit code: 0 if Assay can run here; 1 if something vital is missing, like torch,
 """
 
 COMPLETION_ABOUT = """\
-Print a script that completes the commands and options of `assay` in a shell. It completes the installed command, not
-`python run_eval.py`.
+Print a script that completes the commands and options of `assay` in a shell. `assay` is there after `pip install .`;
+`python run_eval.py` is not completed: a shell completes the words of `python` for it.
 """
 
 COMPLETION_EXAMPLES = """\
 examples:
+  pip install .                                               once, for the command `assay`
   assay completion bash > ~/.local/share/bash-completion/completions/assay
   assay completion zsh > "${fpath[1]}/_assay"
 

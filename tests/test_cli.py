@@ -42,6 +42,7 @@ def finished(tmp_path):
         (["run", "configs/quickstart.yaml", "--require", "pased"], "did you mean 'passed'?"),
         (["run", "configs/quickstart.yaml", "--device", "gpu"], "unknown device 'gpu'; valid: auto, cpu, cuda, cuda:N"),
         (["run", "configs/quickstart.yaml", "--problems", "/nonexistent"], "'/nonexistent' matches no Python file"),
+        (["run", "solutions/attention"], "--solutions solutions/attention --problems PROBLEMS --variant default"),
         (["report", "/nonexistent"], "/nonexistent is not a run directory"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -29,8 +30,13 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     is_candidate = arguments.config.suffix == ".py"
     if arguments.problem and not is_candidate:
         raise UsageError(f"--problem goes with a candidate's file in place of a config: {options.typed()} run mine.py")
+    if os.path.isdir(place := places.found(arguments.config)):
+        raise UsageError(
+            f"{said(arguments.config)} is a folder; to evaluate the candidates in it: {options.typed()} run "
+            f"{options.QUICKSTART} --solutions {quoted(arguments.config)} --problems PROBLEMS --variant default"
+        )
     config = configs.load(Path(options.QUICKSTART) if is_candidate else arguments.config, arguments.set)
-    if (place := places.found(arguments.config)) != arguments.config:
+    if place != arguments.config:
         print(f"note: {said(arguments.config)} is not in this folder; using {said(place)}", file=sys.stderr)
     replaced = of_one_candidate(place, arguments.problem, arguments.problems or ()) if is_candidate else {}
     replaced |= {
