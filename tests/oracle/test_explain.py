@@ -1,5 +1,6 @@
 import json
 import math
+import re
 import weakref
 
 import numpy as np
@@ -353,6 +354,8 @@ def test_the_size_of_an_error_alone_is_no_lower_precision(name):
     finding = told(torch.tanh, NOT_PRECISION[name], torch.randn(64, 96))
     assert finding.reason == "mismatch"
     assert "size alone does not tell why" in finding.message
+    # Nothing else is known of it, though most elements are wrong.
+    assert re.search(r"elements wrong \(the worst at \[\d+, \d+\]: \S+ in place of \S+\)", finding.message)
 
 
 LOWER = {
