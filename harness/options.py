@@ -302,7 +302,8 @@ def _run(commands: Commands) -> None:
     add("--solutions", action="append", metavar="PATH", help=solutions)
     add("--variant", action="append", metavar="NAME", help="sizes of the problems; may be repeated")
     add("--device", metavar="auto|cpu|cuda|cuda:N", help="what to run on; auto: every GPU, or else the CPU")
-    add("--out", type=Path, metavar="DIR", help="run directory (default: results/<config's name>)")
+    out = "run directory (default: results/<config's name>, or results/<set>.<problem>.<candidate>)"
+    add("--out", type=Path, metavar="DIR", help=out)
     add("--fresh", action="store_true", help="delete the finished results in the run directory first")
     add("--seed", type=int, metavar="N", help="seed of the inputs, to replay a run; secret if not given")
     add("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")

@@ -54,7 +54,8 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     config = msgspec.structs.replace(config, **replaced)
     if arguments.dry_run:
         return _list_jobs(config)
-    out = arguments.out or Path(config.out or configs.default_out(arguments.config))
+    own = f"{config.solves}/{place.stem}" if is_candidate else ""
+    out = arguments.out or Path(config.out or configs.default_out(arguments.config, own))
     console = Console()
     called = [options.program(), *words]
     with elsewhere.workplace(arguments.executor, arguments.address) as workplace:

@@ -25,6 +25,8 @@ def test_a_problem_and_a_candidate_of_it_pass(here, capsys):
     words = ["run", "solutions/mine/scaled/first.py", "--variant", "small", "--device", "cpu", "--require", "passed"]
     assert cli.main([*words, "--set", "timing.budget_s=1", "--set", "timing.max_pairs=12"]) == 0
     assert "mine/scaled · small · float32" in capsys.readouterr().out
+    # Not by the file's name alone: another problem's candidate may have that, too.
+    assert [path.name for path in (here / "results").iterdir()] == ["mine.scaled.first"]
 
 
 LIBRARY = sorted((Path(__file__).parents[2] / "problems").glob("*/*.py"))
