@@ -49,7 +49,7 @@ def _exit_code(words: list[str]) -> int:
     # Without a command, the quickstart is run.
     resumes = words[:1] in ([], ["run"])
     try:
-        arguments = options.parser().parse_args(words or ["run", options.QUICKSTART])
+        arguments = options.parsed(words or ["run", options.QUICKSTART])
         if arguments.command is None:
             raise UsageError(f"choose a command: {', '.join(COMMANDS)}; see {options.typed()} --help")
         command = importlib.import_module(f"harness.commands.{COMMANDS[arguments.command]}")

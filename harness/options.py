@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UsageError
+from harness.errors import UsageError, nearest
 from harness.version import VERSION
 
 SCRIPT = "run_eval.py"
@@ -227,10 +229,17 @@ def _said(examples: str) -> str:
     return examples.replace(f"python {SCRIPT}", typed())
 
 
+# As argparse says that a word is none of those that it knows.
+NO_CHOICE = re.compile(r"(?P<said>.*invalid choice: '(?P<word>[^']*)') \(choose from (?P<choices>.*)\)", re.DOTALL)
+
+
 class Parser(argparse.ArgumentParser):
     """Reports a usage error in one line; `cli.main` then returns 2."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
+        if found := NO_CHOICE.fullmatch(message):
+            choices = [word.strip("'") for word in found["choices"].split(", ")]
+            message = f"{found['said']}; {nearest(found['word'], choices)}"
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
@@ -270,14 +279,31 @@ def parser() -> Parser:
     return top
 
 
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command line. Raises UsageError, which names the command's own help and its nearest option."""
+    top = parser()
+    arguments, unknown = top.parse_known_args(words)
+    if unknown:
+        # argparse has it reported by the parser of all commands, which does not know the command's options.
+        asked = _of_commands(top).get(arguments.command, top)
+        option = unknown[0].partition("=")[0]
+        close = difflib.get_close_matches(option, asked._option_string_actions, n=1) if option[:1] == "-" else []
+        meant = f"; did you mean '{close[0]}'?" if close else ""
+        asked.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+    return arguments
+
+
+def _of_commands(top: Parser) -> dict[str, Parser]:
+    return next(action.choices for action in top._actions if isinstance(action.choices, dict))
+
+
 def completion(shell: str) -> str:
     """A script for bash or zsh that completes commands, options, their choices and files after `assay`."""
     import shtab
 
     top = parser()
     top.prog = "assay"
-    commands: Commands = next(action.choices for action in top._actions if isinstance(action.choices, dict))
-    for action in (action for command in commands.values() for action in command._actions):
+    for action in (action for command in _of_commands(top).values() for action in command._actions):
         if action.type is Path or action.metavar in ("PATH", "FILE", "PROBLEM"):
             action.complete = shtab.FILE
     return shtab.complete(top, shell=shell)

@@ -36,7 +36,10 @@ def finished(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["rnu"], "invalid choice: 'rnu'"),
+        (["rnu"], "invalid choice: 'rnu'; did you mean 'run'?; see run_eval.py --help"),
+        (["report", "x", "--format", "htlm"], "'htlm'; did you mean 'html'?; see run_eval.py report --help"),
+        (["run", "x", "--varient", "y"], "--varient y; did you mean '--variant'?; see run_eval.py run --help"),
+        (["run", "x", "y"], "unrecognized arguments: y; see run_eval.py run --help"),
         (["run"], "the following arguments are required: CONFIG.yaml"),
         (["run", "nothing.yaml"], "cannot read the config nothing.yaml"),
         (["run", "configs/quickstart.yaml", "--require", "pased"], "did you mean 'passed'?"),
