@@ -87,6 +87,13 @@ def verdict(record: Record) -> str:
     return f"Right in every call. {factor(record.speedup)} as fast as {clean(record.baseline)}: {times}."
 
 
+def sure(record: Record) -> str:
+    """`faster` or `slower` than the baseline, if the whole interval is; else empty."""
+    if record.speedup_lo is not None and record.speedup_lo > 1:
+        return "faster"
+    return "slower" if record.speedup_hi is not None and record.speedup_hi < 1 else ""
+
+
 def ratio(value: float, lo: float, hi: float) -> str:
     """One speedup over another, with its interval: `1.051x [1.045, 1.057]`; more digits than a speedup has."""
     form = _form(value, least=3)

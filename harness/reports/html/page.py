@@ -24,6 +24,8 @@ from harness.reports.insights import Shown, shown
 MOST_SOURCE, MOST_LOG = 700_000, 250_000
 LONGEST_SOURCE = 100_000
 MOST_BYTES = 3_000_000
+# Fewer builds than this have no slowest ones.
+FEWEST_BUILDS = 3
 
 
 @dataclass(frozen=True)
@@ -169,14 +171,13 @@ class _Report:
         )
         built = [self._point(record, record.compile_s, 0) for record in records if record.compile_s]
         seconds = [point.x for point in built]
-        yield (
-            "Cost of compiling",
-            figures.compile_cost(built, "builds") if built else None,
-            f"The slowest of {len(built)} builds, which took {sum(seconds):.0f} s; the median is "
-            f"{statistics.median(seconds):.1f} s."
-            if built
-            else "Nothing was compiled in this run.",
-        )
+        if len(built) >= FEWEST_BUILDS:
+            yield (
+                "Cost of compiling",
+                figures.compile_cost(built, "builds"),
+                f"The slowest of {len(built)} builds, which took {sum(seconds):.0f} s; the median is "
+                f"{statistics.median(seconds):.1f} s.",
+            )
 
     def _point(self, record: Record, x: float, y: float) -> Point:
         said = f"{record.candidate} ({record.problem}): {text.speedup(record)}"
