@@ -78,7 +78,7 @@ def _explained(case: Case) -> Explanation:
     if not case.weighed.errors.broken:
         parts.append(_size(case))
     if cause.mend:
-        parts.append(f"the mend: {cause.mend}")
+        parts.append(f"the fix: {cause.mend}")
     return Explanation(cause.reason, "; ".join(parts), {**evidence, **cause.evidence})
 
 

@@ -371,7 +371,7 @@ def test_a_lower_precision_is_known_by_the_direction_of_its_errors(name):
     inputs = torch.randn(64, 96), torch.randn(96, 80) / 10, torch.randn(80)
     finding = told(lambda x, w, b: torch.tanh(x @ w + b), LOWER[name], *inputs)
     assert finding.reason == "precision_downgrade"
-    assert "the mend: " in finding.message
+    assert "the fix: " in finding.message
 
 
 @pytest.fixture
