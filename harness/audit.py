@@ -33,8 +33,8 @@ def run(
 ) -> Iterator[AuditRow]:
     """Audit each problem in each of its `variants` with `constants` replaced, `at_once` at a time.
 
-    `planned` is called first, with the number of audits and a sentence that says what there is to do; `started` for each
-    problem as it begins. Raises UsageError for a pattern or variant that matches nothing.
+    `planned` is called first, with the number of audits and a sentence that says what there is to do; `started` for
+    each problem as it begins. Raises UsageError for a pattern or variant that matches nothing.
     """
     chosen = environment.choose_devices(device)[0]
     with Reader() as reader:

@@ -303,7 +303,8 @@ def completion(shell: str) -> str:
 
     top = parser()
     top.prog = "assay"
-    for action in (action for command in _of_commands(top).values() for action in command._actions):
+    commands: Commands = _of_commands(top)
+    for action in (action for command in commands.values() for action in command._actions):
         if action.type is Path or action.metavar in ("PATH", "FILE", "PROBLEM"):
             action.complete = shtab.FILE
     return shtab.complete(top, shell=shell)

@@ -166,6 +166,13 @@ def test_reports_need_no_torch(finished, form):
     assert "honest_cpp" in result.stdout
 
 
+def test_a_run_without_samples_says_so(finished, capsys):
+    assert cli.main(["report", str(finished), "--samples"]) == 0
+    told = capsys.readouterr()
+    assert told.out.count("\n") == 1
+    assert "no problem of this run has several samples" in told.err
+
+
 def test_a_dry_run_lists_the_jobs(tmp_path):
     config = dump_config(corpus_config(*HONEST), tmp_path / "c.yaml")
     result = run_eval("run", str(config), "--dry-run", "--variant", "wide")

@@ -207,7 +207,9 @@ def _wrong_call(text: str) -> str:
     if found := TOO_MANY.search(text):
         # Python counts self, too.
         most, given = int(found["most"]) - 1, int(found["given"]) - 1
-        return f"{found['method']} takes {most} {'argument' if most == 1 else 'arguments'}, but the problem passes {given}"
+        return (
+            f"{found['method']} takes {most} {'argument' if most == 1 else 'arguments'}, but the problem passes {given}"
+        )
     if found := TOO_FEW.search(text):
         return f"{found['method']} asks for {found['names']}, which the problem does not pass"
     return ""

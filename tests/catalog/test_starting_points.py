@@ -120,3 +120,4 @@ def test_what_the_doctor_found_can_be_read_by_programs(capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["conclusion"]
     assert "Python" in {one["name"] for one in told["found"]}
+    assert not [one for one in told["found"] if one["ok"] and one["lack"]]

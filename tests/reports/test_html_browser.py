@@ -201,8 +201,8 @@ def test_the_verdicts_are_in_sight_without_scrolling_sideways(visit, report, wid
     for cell in (row.locator(".status"), row.locator(".number.faster"), shown.locator("nav a").last):
         box = cell.bounding_box()
         assert 0 <= box["x"] < box["x"] + box["width"] <= width
-    cut = "[...document.querySelectorAll('#leaderboard .scroll, figure .scroll, nav')].map(e => e.scrollWidth - e.clientWidth)"
-    assert max(shown.evaluate(cut)) <= 0
+    parts = "[...document.querySelectorAll('#leaderboard .scroll, figure .scroll, nav')]"
+    assert max(shown.evaluate(f"{parts}.map(part => part.scrollWidth - part.clientWidth)")) <= 0
 
 
 @pytest.mark.parametrize("width", [400, 1280])

@@ -213,7 +213,9 @@ def test_a_call_that_a_candidate_does_not_take_is_told_in_the_problem_s_terms(ar
     assert outcome.message.startswith(said)
     assert outcome.evidence["raised_in"] == "torch/nn/modules/module.py:9"
     # One that it made itself has its line.
-    assert faults.classify("call", "TypeError", str(raised.value), "c.py", 7, "").message.startswith("c.py:7: TypeError")
+    assert faults.classify("call", "TypeError", str(raised.value), "c.py", 7, "").message.startswith(
+        "c.py:7: TypeError"
+    )
 
 
 def test_what_a_signal_usually_means_is_said():
