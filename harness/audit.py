@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from harness import environment
 from harness.catalog import problems as catalog
 from harness.catalog.problems import Problem
+from harness.environment import Device
 from harness.errors import UsageError, nearest
 from harness.processes.nursery import Nursery
 from harness.reading.reading import Reader
@@ -27,15 +28,18 @@ def run(
     timeout_s: float,
     seed: int | None,
     at_once: int,
+    planned: Callable[[int, str], None],
     started: Callable[[str], None],
 ) -> Iterator[AuditRow]:
     """Audit each problem in each of its `variants` with `constants` replaced, `at_once` at a time.
 
-    `started` is called for each problem as it begins. Raises UsageError for a pattern or variant that matches nothing.
+    `planned` is called first, with the number of audits and a sentence that says what there is to do; `started` for
+    each problem as it begins. Raises UsageError for a pattern or variant that matches nothing.
     """
     chosen = environment.choose_devices(device)[0]
     with Reader() as reader:
         jobs = _jobs(catalog.discover(patterns, reader), variants, constants)
+    planned(len(jobs), _plan(jobs, chosen))
     nursery = Nursery()
 
     def carry_out(job: tuple[Problem, str, dict[str, object]]) -> AuditRow:
@@ -76,6 +80,14 @@ def _jobs(
         names = {name for problem in found for name in problem.variants} | {"default"}
         raise UsageError(f"no problem has the variant '{variants[0]}'; {nearest(variants[0], names)}")
     return jobs
+
+
+def _plan(jobs: list[tuple[Problem, str, dict[str, object]]], chosen: Device) -> str:
+    count = f"{len(jobs)} {'audit' if len(jobs) == 1 else 'audits'}"
+    sizes = ", ".join(dict.fromkeys(variant for _, variant, _ in jobs))
+    quicker = any(variant == "default" and catalog.has_variant(problem, "small") for problem, variant, _ in jobs)
+    hint = "; --variant small is much quicker on a CPU" if chosen.kind == "cpu" and quicker else ""
+    return f"{count} at variant {sizes} on {chosen.spec}{hint}"
 
 
 def _row(problem: Problem, variant: str, answer: Audited) -> AuditRow:

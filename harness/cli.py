@@ -46,8 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _exit_code(words: list[str]) -> int:
+    # Without a command, the quickstart is run.
+    resumes = words[:1] in ([], ["run"])
     try:
-        arguments = options.parser().parse_args(words or ["run", options.QUICKSTART])
+        arguments = options.parsed(words or ["run", options.QUICKSTART])
         if arguments.command is None:
             raise UsageError(f"choose a command: {', '.join(COMMANDS)}; see {options.typed()} --help")
         command = importlib.import_module(f"harness.commands.{COMMANDS[arguments.command]}")
@@ -59,7 +61,8 @@ def _exit_code(words: list[str]) -> int:
     except KeyboardInterrupt as interrupt:
         # The terminal may be gone.
         with contextlib.suppress(OSError):
-            print("Interrupted. Finished results are saved; run the same command to resume.", file=sys.stderr)
+            saved = " Finished results are saved; run the same command to resume." if resumes else ""
+            print(f"Interrupted.{saved}", file=sys.stderr)
         return interruption.exit_code(interrupt)
     except BrokenPipeError:
         # The reader (head, less) has seen enough; Python would complain once more at exit.
@@ -73,7 +76,8 @@ def _exit_code(words: list[str]) -> int:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         said = f"{saying.said(error.strerror)}{saying.said(where)}"
-        print(f"error: {said}. Finished results are saved. Free some disk space", file=sys.stderr)
+        saved = " Finished results are saved." if resumes else ""
+        print(f"error: {said}.{saved} Free some disk space", file=sys.stderr)
         return 2
 
 

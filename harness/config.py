@@ -345,9 +345,10 @@ def architecture(word: str, named: str) -> str:
     return f"{match.group(1)}.{match.group(2)}{match.group(3)}"
 
 
-def default_out(path: Path) -> str:
-    """The default run directory of a config; the same each time, so that a second call resumes."""
-    return f"results/{path.stem}"
+def default_out(path: Path, candidate: str = "") -> str:
+    """The default run directory of a config, or of one `candidate` SET/PROBLEM/NAME in its place; the same each time,
+    so that a second call resumes. Files of one name for two problems have two."""
+    return f"results/{wording.name(candidate.replace('/', '.'), 200) if candidate else path.stem}"
 
 
 def _consistent(config: Config, path: Path) -> Config:

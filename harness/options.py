@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UsageError
+from harness.errors import UsageError, nearest
 from harness.version import VERSION
 
 SCRIPT = "run_eval.py"
@@ -117,12 +119,13 @@ exit code: 0 if Assay can run here; 1 if something vital is missing, like torch,
 """
 
 COMPLETION_ABOUT = """\
-Print a script that completes the commands and options of `assay` in a shell. It completes the installed command, not
-`python run_eval.py`.
+Print a script that completes the commands and options of `assay` in a shell. `assay` is there after `pip install .`;
+`python run_eval.py` is not completed: a shell completes the words of `python` for it.
 """
 
 COMPLETION_EXAMPLES = """\
 examples:
+  pip install .                                               once, for the command `assay`
   assay completion bash > ~/.local/share/bash-completion/completions/assay
   assay completion zsh > "${fpath[1]}/_assay"
 
@@ -226,10 +229,17 @@ def _said(examples: str) -> str:
     return examples.replace(f"python {SCRIPT}", typed())
 
 
+# As argparse says that a word is none of those that it knows.
+NO_CHOICE = re.compile(r"(?P<said>.*invalid choice: '(?P<word>[^']*)') \(choose from (?P<choices>.*)\)", re.DOTALL)
+
+
 class Parser(argparse.ArgumentParser):
     """Reports a usage error in one line; `cli.main` then returns 2."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
+        if found := NO_CHOICE.fullmatch(message):
+            choices = [word.strip("'") for word in found["choices"].split(", ")]
+            message = f"{found['said']}; {nearest(found['word'], choices)}"
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
@@ -269,13 +279,31 @@ def parser() -> Parser:
     return top
 
 
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command line. Raises UsageError, which names the command's own help and its nearest option."""
+    top = parser()
+    arguments, unknown = top.parse_known_args(words)
+    if unknown:
+        # argparse has it reported by the parser of all commands, which does not know the command's options.
+        asked = _of_commands(top).get(arguments.command, top)
+        option = unknown[0].partition("=")[0]
+        close = difflib.get_close_matches(option, asked._option_string_actions, n=1) if option[:1] == "-" else []
+        meant = f"; did you mean '{close[0]}'?" if close else ""
+        asked.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+    return arguments
+
+
+def _of_commands(top: Parser) -> dict[str, Parser]:
+    return next(action.choices for action in top._actions if isinstance(action.choices, dict))
+
+
 def completion(shell: str) -> str:
     """A script for bash or zsh that completes commands, options, their choices and files after `assay`."""
     import shtab
 
     top = parser()
     top.prog = "assay"
-    commands: Commands = next(action.choices for action in top._actions if isinstance(action.choices, dict))
+    commands: Commands = _of_commands(top)
     for action in (action for command in commands.values() for action in command._actions):
         if action.type is Path or action.metavar in ("PATH", "FILE", "PROBLEM"):
             action.complete = shtab.FILE
@@ -295,12 +323,14 @@ def _run(commands: Commands) -> None:
     what = "what to evaluate: a config (configs/every-option.yaml shows every key), or one candidate's file"
     add("config", type=Path, metavar="CONFIG.yaml|CANDIDATE.py", help=what)
     add("--problem", default="", metavar="NAME", help="the problem that CANDIDATE.py solves: attention/sdpa, or a file")
-    add("--problems", action="append", metavar="PATH", help="file, folder or glob, or a pack; may be repeated")
+    problems = "file, folder or glob, or a pack; may be repeated. With CANDIDATE.py: where its problem is"
+    add("--problems", action="append", metavar="PATH", help=problems)
     solutions = "file, folder or glob, or other people's pack, which is imported first; may be repeated"
     add("--solutions", action="append", metavar="PATH", help=solutions)
     add("--variant", action="append", metavar="NAME", help="sizes of the problems; may be repeated")
     add("--device", metavar="auto|cpu|cuda|cuda:N", help="what to run on; auto: every GPU, or else the CPU")
-    add("--out", type=Path, metavar="DIR", help="run directory (default: results/<config's name>)")
+    out = "run directory (default: results/<config's name>, or results/<set>.<problem>.<candidate>)"
+    add("--out", type=Path, metavar="DIR", help=out)
     add("--fresh", action="store_true", help="delete the finished results in the run directory first")
     add("--seed", type=int, metavar="N", help="seed of the inputs, to replay a run; secret if not given")
     add("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")

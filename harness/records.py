@@ -96,6 +96,11 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: float = 0.0
 
 
+# What a profile of the CPU calls the rest of a call: native code, and Python.
+OUTSIDE = "outside PyTorch's operators"
+OWN = "own kernels"
+
+
 class KernelUse(msgspec.Struct, frozen=True, kw_only=True):
     """One kernel of a profiled call, or one operator where the CPU was profiled.
 
@@ -122,6 +127,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     shares: dict[str, float] = {}
     kernels: list[KernelUse] = []
     omitted: int = 0
+
+    @property
+    def own_words(self) -> str:
+        """What `own_share` is the share of: on a CPU it is no kernels', and of a candidate without any, Python's."""
+        return OUTSIDE if any(use.name == OUTSIDE for use in self.kernels) else OWN
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness import audit as session_audit
 from harness import cli, options, session
-from harness.commands import report
+from harness.commands import audit, report, run
 from harness.records import Status
 from harness.sandbox import probe
 from tests.conftest import HONEST, corpus_config, dump_config
@@ -34,12 +36,16 @@ def finished(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["rnu"], "invalid choice: 'rnu'"),
+        (["rnu"], "invalid choice: 'rnu'; did you mean 'run'?; see run_eval.py --help"),
+        (["report", "x", "--format", "htlm"], "'htlm'; did you mean 'html'?; see run_eval.py report --help"),
+        (["run", "x", "--varient", "y"], "--varient y; did you mean '--variant'?; see run_eval.py run --help"),
+        (["run", "x", "y"], "unrecognized arguments: y; see run_eval.py run --help"),
         (["run"], "the following arguments are required: CONFIG.yaml"),
         (["run", "nothing.yaml"], "cannot read the config nothing.yaml"),
         (["run", "configs/quickstart.yaml", "--require", "pased"], "did you mean 'passed'?"),
         (["run", "configs/quickstart.yaml", "--device", "gpu"], "unknown device 'gpu'; valid: auto, cpu, cuda, cuda:N"),
         (["run", "configs/quickstart.yaml", "--problems", "/nonexistent"], "'/nonexistent' matches no Python file"),
+        (["run", "solutions/attention"], "--solutions solutions/attention --problems PROBLEMS --variant default"),
         (["report", "/nonexistent"], "/nonexistent is not a run directory"),
     ],
 )
@@ -97,6 +103,30 @@ def test_a_path_of_our_own_that_cannot_be_used_is_no_mistake_of_the_user_s(monke
         cli.main(["report", "results/seeds"])
 
 
+@pytest.mark.parametrize(("words", "resumes"), [(["run", "x.yaml"], True), ([], True), (["audit"], False)])
+def test_only_an_interrupted_run_is_said_to_resume(words, resumes, monkeypatch, capsys):
+    def interrupted(arguments, words):
+        raise KeyboardInterrupt(signal.SIGINT)
+
+    for command in (audit, run):
+        monkeypatch.setattr(command, "carry_out", interrupted)
+    assert cli.main(words) == 130
+    assert ("the same command" in capsys.readouterr().err) == resumes
+
+
+def test_an_audit_says_first_how_much_there_is_to_do():
+    problem = str(ROOT / "problems/softmax/softmax.py")
+    said = []
+    # Its first step only: nothing is audited.
+    rows = session_audit.run(
+        [problem], variants=["default", "small"], constants={}, device="cpu", compiled=False, timeout_s=1.0, seed=1,
+        at_once=1, planned=lambda count, sentence: said.append((count, sentence)) or 1 / 0, started=said.append,
+    )  # fmt: skip
+    with pytest.raises(ZeroDivisionError):
+        next(rows)
+    assert said == [(2, "2 audits at variant default, small on cpu; --variant small is much quicker on a CPU")]
+
+
 def test_a_required_sandbox_that_is_not_there_stops_the_run_before_it_starts(tmp_path, monkeypatch, capsys):
     lacking = probe.Found(layers=("user",), missing={"landlock": "Function not implemented"})
     monkeypatch.setattr(probe, "probe", lambda sources=(): lacking)
@@ -134,6 +164,13 @@ def test_reports_need_no_torch(finished, form):
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "honest_cpp" in result.stdout
+
+
+def test_a_run_without_samples_says_so(finished, capsys):
+    assert cli.main(["report", str(finished), "--samples"]) == 0
+    told = capsys.readouterr()
+    assert told.out.count("\n") == 1
+    assert "no problem of this run has several samples" in told.err
 
 
 def test_a_dry_run_lists_the_jobs(tmp_path):

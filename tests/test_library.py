@@ -94,6 +94,7 @@ def test_every_launch_is_checked_and_on_the_current_stream(candidate: solutions.
 
 @pytest.mark.slow
 def test_problems_of_each_kind_tell_right_from_wrong() -> None:
+    told: list[str] = []
     rows = audit.run(
         [str(ROOT / "problems" / f"{name}.py") for name in AUDITED],
         variants=["small"],
@@ -103,9 +104,11 @@ def test_problems_of_each_kind_tell_right_from_wrong() -> None:
         timeout_s=120.0,
         seed=1,
         at_once=2,
+        planned=lambda count, sentence: told.append(sentence),
         started=lambda job: None,
     )
     assert {row.problem: row.verdict for row in rows} == dict.fromkeys(AUDITED, "sound")
+    assert told == [f"{len(AUDITED)} audits at variant small on cpu"]
 
 
 def test_names_of_extensions_are_told_apart() -> None:

@@ -177,6 +177,10 @@ def test_a_tool_that_is_missing_is_named_with_its_package(monkeypatch, capsys):
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
     candidate = str(ROOT / "solutions/pool/max_pool2d/thread_per_output.py")
+    # Without a card, that is said before a tool is looked for.
+    assert cli.main(["profile", candidate, "--device", "cpu"]) == 2
+    assert "profile needs a GPU" in capsys.readouterr().err
+    monkeypatch.setattr(command, "card", lambda wanted: CPU)
     for options, package in (([], "cuda-nsight-compute"), (["--sanitizer", "racecheck"], "cuda-sanitizer")):
         assert cli.main(["profile", candidate, *options]) == 2
         assert package in capsys.readouterr().err

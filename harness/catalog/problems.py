@@ -106,12 +106,22 @@ def by_name(name: str, root: Path = Path()) -> Path:
     for place in (root / name, root / "problems" / f"{name}.py", places.LIBRARY / "problems" / f"{name}.py"):
         if place.suffix == ".py" and os.path.isfile(place):
             return place
-    known = {
+    raise UsageError(f"there is no problem '{wording.plain(name, 200)}'; {nearest(name, names(root))}")
+
+
+def names(root: Path = Path()) -> set[str]:
+    """The names of all problems below problems/, of `root` and of the library."""
+    return {
         f"{path.parent.name}/{path.stem}"
         for folder in (root, places.LIBRARY)
         for path in search.matches(Path(glob.escape(str(folder))) / "problems/*/[!_]*.py")
     }
-    raise UsageError(f"there is no problem '{wording.plain(name, 200)}'; {nearest(name, known)}")
+
+
+def among(patterns: Iterable[str]) -> dict[str, Path]:
+    """The Python files that patterns match, by their names as problems. Raises UsageError if one matches nothing."""
+    files = [path for pattern in patterns for path in python_files(pattern, lambda text: None)[1]]
+    return {f"{places.real(path).parent.name}/{path.stem}": path for path in files}
 
 
 def with_variants(problem: Problem, defined: dict[str, dict[str, dict[str, Any]]]) -> Problem:

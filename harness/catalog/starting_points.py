@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from harness.catalog import modules, problems
@@ -65,9 +66,21 @@ def solution(name: str, root: Path) -> Path:
     return _write(root / "solutions" / folder / solved / f"{own}.py", _as_candidate(found, own))
 
 
+def variants(name: str, root: Path) -> set[str]:
+    """The sizes beside those as written that the problem of a candidate SET/PROBLEM/NAME has."""
+    found = problems.by_name(name.rpartition("/")[0], root)
+    try:
+        declared = modules.literal(modules.parse(found), "VARIANTS", {})
+    except ValueError:
+        # No run can use it, and says so.
+        return set()
+    return set(declared) if isinstance(declared, dict) else set()
+
+
 def _parts(name: str, count: int, form: str) -> list[str]:
     parts = name.removesuffix(".py").split("/")
-    if len(parts) != count or not all(part.replace("-", "_").isidentifier() for part in parts):
+    # Names may begin with a digit, as KernelBench's do.
+    if len(parts) != count or not all(re.fullmatch(r"\w[\w-]*", part) for part in parts):
         raise UsageError(f"'{name}' is no name of the form {form}")
     return parts
 

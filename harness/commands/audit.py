@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import ast
+import sys
 
 from rich.console import Console
 from rich.markup import escape
 
 from harness import audit
+from harness.commands import saying
 from harness.errors import UsageError
 from harness.reports import text
 from harness.reports.terminal import audit_table
@@ -17,7 +19,19 @@ from harness.reports.terminal import audit_table
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     """The exit code."""
     console = Console(stderr=arguments.format == "markdown")
-    rows = []
+    rows: list[audit_table.AuditRow] = []
+    total = begun = 0
+
+    def planned(count: int, sentence: str) -> None:
+        nonlocal total
+        total = count
+        print(saying.said(sentence), file=sys.stderr)
+
+    def started(title: str) -> None:
+        nonlocal begun
+        begun += 1
+        status.update(escape(f"auditing {title} ({begun} of {total})"))
+
     with console.status("audit") as status:
         found = audit.run(
             arguments.problems,
@@ -28,13 +42,14 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
             timeout_s=arguments.timeout,
             seed=arguments.seed,
             at_once=max(1, arguments.jobs),
-            started=lambda title: status.update(escape(f"auditing {title}")),
+            planned=planned,
+            started=started,
         )
         for row in found:
             rows.append(row)
-            if not console.is_terminal:
-                said = text.clean(f"{row.problem} {row.variant}: {audit_table.line(row)}")
-                console.print(f"{row.verdict:<8} {said}", soft_wrap=True, markup=False, highlight=False)
+            said = text.clean(f"{row.problem} {row.variant}: {audit_table.line(row)}")
+            place = f"[{len(rows)}/{total}]"
+            console.print(f"{place} {row.verdict:<8} {said}", soft_wrap=True, markup=False, highlight=False)
     if arguments.format == "markdown":
         print(audit_table.page(rows), end="")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 
 import msgspec
@@ -27,7 +28,8 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         sentence = f"{sentence} {trial.conclusion(tried)}"
         lost = _lost(findings)
     if arguments.json:
-        print(msgspec.json.encode({"conclusion": sentence, "found": findings}).decode())
+        found = [dataclasses.replace(one, lack="") if one.ok else one for one in findings]
+        print(msgspec.json.encode({"conclusion": sentence, "found": found}).decode())
     else:
         doctor_table.show(findings, sentence, Console())
     return 1 if lost else 0

@@ -14,13 +14,11 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     write = {"problem": starting_points.problem, "solution": starting_points.solution}[arguments.kind]
     path = write(arguments.name, arguments.root)
     print(f"wrote {said(path)}")
-    steps = {
-        "problem": [
-            f"audit {quoted(path)} --variant small",
-            f"new solution {arguments.name.removesuffix('.py')}/mine",
-        ],
-        "solution": [f"run {quoted(path)} --variant small"],
-    }
-    for step in steps[arguments.kind]:
+    if arguments.kind == "problem":
+        steps = [f"audit {quoted(path)} --variant small", f"new solution {arguments.name.removesuffix('.py')}/mine"]
+    else:
+        small = "small" in starting_points.variants(arguments.name, arguments.root)
+        steps = [f"run {quoted(path)}{' --variant small' if small else ''}"]
+    for step in steps:
         print(said(f"next: {options.typed()} {step}"))
     return 0

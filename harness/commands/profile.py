@@ -33,13 +33,13 @@ HINT = (
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     """The exit code."""
     console = Console()
-    instrument = tools.sanitizer(arguments.sanitizer) if arguments.sanitizer else tools.nsight()
     config = configs.load(Path(options.QUICKSTART), arguments.set)
+    # Without a card nothing else that is missing matters.
+    device = card(arguments.device or config.device)
+    instrument = tools.sanitizer(arguments.sanitizer) if arguments.sanitizer else tools.nsight()
     one = of_one_candidate(places.found(arguments.candidate), arguments.problem)
-    chosen = {"variants": [arguments.variant], "device": arguments.device, "sandbox": arguments.sandbox}
+    chosen = {"variants": [arguments.variant], "device": device.spec, "sandbox": arguments.sandbox}
     config = msgspec.structs.replace(config, **one | {name: value for name, value in chosen.items() if value})
-    device = card(config.device)
-    config = msgspec.structs.replace(config, device=device.spec)
     if CONNECTIONS not in arguments.without and CONNECTIONS in probe.chosen(config.sandbox, True).layers:
         raise UsageError(
             f"{instrument.name} cannot reach the candidate's process under the sandbox's layer '{CONNECTIONS}': "

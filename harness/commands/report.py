@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from harness.store import run_directory
 
@@ -18,6 +19,8 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         from harness.reports import samples
 
         print(samples.to_csv(records), end="")
+        if not samples.series(records):
+            print("note: no problem of this run has several samples (sample_0, sample_1, ...)", file=sys.stderr)
     elif arguments.format == "terminal":
         from rich.console import Console
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -29,14 +30,19 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     is_candidate = arguments.config.suffix == ".py"
     if arguments.problem and not is_candidate:
         raise UsageError(f"--problem goes with a candidate's file in place of a config: {options.typed()} run mine.py")
+    if os.path.isdir(place := places.found(arguments.config)):
+        raise UsageError(
+            f"{said(arguments.config)} is a folder; to evaluate the candidates in it: {options.typed()} run "
+            f"{options.QUICKSTART} --solutions {quoted(arguments.config)} --problems PROBLEMS --variant default"
+        )
     config = configs.load(Path(options.QUICKSTART) if is_candidate else arguments.config, arguments.set)
-    if (place := places.found(arguments.config)) != arguments.config:
+    if place != arguments.config:
         print(f"note: {said(arguments.config)} is not in this folder; using {said(place)}", file=sys.stderr)
-    replaced = of_one_candidate(place, arguments.problem) if is_candidate else {}
+    replaced = of_one_candidate(place, arguments.problem, arguments.problems or ()) if is_candidate else {}
     replaced |= {
         name: value
         for name, value in {
-            "problems": arguments.problems,
+            "problems": None if is_candidate else arguments.problems,
             "solutions": arguments.solutions,
             "variants": arguments.variant,
             "device": arguments.device,
@@ -48,7 +54,8 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     config = msgspec.structs.replace(config, **replaced)
     if arguments.dry_run:
         return _list_jobs(config)
-    out = arguments.out or Path(config.out or configs.default_out(arguments.config))
+    own = f"{config.solves}/{place.stem}" if is_candidate else ""
+    out = arguments.out or Path(config.out or configs.default_out(arguments.config, own))
     console = Console()
     called = [options.program(), *words]
     with elsewhere.workplace(arguments.executor, arguments.address) as workplace:

@@ -147,9 +147,13 @@ def _compiler() -> Diagnosis:
     )
 
 
+# What follows a version is not its own: 1.13.2.git.kitware.
+NUMBERS = r"^(\d+(?:\.\d+)*)"
+
+
 def _ninja() -> Diagnosis:
-    version = _version("ninja", "--version", r"^([\d.]+)") or _version(
-        str(Path(sys.prefix) / "bin/ninja"), "--version", r"^([\d.]+)"
+    version = _version("ninja", "--version", NUMBERS) or _version(
+        str(Path(sys.prefix) / "bin/ninja"), "--version", NUMBERS
     )
     return Diagnosis("ninja", bool(version), version or "not found", "pip install ninja; load_inline builds with it")
 

@@ -13,14 +13,13 @@ import msgspec
 
 from harness.config import ProvenanceConfig
 from harness.integrity import kernel_names
-from harness.records import KernelUse, Outcome, Provenance, Status
+from harness.records import OUTSIDE, KernelUse, Outcome, Provenance, Status
 
 # Kernels in a record, and in a message.
 MOST_KERNELS, NAMED = 20, 3
 LONGEST_NAME = 200
 # What a runner may send at most.
 MOST_LAUNCHED, LONGEST_TOLD = 512, 1000
-OUTSIDE = "outside PyTorch's operators"
 # How much a profiled call may differ from the timed ones: CUPTI adds time to each kernel, and a cold device adds more.
 DOUBT_FACTOR = 2.0
 SLACK_US, SLACK_PER_KERNEL_US = 50.0, 5.0

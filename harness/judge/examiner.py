@@ -427,7 +427,7 @@ def _wrong_metadata(native: Any, got: TensorRef, place: str) -> Finding:
     for name, reason in (("kind", "type"), ("shape", "shape"), ("dtype", "dtype"), ("device", "device")):
         found = getattr(got, name)
         if found != wanted[name]:
-            return Finding(Status.INCORRECT, f"wrong_{reason}", f"{place} has {name} {found}, expected {wanted[name]}")
+            return Finding(Status.INCORRECT, f"wrong_{reason}", f"{place}: expected {name} {wanted[name]}, got {found}")
     return Finding(Status.INCORRECT, "wrong_structure", f"{place} has more tensors than the reference's output")
 
 

@@ -353,11 +353,12 @@ class Judge:
             )
             refusal = hard.factors.refusal()
             if refusal is not None:
-                raise Refused(refusal.outcome())
+                raise Refused(refusal.outcome(), Checks(error_ratio=first.error_ratio))
         except Refused as wrong:
-            # What is known of the other answers belongs to a wrong one, too; the error is its own, if it has one.
-            known, ratio = _checks(first, hard, examiner), wrong.checks.error_ratio
-            return wrong.ending, known if ratio is None else msgspec.structs.replace(known, error_ratio=ratio)
+            # What is known of the other answers belongs to a wrong one, too; the error is its own, or none.
+            known, is_wrong = _checks(first, hard, examiner), wrong.ending.outcome.status is Status.INCORRECT
+            own = {"error_ratio": wrong.checks.error_ratio} if is_wrong else {}
+            return wrong.ending, msgspec.structs.replace(known, **own)
         finally:
             spent_s["hard inputs"] = hard.spent_s
         return ending, _checks(first, hard, examiner)

@@ -20,6 +20,7 @@ from harness.oracle.jumps import decided_by_rounding
 from harness.oracle.slices import real
 from harness.oracle.structure import compare, flatten
 from harness.oracle.verdict import Finding, Slope, Weighed, weigh
+from harness.oracle.yardstick import Yardstick
 from harness.records import Status
 
 
@@ -77,11 +78,10 @@ def full(
                 errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own, yard.limits.rows)
                 weighed = weigh(leaf, errors, yard)
                 figures["decided_by_rounding"] = figures.get("decided_by_rounding", 0) + int(jumps.sum())
-        leaf_error = errors.norm / yard.scale.spread if yard.scale.spread else errors.norm
-        leaf_ratio = errors.norm / yard.unit
+        leaf_error, leaf_ratio = _size(weighed, yard)
         figures["leaves"][path] = _figures(weighed, expected, path)
-        error = leaf_error if error is None else max(error, leaf_error)
-        ratio = leaf_ratio if ratio is None else max(ratio, leaf_ratio)
+        error = max((one for one in (error, leaf_error) if one is not None), default=None)
+        ratio = max((one for one in (ratio, leaf_ratio) if one is not None), default=None)
         allowance = weighed.allowance or allowance
         if weighed.refused and earlier is None:
             return Finding(Status.INCORRECT, "mismatch", path, leaf_error, leaf_ratio, leaf=path, evidence=figures)
@@ -172,13 +172,23 @@ def _equal(native: Any, got: Any) -> bool:
     return torch.equal(native, got) if isinstance(native, torch.Tensor) else bool(native == got)
 
 
+def _size(weighed: Weighed, yard: Yardstick) -> tuple[float | None, float | None]:
+    """The error in units of the true output's spread, and over the reference's own.
+
+    None where elements are NaN or infinite that should not be: the distances leave them out, and they are the error.
+    """
+    norm = weighed.errors.norm
+    return (None, None) if weighed.errors.broken else (norm / (yard.scale.spread or 1.0), norm / yard.unit)
+
+
 def _figures(weighed: Weighed, expected: Expectation, path: str) -> dict[str, Any]:
     """The figures behind a verdict, in units of the true output's spread."""
     yard, errors = expected.yards[path], weighed.errors
     spread = yard.scale.spread or 1.0
+    error, ratio = _size(weighed, yard)
     figures: dict[str, Any] = {
-        "error": errors.norm / spread,
-        "error_ratio": errors.norm / yard.unit,
+        "error": error,
+        "error_ratio": ratio,
         "limit_ratio": yard.limits.norm / yard.unit,
         "reference_error": yard.own / spread,
         "lower_precision_error": None if yard.lowered is None else yard.lowered / spread,
@@ -191,5 +201,5 @@ def _figures(weighed: Weighed, expected: Expectation, path: str) -> dict[str, An
         "over": weighed.refused,
         "allowance": weighed.allowance,
     }
-    # JSON has no infinities: None stands for no limit, and for an infinite error.
+    # JSON has no infinities: None stands for no limit, and for an infinite error or one that cannot be told.
     return {name: None if isinstance(x, float) and not math.isfinite(x) else x for name, x in figures.items()}

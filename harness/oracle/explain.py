@@ -29,6 +29,8 @@ RARE = 1e-3
 MOSTLY = 0.3
 # If no element exceeds the limit of the worst, elements this many times over what is expected count as wrong.
 VISIBLE = 4.0
+# Of a refusal without a known cause.
+UNKNOWN = "mismatch"
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,14 @@ def _explained(case: Case) -> Explanation:
         where = f"no single one of {mask.numel()} elements stands out"
     elif mask.numel() == 1:
         where = _told(elements["worst"])
-    elif share < MOSTLY:
-        # Where most are wrong, a single one says little.
+    elif share < MOSTLY or cause.reason == UNKNOWN:
+        # Where most are wrong, a single one says less than the cause, if there is one.
         where += f" (the worst {_told(elements['worst'])})"
     parts = [f"{case.path}: {cause.clause}", where]
     if not case.weighed.errors.broken:
         parts.append(_size(case))
     if cause.mend:
-        parts.append(f"the mend: {cause.mend}")
+        parts.append(f"the fix: {cause.mend}")
     return Explanation(cause.reason, "; ".join(parts), {**evidence, **cause.evidence})
 
 
@@ -166,7 +168,7 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
         yield Cause("mismatch:growing", grown.sentence, grown.evidence)
     if placed:
         yield Cause(f"mismatch:{region.word}", region.sentence, {}, region.mend)
-    yield Cause("mismatch", "no usual mistake fits, and size alone does not tell why")
+    yield Cause(UNKNOWN, "no usual mistake fits, and size alone does not tell why")
 
 
 def _right_elsewhere(case: Case, got: torch.Tensor, mask: torch.Tensor) -> bool:

@@ -37,7 +37,8 @@ class Finding:
 
     error: norm of the error in units of the true output's spread (of its root mean square if it is constant).
     error_ratio: that error over the reference's own (or over the rounding of the output, if larger). Both None if
-    no floating output was compared. allowance: the lower precision that the run allows and this answer needs.
+    no floating output was compared, or the refused one has NaN or infinite elements that it should not have.
+    allowance: the lower precision that the run allows and this answer needs.
     leaf: which leaf of the output was refused (`output[1]`); its message begins with that.
     level: `full` against float64, `fast` against the reference's own output. slopes: of a passed full check, by leaf.
     """

@@ -17,12 +17,14 @@ from harness.packs.sample import Sample
 from harness.packs.texts import Attempt, PassedOver
 
 MOST_ROWS = 1_000_000
+# Fields of a table that a sentence names.
+MOST_NAMED = 20
 
 
 def rows(file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     """A sample for each row, or for each block of its code with `every_block`."""
     if not wishes.code_field:
-        raise Unusable("it is a table: name the field that holds code with --code-field")
+        raise Unusable(f"it is a table: name the field that holds code with --code-field{_fields_of(file)}")
     for row, data in _rows(files.decoded(files.contents(file, files.MOST_TABLE_BYTES)), wishes.code_field):
         try:
             if isinstance(data, Unusable):
@@ -60,6 +62,15 @@ def _samples(file: File, row: str, data: Any, wishes: PackConfig, reader: ReadsT
             no_reference=one.why,
             claim=claim,
         )
+
+
+def _fields_of(file: File) -> str:
+    """The names in a table's first row, as the end of a sentence."""
+    first = next((row for _, row in _rows(files.decoded(files.contents(file, files.MOST_TABLE_BYTES)), "")), None)
+    if not isinstance(first, dict) or not first:
+        return ""
+    more = f" and {len(first) - MOST_NAMED} more" if len(first) > MOST_NAMED else ""
+    return f"; its rows have {', '.join(wording.plain(name, 60, kept='') for name in [*first][:MOST_NAMED])}{more}"
 
 
 def _rows(text: str, code_field: str) -> Iterator[tuple[str, Any]]:

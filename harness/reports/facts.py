@@ -21,7 +21,7 @@ WORDS = {
     "Error": "the candidate's error divided by the reference's own at this precision, both against float64.",
     "geomean and fast_1": "they take the best passed candidate of each problem; a problem at another size or "
     "precision counts as a problem of its own. fast_1 is the share of problems with a candidate faster than the "
-    "baseline.",
+    "baseline; surely faster is one whose whole interval is above 1.",
     "Own kernels": "the share of device time in the candidate's own kernels, in one profiled call after timing. On a "
     "CPU it is the share of the call outside PyTorch's operators.",
 }

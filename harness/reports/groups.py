@@ -48,13 +48,18 @@ class Group:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """Figures over all groups; each group counts as one problem."""
+    """Figures over all groups; each group counts as one problem.
+
+    `faster` have a passed candidate above 1x, which `fast_1` is the share of; `surely` one whose whole interval is.
+    """
 
     statuses: dict[Status, int]
     problems: int
     solved: int
     geomean: float | None
     fast_1: float
+    faster: int
+    surely: int
 
 
 def grouped(records: Sequence[Record]) -> list[Group]:
@@ -69,6 +74,7 @@ def summarise(groups: Sequence[Group]) -> Summary | None:
         return None
     found = [entry.record.status for group in groups for entry in group.entries]
     best = [group.best.speedup if group.best else None for group in groups]
+    lowest = [max((entry.record.speedup_lo or 0.0 for entry in group.entries), default=0.0) for group in groups]
     solved = [speedup for speedup in best if speedup is not None]
     return Summary(
         statuses={status: found.count(status) for status in STATUSES if status in found},
@@ -76,6 +82,8 @@ def summarise(groups: Sequence[Group]) -> Summary | None:
         solved=len(solved),
         geomean=metrics.geomean(solved) if solved else None,
         fast_1=metrics.fast_p(best),
+        faster=sum(speedup > 1 for speedup in solved),
+        surely=sum(low > 1 for low in lowest),
     )
 
 

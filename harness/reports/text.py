@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from harness.records import Provenance, Record, Status
+from harness.records import OWN, Provenance, Record, Status
 from harness.reports.groups import Summary
 
 # Candidates write captions and error messages; a long one must not fill the report.
@@ -87,6 +87,13 @@ def verdict(record: Record) -> str:
     return f"Right in every call. {factor(record.speedup)} as fast as {clean(record.baseline)}: {times}."
 
 
+def sure(record: Record) -> str:
+    """`faster` or `slower` than the baseline, if the whole interval is; else empty."""
+    if record.speedup_lo is not None and record.speedup_lo > 1:
+        return "faster"
+    return "slower" if record.speedup_hi is not None and record.speedup_hi < 1 else ""
+
+
 def ratio(value: float, lo: float, hi: float) -> str:
     """One speedup over another, with its interval: `1.051x [1.045, 1.057]`; more digits than a speedup has."""
     form = _form(value, least=3)
@@ -125,18 +132,33 @@ def scores(summary: Summary) -> str:
     of = f"of {summary.problems} {'problem' if summary.problems == 1 else 'problems'}"
     return (
         f"Best speedup per problem: geomean {factor(summary.geomean)} over the {summary.solved} {of} with a passed "
-        f"candidate. fast_1: {summary.fast_1:.0%} {of} beat the baseline."
+        f"candidate. fast_1: {summary.fast_1:.0%}, {faster(summary)}."
     )
 
 
+def faster(summary: Summary) -> str:
+    """How many problems have a faster candidate: `2 of 3 problems above 1x, 1 of them surely`."""
+    problems = "problem" if summary.problems == 1 else "problems"
+    sure = f", {summary.surely} of them surely" if summary.faster else ""
+    return f"{summary.faster} of {summary.problems} {problems} above 1x{sure}"
+
+
 def provenance(record: Record) -> str:
-    """`own kernels 62%, cublas 30% (aten::mm), torch 8% (aten::add)`: whose kernels it ran; empty if not profiled."""
+    """`own kernels 62%, cublas 30% (aten::mm), torch 8% (aten::add)`: whose kernels it ran; empty if not profiled.
+
+    On a CPU: `outside PyTorch's operators 57%, torch 43% (aten::add)`.
+    """
     found = record.provenance
     if found is None:
         return ""
     others = sorted((share, kind) for kind, share in found.shares.items() if kind != "own")
     parts = [f"{kind} {share:.0%} ({_first_kernel(found, kind)})" for share, kind in reversed(others) if share >= 0.005]
-    return ", ".join([f"own kernels {found.own_share:.0%}", *parts])
+    return ", ".join([f"{found.own_words} {found.own_share:.0%}", *parts])
+
+
+def own_kernels(record: Record) -> float | None:
+    """The share of device time in its own kernels; None where it was not profiled, or on a CPU, which has none."""
+    return record.own_share if record.provenance and record.provenance.own_words == OWN else None
 
 
 def _first_kernel(found: Provenance, kind: str) -> str:

@@ -62,7 +62,7 @@ def _parts(record: Record, source: str) -> Iterator[str]:
     elif record.status is Status.HARNESS_ERROR:
         yield "The harness failed, not this candidate. Submit it again."
     elif is_no_word(record):
-        yield "This is no word against the candidate: the problem, or this machine, does not allow to judge it."
+        yield "This is not the candidate's fault: the problem, or this machine, does not allow to judge it."
         yield _said(record)
     elif record.status is Status.COMPILE_ERROR and (first := _first_error(record)):
         yield from _error(record, first, source)
@@ -85,8 +85,8 @@ def _figures(record: Record) -> Iterator[str]:
         bound = f", bound by {record.timing.floor_bound}" if record.timing.floor_bound else ""
         share = f"; this candidate reaches {record.sol_fraction:.0%} of that" if record.sol_fraction else ""
         yield f"the least that this device could take: {floor_us / 1e3:.4g} ms{bound}{share}"
-    if record.own_share is not None:
-        yield f"share of the time in kernels of its own: {record.own_share:.0%}"
+    if record.provenance is not None:
+        yield f"share of the time: {record.provenance.own_words} {record.provenance.own_share:.0%}"
 
 
 def _said(record: Record) -> str:

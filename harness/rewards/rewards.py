@@ -11,10 +11,11 @@ from collections.abc import Callable
 from harness.errors import BadValue, UsageError, nearest
 from harness.records import Record, Status
 
-# Ends that say nothing about a candidate: the harness failed, its machine had too little room or no profiler, or the
-# problem cannot be judged. The reasons count with their status only: with others a candidate gives them itself.
+# Ends that say nothing about a candidate: the harness failed, its machine had no GPU, too little room or no profiler,
+# or the problem cannot be judged. The reasons count with their status only: with others a candidate gives them itself.
+# A module that is missing is its own doing: it is told what there is, and any name would excuse it.
 NOT_ITS_DOING = (Status.HARNESS_ERROR, Status.INVALID_REFERENCE)
-NOT_ITS_DOING_REASONS = ((Status.UNSUPPORTED, "needs_memory"), (Status.UNSUPPORTED, "no_profile"))
+NOT_ITS_DOING_REASONS = tuple((Status.UNSUPPORTED, lack) for lack in ("needs_cuda", "needs_memory", "no_profile"))
 
 # Of a text that is no candidate, compiled or not.
 NO_CANDIDATE = ("syntax_error", "unreadable", "nested_too_deeply", "missing_entry")

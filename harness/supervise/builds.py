@@ -185,6 +185,9 @@ class Workshop:
             )
             child.channel.send(request)
             answer: Built | BuildFailed = child.channel.message(timeout_s)
+            if isinstance(answer, BuildFailed) and answer.outcome.reason == "needs_cuda" and not request.why_no_cuda:
+                # Rewards take that reason for the machine's fault.
+                raise ProtocolError("a build that says that there is no GPU, where there is one")
             if child.kill() is None:
                 message = "a process of the build could not be ended, and so nothing of it is used"
                 # A build has no device whose driver it could be stuck in: this is its own doing.

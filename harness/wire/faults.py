@@ -66,6 +66,18 @@ CUDA_CODE = re.compile(rf"\bCUDA_ERROR_({'|'.join(DEVICE_CODES)})\b")
 CUDA_PHRASE = re.compile("|".join(DEVICE_PHRASES))
 CUDA_SENTENCE = re.compile(rf"cuda[^\n]{{0,300}}: ({'|'.join(AMBIGUOUS_PHRASES)})(?=[ \t]*(?:$|[\n.;,(]))", re.I)
 DEVICE_WORDS = frozenset((*DEVICE_CODES.values(), *DEVICE_PHRASES.values(), "misaligned_address", "invalid_launch"))
+# Of a call with arguments that a method does not take, as Python says it.
+TOO_MANY = re.compile(
+    r"(?P<method>forward|__init__)\(\) takes (?:from \d+ to )?(?P<most>\d+) positional arguments? "
+    r"but (?P<given>\d+) (?:was|were) given"
+)
+TOO_FEW = re.compile(r"(?P<method>forward|__init__)\(\) missing \d+ required positional arguments?: (?P<names>.+)")
+# What a process has done that died of a signal, mostly.
+USUALLY = {
+    "SIGSEGV": "it read or wrote memory that is not its own, as an index out of bounds does",
+    "SIGABRT": "it called abort, as an uncaught C++ exception does",
+    "SIGFPE": "it divided an integer by zero",
+}
 # Phases of a judge that come before it reads a problem's file.
 BEFORE_THE_PROBLEM = ("judge", "ceilings")
 
@@ -182,9 +194,25 @@ def classify(
             " (the sandbox lets no process connect to a socket: tensors in shared memory reach workers that are forked"
             " after share_memory_(), not through a queue, nor by the sharing strategy file_system)"
         )
+    message = f"{where}: {exception}: {first}"
+    if exception == "TypeError" and not line and (wrong := _wrong_call(first)):
+        message = f"{file}: {wrong} ({exception}: {first})"
     status = Status.LOAD_ERROR if phase == "load" else Status.RUNTIME_ERROR
     reason = _device_fault(exception, text) or f"exception:{exception}"
-    return Outcome(status=status, reason=reason, message=f"{where}: {exception}: {first}", evidence=evidence)
+    return Outcome(status=status, reason=reason, message=message, evidence=evidence)
+
+
+def _wrong_call(text: str) -> str:
+    """What the problem passes and a method of the candidate's class does not take, or the reverse; empty if unknown."""
+    if found := TOO_MANY.search(text):
+        # Python counts self, too.
+        most, given = int(found["most"]) - 1, int(found["given"]) - 1
+        return (
+            f"{found['method']} takes {most} {'argument' if most == 1 else 'arguments'}, but the problem passes {given}"
+        )
+    if found := TOO_FEW.search(text):
+        return f"{found['method']} asks for {found['names']}, which the problem does not pass"
+    return ""
 
 
 def _of_libraries(exception: str) -> bool:
@@ -304,6 +332,8 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
         if name in LIMIT_SIGNALS:
             reason, what = LIMIT_SIGNALS[name]
             return Outcome(status=Status.RESOURCE_LIMIT, reason=reason, message=f"{what} in {phase}")
-        return Outcome(status=Status.CRASHED, reason=f"signal:{name}", message=f"the process died of {name} in {phase}")
+        usually = f" ({USUALLY[name]})" if name in USUALLY else ""
+        message = f"the process died of {name} in {phase}{usually}"
+        return Outcome(status=Status.CRASHED, reason=f"signal:{name}", message=message)
     message = f"the process ended itself with code {exit_code} in {phase}"
     return Outcome(status=Status.CRASHED, reason=f"exit:{exit_code}", message=message)

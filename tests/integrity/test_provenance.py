@@ -6,7 +6,7 @@ import pytest
 from harness.config import ProvenanceConfig
 from harness.integrity import provenance
 from harness.integrity.provenance import Launched, Profile
-from harness.records import Status
+from harness.records import OUTSIDE, Status
 
 OWN = {"mine"}
 
@@ -38,7 +38,8 @@ def test_shares_of_a_cpu_are_of_the_call():
     operators = [launched("", 50.0, "aten::mm"), launched("", 10.0, "aten::empty"), launched("", 20.0, "mine::op")]
     found = provenance.of_host(operators, wall_us=200.0)
     assert found.shares == {"own": 0.7, "torch": 0.25, "memory": 0.05}
-    assert found.kernels[0].name == provenance.OUTSIDE
+    assert found.kernels[0].name == OUTSIDE
+    assert found.own_words == OUTSIDE
     assert found.kernels[0].device_us == 120.0
 
 

@@ -241,6 +241,12 @@ def test_a_refusal_on_hard_inputs_says_what_is_new_about_them_and_has_their_erro
     assert record.error_ratio > 1000
 
 
+def test_a_nan_on_hard_inputs_has_no_error_rather_than_that_of_drawn_ones(judged):
+    record = judged("x.tanh()", "(x.tanh() / (x.abs() < 6)).nan_to_num(nan=0, posinf=torch.nan, neginf=torch.nan)")
+    assert record.reason.startswith("nan")
+    assert record.error_ratio is None
+
+
 def test_a_usual_mistake_is_named_in_the_record(judged):
     gelu = "torch.nn.functional.gelu(x{})"
     record = judged(gelu.format(""), gelu.format(", approximate='tanh'"))

@@ -1,5 +1,6 @@
 import json
 import math
+import re
 import weakref
 
 import numpy as np
@@ -74,6 +75,15 @@ def test_each_pattern_is_named(tanh, reason):
     assert finding.reason == reason
     assert finding.message
     assert len(json.dumps(finding.evidence, allow_nan=False)) < 4000
+
+
+@pytest.mark.parametrize("wrong", ["nan", "nan:tail_rows"])
+def test_the_error_of_an_answer_with_nan_is_no_number(tanh, wrong):
+    oracle, expected = tanh
+    finding = oracle.check(expected, TANH[wrong](expected.native))
+    (leaf,) = finding.evidence["leaves"].values()
+    # The other elements are exact; a 0 would be read as the error of the answer.
+    assert (finding.error, finding.error_ratio, leaf["error"], leaf["error_ratio"]) == (None,) * 4
 
 
 def test_a_refusal_says_where_and_how_much(tanh):
@@ -344,6 +354,8 @@ def test_the_size_of_an_error_alone_is_no_lower_precision(name):
     finding = told(torch.tanh, NOT_PRECISION[name], torch.randn(64, 96))
     assert finding.reason == "mismatch"
     assert "size alone does not tell why" in finding.message
+    # Nothing else is known of it, though most elements are wrong.
+    assert re.search(r"elements wrong \(the worst at \[\d+, \d+\]: \S+ in place of \S+\)", finding.message)
 
 
 LOWER = {
@@ -359,7 +371,7 @@ def test_a_lower_precision_is_known_by_the_direction_of_its_errors(name):
     inputs = torch.randn(64, 96), torch.randn(96, 80) / 10, torch.randn(80)
     finding = told(lambda x, w, b: torch.tanh(x @ w + b), LOWER[name], *inputs)
     assert finding.reason == "precision_downgrade"
-    assert "the mend: " in finding.message
+    assert "the fix: " in finding.message
 
 
 @pytest.fixture

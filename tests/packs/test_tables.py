@@ -138,3 +138,9 @@ def test_no_broken_json_is_more_than_a_reason(table, read, text):
 @given(st.floats() | st.integers() | st.text() | st.none() | st.booleans())
 def test_a_speedup_is_a_number_above_zero_or_none(value):
     assert values.positive(value) is None or 0 < values.positive(value) < float("inf")
+
+
+def test_the_fields_of_a_table_are_named_where_none_is_chosen(tmp_path, read):
+    (tmp_path / "a.json").write_text(json.dumps({"rows": [{"kernel": NEW, "op": "relu"}, {}]}))
+    (one,) = read(tmp_path / "a.json")[1]
+    assert one.reason.endswith("with --code-field; its rows have kernel, op")

@@ -3,6 +3,7 @@ import random
 import pytest
 
 from harness.records import Status
+from harness.reports import text
 from harness.reports.groups import grouped, summarise
 
 
@@ -57,6 +58,13 @@ def test_summary_takes_the_best_of_each_problem(records):
     assert (summary.problems, summary.solved) == (3, 2)
     assert summary.statuses[Status.PASSED] == 5
     assert sum(summary.statuses.values()) == len(records)
+
+
+def test_what_is_faster_within_its_interval_only_is_not_surely_faster(make):
+    summary = summarise(grouped([make("c", interval=(1.01, 0.99, 1.03))]))
+    assert summary is not None
+    assert (summary.fast_1, summary.faster, summary.surely) == (1.0, 1, 0)
+    assert text.faster(summary) == "1 of 1 problem above 1x, 0 of them surely"
 
 
 def test_summary_of_failures_has_no_geomean(make):

@@ -194,6 +194,17 @@ def test_the_keyboard_opens_a_candidate(visit, report):
     assert shown.locator("details[open]").count() == 1
 
 
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_verdicts_are_in_sight_without_scrolling_sideways(visit, report, width):
+    shown = visit(report, viewport={"width": width, "height": 900})
+    row = shown.locator("#ranking tbody tr").first
+    for cell in (row.locator(".status"), row.locator(".number.faster"), shown.locator("nav a").last):
+        box = cell.bounding_box()
+        assert 0 <= box["x"] < box["x"] + box["width"] <= width
+    parts = "[...document.querySelectorAll('#leaderboard .scroll, figure .scroll, nav')]"
+    assert max(shown.evaluate(f"{parts}.map(part => part.scrollWidth - part.clientWidth)")) <= 0
+
+
 @pytest.mark.parametrize("width", [400, 1280])
 def test_nothing_is_wider_than_the_window(visit, report, width):
     shown = visit(report, viewport={"width": width, "height": 900})

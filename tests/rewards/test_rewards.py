@@ -71,6 +71,7 @@ def test_the_faster_earns_no_less(scheme, one, other):
         failed(Status.HARNESS_ERROR, "judge_lost"),
         failed(Status.HARNESS_ERROR, "deadline"),
         failed(Status.INVALID_REFERENCE, "random"),
+        failed(Status.UNSUPPORTED, "needs_cuda"),
         failed(Status.UNSUPPORTED, "needs_memory"),
         failed(Status.UNSUPPORTED, "no_profile"),
     ],
@@ -80,7 +81,12 @@ def test_what_is_not_the_candidate_s_doing_earns_nothing_that_could_be_learnt(sc
     assert reward(record, scheme) is None
 
 
-@pytest.mark.parametrize("reason", ["needs_memory", "no_profile", "needs_memory: really"])
+@pytest.mark.parametrize("reason", ["missing_module:triton", "missing_headers", "not_implemented"])
+def test_what_it_asks_for_is_its_own_doing(reason):
+    assert reward(failed(Status.UNSUPPORTED, reason)) == 0.0
+
+
+@pytest.mark.parametrize("reason", ["needs_cuda", "needs_memory", "no_profile", "needs_memory: really"])
 @pytest.mark.parametrize("status", [Status.LOAD_ERROR, Status.COMPILE_ERROR, Status.RUNTIME_ERROR])
 def test_a_reason_that_a_candidate_may_have_raised_excuses_nobody(status, reason):
     assert reward(failed(status, reason)) == 0.0

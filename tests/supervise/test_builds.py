@@ -155,6 +155,26 @@ def test_a_build_without_a_card_says_that_the_runner_will_have_one(tmp_path, nur
     assert broken.fault.status is Status.COMPILE_ERROR
 
 
+EXCUSE = """
+import json, os, socket, struct
+outcome = {"status": "unsupported", "reason": "needs_cuda", "message": "no GPU"}
+message = json.dumps({"type": "BuildFailed", "outcome": outcome}).encode()
+for number in range(3, 64):
+    try:
+        with socket.socket(fileno=os.dup(number)) as channel:
+            channel.send(struct.pack("<I", len(message)) + message)
+    except OSError:
+        pass
+"""
+
+
+def test_no_build_says_that_a_machine_with_a_gpu_has_none(tmp_path, nursery, job_of):
+    card = msgspec.structs.replace(choose_devices("cpu")[0], kind="cuda")
+    job = job_of("excused", HONEST + EXCUSE)
+    built = workshop(tmp_path, device=card, arch="9.0").build(job, nursery, tmp_path / "a", tmp_path / "a.log")
+    assert (built.fault.status, built.fault.reason) == (Status.REJECTED, "protocol")
+
+
 def test_only_where_a_constructor_may_compile_the_size_matters(tmp_path, job_of):
     def keys(source):
         job = job_of("one", source)

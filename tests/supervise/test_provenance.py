@@ -154,7 +154,7 @@ def test_operators_of_pytorch_are_listed_with_their_share(run):
     assert found["aten::mm"] == "torch"
     assert record.own_share == record.provenance.shares.get("own", 0.0) < 0.9
     assert sum(record.provenance.shares.values()) == pytest.approx(1, abs=1e-3)
-    assert text.provenance(record).startswith("own kernels ")
+    assert text.provenance(record).startswith("outside PyTorch's operators ")
     assert record.phases_s["profile"] < 5.0
 
 

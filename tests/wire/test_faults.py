@@ -1,5 +1,6 @@
 """Whatever an exception of a candidate says, there is a status, a reason and a sentence to send and show."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -192,3 +193,31 @@ def test_memory_that_gave_out_has_its_own_status(exception, text):
 def test_what_a_candidate_says_of_its_own_is_an_exception_of_its_own(exception, text):
     outcome = faults.classify("call", exception, text, "c.py", 7, "")
     assert (outcome.status, outcome.reason) == (Status.RUNTIME_ERROR, f"exception:{exception}")
+
+
+class Linear:
+    def forward(self, x, y=0): ...
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((1, 2, 3), "c.py: forward takes 2 arguments, but the problem passes 3 (TypeError: "),
+        ((), "c.py: forward asks for 'x', which the problem does not pass (TypeError: "),
+    ],
+)
+def test_a_call_that_a_candidate_does_not_take_is_told_in_the_problem_s_terms(arguments, said):
+    with pytest.raises(TypeError) as raised:
+        Linear().forward(*arguments)
+    outcome = faults.classify("call", "TypeError", str(raised.value), "c.py", 0, "", "torch/nn/modules/module.py:9")
+    assert outcome.message.startswith(said)
+    assert outcome.evidence["raised_in"] == "torch/nn/modules/module.py:9"
+    # One that it made itself has its line.
+    assert faults.classify("call", "TypeError", str(raised.value), "c.py", 7, "").message.startswith(
+        "c.py:7: TypeError"
+    )
+
+
+def test_what_a_signal_usually_means_is_said():
+    assert "index out of bounds" in faults.death(-signal.SIGSEGV, "call").message
+    assert faults.death(-signal.SIGILL, "call").message == "the process died of SIGILL in call"

@@ -53,8 +53,8 @@ def whiskers(group: Group, anchor: Callable[[Record], str], floor_ms: float | No
         _ratio_axis(axes, [1.0, *ends, *([light] if light else [])])
         _over(axes, 1.0, text.clean(group.baseline), light is None or light >= 1)
         if light:
-            axes.axvline(light, color=svg.RED, linewidth=1.2, linestyle=(0, (4, 3)))
-            _over(axes, light, f"speed of light {text.factor(light)}", light < 1, svg.RED)
+            axes.axvline(light, color=svg.PURPLE, linewidth=1.2, linestyle=(0, (4, 3)))
+            _over(axes, light, f"speed of light {text.factor(light)}", light < 1, svg.PURPLE)
         _name_rows(axes, [record.candidate for record in passed])
         axes.set_ylim(-0.6, len(passed) - 0.4)
         axes.set_xlabel(f"times as fast as {text.clean(group.baseline)}")
@@ -107,8 +107,8 @@ def _colour(record: Record) -> str:
     if is_baseline(record):
         return svg.GREY
     if record.speedup_lo is not None and record.speedup_lo > 1:
-        return svg.GREEN
-    return svg.ORANGE if record.speedup_hi is not None and record.speedup_hi < 1 else svg.BLUE
+        return svg.BLUE
+    return svg.RED if record.speedup_hi is not None and record.speedup_hi < 1 else svg.INK
 
 
 def is_baseline(record: Record) -> bool:

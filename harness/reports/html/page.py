@@ -24,6 +24,8 @@ from harness.reports.insights import Shown, shown
 MOST_SOURCE, MOST_LOG = 700_000, 250_000
 LONGEST_SOURCE = 100_000
 MOST_BYTES = 3_000_000
+# Fewer builds than this have no slowest ones.
+FEWEST_BUILDS = 3
 
 
 @dataclass(frozen=True)
@@ -169,14 +171,13 @@ class _Report:
         )
         built = [self._point(record, record.compile_s, 0) for record in records if record.compile_s]
         seconds = [point.x for point in built]
-        yield (
-            "Cost of compiling",
-            figures.compile_cost(built, "builds") if built else None,
-            f"The slowest of {len(built)} builds, which took {sum(seconds):.0f} s; the median is "
-            f"{statistics.median(seconds):.1f} s."
-            if built
-            else "Nothing was compiled in this run.",
-        )
+        if len(built) >= FEWEST_BUILDS:
+            yield (
+                "Cost of compiling",
+                figures.compile_cost(built, "builds"),
+                f"The slowest of {len(built)} builds, which took {sum(seconds):.0f} s; the median is "
+                f"{statistics.median(seconds):.1f} s.",
+            )
 
     def _point(self, record: Record, x: float, y: float) -> Point:
         said = f"{record.candidate} ({record.problem}): {text.speedup(record)}"
@@ -232,7 +233,7 @@ def _tiles(summary: Summary | None) -> list[tuple[str, str]]:
     others = [f"{number} {status}" for status, number in summary.statuses.items() if status is not Status.PASSED]
     return [
         (text.factor(summary.geomean) if summary.geomean else "none", "geomean of each problem's best speedup"),
-        (f"{summary.fast_1:.0%}", "of problems beat the baseline (fast_1)"),
+        (f"{summary.fast_1:.0%}", f"fast_1: {text.faster(summary)}"),
         (f"{summary.solved} of {summary.problems}", "problems have a passed candidate"),
         (
             f"{summary.statuses.get(Status.PASSED, 0)} of {count}",

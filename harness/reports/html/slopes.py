@@ -12,7 +12,7 @@ from harness.reports.compare import ChangeKind, Row
 from harness.reports.html import figures, svg
 from harness.timing.statistics import Interval
 
-COLOURS = {ChangeKind.FASTER: svg.GREEN, ChangeKind.SLOWER: svg.ORANGE}
+COLOURS = {ChangeKind.FASTER: svg.BLUE, ChangeKind.SLOWER: svg.RED}
 # In pixels; names stand to the right.
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 880, 70, 350, 30, 16
 LINE = 19

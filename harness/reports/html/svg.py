@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 # Colours that figures are drawn in, and what the page calls them: a theme of the page is one of the figures.
 INK, MUTED, LINE, PAPER = "#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04"
-BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0a0b11", "#0a0b12", "#0a0b13", "#0a0b14", "#0a0b15", "#0a0b16"
+BLUE, ORANGE, RED, PURPLE, GREY = "#0a0b11", "#0a0b12", "#0a0b14", "#0a0b15", "#0a0b16"
 FONT_SIZE = 11.5
 NAMES = {
     INK: "ink",
@@ -27,7 +27,6 @@ NAMES = {
     PAPER: "paper",
     BLUE: "blue",
     ORANGE: "orange",
-    GREEN: "green",
     RED: "red",
     PURPLE: "purple",
     GREY: "grey",

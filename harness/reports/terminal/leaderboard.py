@@ -155,9 +155,7 @@ def _cells(entry: Entry) -> list[Text]:
 
 def _speedup_style(record: Record) -> str:
     """Coloured only if the whole interval is faster or slower."""
-    if record.speedup_lo is not None and record.speedup_lo > 1:
-        return styles.GOOD
-    return styles.BAD if record.speedup_hi is not None and record.speedup_hi < 1 else ""
+    return {"faster": styles.GOOD, "slower": styles.BAD}.get(text.sure(record), "")
 
 
 def _notes(record: Record) -> Text:
