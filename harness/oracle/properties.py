@@ -195,7 +195,7 @@ class LogProbabilities(Measured):
 
 
 class Integers:
-    """Integer-valued."""
+    """Integer-valued, of 32 bits: a kernel may hold them so."""
 
     words = "integer values"
 
@@ -211,7 +211,8 @@ class Integers:
         return rows.round()
 
     def held(self, rows: torch.Tensor) -> torch.Tensor:
-        return ((rows == rows.round()) | rows.isnan()).all(-1)
+        whole = (rows == rows.round()) & (rows.abs() < 2.0**31)
+        return (whole | ~rows.isfinite()).all(-1)
 
 
 class FewValues:

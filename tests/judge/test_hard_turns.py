@@ -23,7 +23,7 @@ def made(clock, each_s=0.0, budget_s=1.5, count=10, **options):
     def sets():
         for stress in SETS[:count]:
             clock.now_s += each_s
-            yield stress, Draw(inputs=(), seed=0), lambda: None
+            yield stress, Draw(inputs=(), seed=0), lambda: "something"
 
     return HardInputs(sets(), count, budget_s, 0.0, clock, **options)
 
