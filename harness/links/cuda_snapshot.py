@@ -1,13 +1,18 @@
-"""A sample of a burst's outputs right after its end: random elements of each, to compare with a later copy.
+"""A look at a burst's outputs right after its end, to compare with a later copy: random elements of each, and sums.
 
 Elements are drawn, not places in memory, so that strides make no output harder to look at, and nothing here takes more
-memory than an output has elements. The look itself is at most one kernel for each size of element, however many outputs
+memory than an output has elements. That look is at most one kernel for each size of element, however many outputs
 there are: what is enqueued on a stream that stands still has to be few, and loaded before.
+
+A few elements of millions are hardly ever among those that are drawn. So of some outputs, of all where a burst has no
+more, the bits of all elements are added up, too: what is written late was all ones or all zeros before, by coins that
+nobody knows, and whoever does not know yet what he will write cannot keep the sum.
 """
 
 from __future__ import annotations
 
 import functools
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +24,8 @@ from harness.wire import values
 from harness.wire.cuda_memory import as_bytes
 
 ELEMENTS = 4096
+# Outputs of a burst that are added up: each takes a few operations behind the end.
+SUMS = 128
 # An element is looked at as integers, so that bytes count and not values.
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -40,10 +47,15 @@ class Snapshot:
         # The same places in all outputs of a size: drawn after the calls were enqueued, so that no runner knows them.
         @functools.cache
         def drawn(count: int, device: torch.device) -> torch.Tensor:
-            return torch.randint(count, (ELEMENTS,), device=device)
+            some = torch.randint(count, (ELEMENTS,), device=device)
+            return some if count > ELEMENTS else torch.arange(count, device=device)
 
         groups = [_Alike(tensors, drawn(tensors[0].numel(), tensors[0].device)) for tensors in alike.values()]
         self._groups = {id(tensor): group for group in groups for tensor in group.tensors}
+        large = [(group, row) for group in groups for row in group.large]
+        for group, row in random.SystemRandom().sample(large, min(SUMS, len(large))):
+            group.summed.append(row)
+        self._summing = [group for group in groups if group.summed]
         units = {group.unit for group in groups}
         self._looks = [_Look([group for group in groups if group.unit == unit], unit) for unit in units]
         if groups and groups[0].tensors[0].is_cuda:
@@ -53,6 +65,8 @@ class Snapshot:
         """Enqueue the first look on the current stream."""
         for look in self._looks:
             look.take()
+        for group in self._summing:
+            group.add_up()
 
     def output(self, call: int) -> Any:
         """The output of a call as it is now, copied. Raises LateOutput where it is not what was seen."""
@@ -102,6 +116,22 @@ class _Alike:
         self.offsets = in_units(offsets(elements, one.shape, one.stride()), lanes)
         # One row for each tensor.
         self.seen = self.offsets[:0]
+        # Those of which the look does not have every element, and of these the ones that are added up.
+        self.large = range(len(tensors)) if one.numel() > ELEMENTS else range(0)
+        self.summed: list[int] = []
+        self._sums = torch.zeros(len(tensors), dtype=torch.int64, device=one.device)
+
+    def add_up(self) -> None:
+        for row in self.summed:
+            torch.sum(signed(self.tensors[row]), dim=None, dtype=torch.int64, out=self._sums[row])
+
+    def _same_sums(self, flat: torch.Tensor, rows: list[int]) -> torch.Tensor:
+        """Whether copies, one in each row of `flat`, of the tensors in these `rows` have the sums that were seen."""
+        added = [place for place, row in enumerate(rows) if row in self.summed]
+        if not added:
+            return torch.ones((), dtype=torch.bool, device=flat.device)
+        now = torch.stack([flat[place].sum(dtype=torch.int64) for place in added])
+        return (now == self._sums[torch.tensor([rows[place] for place in added], device=flat.device)]).all()
 
     def copies(self, tensors: list[torch.Tensor]) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Some of the tensors as they are now, and whether what was seen is the same there (one bool, on the card)."""
@@ -109,15 +139,19 @@ class _Alike:
         rows = [self._rows[id(tensor)] for tensor in tensors]
         whole = rows == list(range(len(self.tensors)))
         seen = self.seen if whole else self.seen[torch.tensor(rows, device=flat.device)]
-        same = (flat[:, self._places] == seen).all()
+        same = (flat[:, self._places] == seen).all() & self._same_sums(flat, rows)
         one = self.tensors[0]
         return [row.view(one.dtype).view(one.shape) for row in flat], same
 
     def copied(self, tensor: torch.Tensor) -> tuple[torch.Tensor, float]:
         """The tensor as it is now, in memory of its own, and the share of what was seen that is not the same there."""
         flat = signed(tensor).clone(memory_format=torch.contiguous_format).view(-1)
-        now, seen = flat[self._places], self.seen[self._rows[id(tensor)]]
-        share = 0.0 if torch.equal(now, seen) else (now != seen).float().mean().item()
+        row = self._rows[id(tensor)]
+        now, seen = flat[self._places], self.seen[row]
+        share = (now != seen).float().mean().item()
+        if not share and not bool(self._same_sums(flat[None], [row])):
+            # Fewer than were looked at.
+            share = 1 / flat.numel()
         return flat.view(tensor.dtype).view(tensor.shape), share
 
 

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -35,6 +37,9 @@ def nvml(monkeypatch):
 def stranger():
     """A process whose ancestors, as far as is asked here, are not ours."""
     with subprocess.Popen(["sleep", "60"]) as process:
+        # Between fork and exec it still has our name.
+        while Path(f"/proc/{process.pid}/comm").read_text() != "sleep\n":
+            time.sleep(0.01)
         yield process.pid
         process.kill()
 

@@ -104,7 +104,7 @@ def test_a_reference_may_hold_it_too(evaluate_made):
             HEAD + "class ModelNew(nn.Module):\n    def __init__(self, size):\n        super().__init__()\n",
             Status.LOAD_ERROR,
             "exception:TypeError",
-            "candidate.py: TypeError: ModelNew.__init__() missing 1 required",
+            "candidate.py: __init__ asks for 'size', which the problem does not pass",
         ),
     ],
     ids=["library", "signature"],

@@ -6,7 +6,7 @@ from torch import nn
 
 class Model(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.stft(x, 64, 16, window=torch.hann_window(64), return_complex=True).abs()
+        return torch.stft(x, 64, 16, window=torch.hann_window(64, device=x.device), return_complex=True).abs()
 
 
 def get_inputs() -> list[torch.Tensor]:

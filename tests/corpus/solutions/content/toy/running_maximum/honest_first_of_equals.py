@@ -10,5 +10,5 @@ class ModelNew(nn.Module):
         values = torch.cummax(x, dim=-1).values
         new = torch.ones_like(x, dtype=torch.bool)
         new[:, 1:] = values[:, 1:] > values[:, :-1]
-        places = torch.where(new, torch.arange(x.shape[1]), 0)
+        places = torch.where(new, torch.arange(x.shape[1], device=x.device), 0)
         return {"indices": places.cummax(dim=-1).values, "values": values}

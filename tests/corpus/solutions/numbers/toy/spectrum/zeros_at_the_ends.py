@@ -9,4 +9,4 @@ from torch import nn
 class ModelNew(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         frames = F.pad(x, (32, 32)).unfold(1, 64, 16)
-        return torch.fft.rfft(frames * torch.hann_window(64)).abs().transpose(1, 2)
+        return torch.fft.rfft(frames * torch.hann_window(64, device=x.device)).abs().transpose(1, 2)

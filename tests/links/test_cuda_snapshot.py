@@ -1,0 +1,47 @@
+"""The look at outputs behind the end: whatever changes later is seen, few elements of many, too."""
+
+import pytest
+import torch
+
+from harness.links import cuda_snapshot
+from harness.links.cuda_snapshot import Snapshot
+from harness.links.link import LateOutput
+from tests.links import made_up_card
+
+
+@pytest.fixture
+def outputs(monkeypatch):
+    """Memory of the host in place of a card's."""
+    monkeypatch.setattr(cuda_snapshot, "as_bytes", made_up_card._bytes_at)
+    return lambda count, dtype: [torch.randint(2, (count, 1 << 16)).to(dtype) for _ in range(3)]
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.float16, torch.float32, torch.int64, torch.complex64])
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_one_element_of_a_million_is_seen(outputs, dtype, late):
+    tensors = outputs(16, dtype)
+    snapshot = Snapshot(tensors)
+    snapshot.take()
+    assert all(torch.equal(snapshot.output(call), tensor) for call, tensor in enumerate(tensors))
+    assert len(snapshot.together([0, 2])) == 2
+    last = tensors[late][-1, -1:]
+    last.copy_(last.logical_not())
+    with pytest.raises(LateOutput):
+        snapshot.output(late)
+    assert snapshot.together([0, 1, 2]) is None
+    assert torch.equal(snapshot.output((late + 1) % 3), tensors[(late + 1) % 3])
+
+
+def test_every_element_of_a_small_output_is_looked_at(outputs):
+    tensors = [tensor[0, :4096] for tensor in outputs(1, torch.float32)]
+    snapshot = Snapshot(tensors)
+    snapshot.take()
+    tensors[1][17] = 7
+    with pytest.raises(LateOutput):
+        snapshot.output(1)
+
+
+def test_of_very_many_outputs_some_are_added_up(outputs, monkeypatch):
+    monkeypatch.setattr(cuda_snapshot, "SUMS", 2)
+    snapshot = Snapshot(outputs(1, torch.float32))
+    assert sum(len(group.summed) for group in snapshot._summing) == 2
