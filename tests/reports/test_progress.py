@@ -49,6 +49,20 @@ def test_plain_progress_is_a_line_an_event(make):
     ]
 
 
+def test_what_the_machine_lacks_is_one_line_however_many_lack_it(make):
+    console = plain(80)
+    with Progress(console) as progress:
+        progress.start([job("a"), job("b"), job("c")])
+        for name in "ab":
+            progress.finished(make(name, status="unsupported", reason="needs_cuda"))
+        progress.finished(make("c", status="crashed", reason="signal"))
+    lines = shown(console).splitlines()
+    assert lines[0] == "3 jobs"
+    assert lines[1] == "candidates that need a GPU that torch can use are counted, and not listed here"
+    assert lines[2].startswith("[3/3] crashed")
+    assert len(lines) == 3
+
+
 @pytest.mark.parametrize("terminal", [False, True])
 def test_progress_counts_every_verdict_once_from_many_threads(make, terminal):
     console = Console(width=200, file=Terminal() if terminal else io.StringIO())

@@ -112,6 +112,7 @@ class Progress:
         self._lock = threading.Lock()
         self._slots: dict[str, _Activity] = {}
         self._planned: dict[str, Planned] = {}
+        self._lacks: set[str] = set()
         self._tally = _Tally()
         self._began = self._last_line = time.monotonic()
         self._closed = threading.Event()
@@ -177,8 +178,11 @@ class Progress:
             total = self._tally.jobs.total()
             place = f"[{self._tally.done.total():>{len(str(total))}}/{total}] "
             status = Text(f"{record.status:<{STATUS_WIDTH}} ", style=styles.STATUSES[record.status])
-            if self._live and text.lacking(record):
-                # One of many alike, which the view counts and the leaderboard sums up.
+            if lack := text.lacking(record):
+                # One of many alike, which the leaderboard sums up.
+                if lack not in self._lacks:
+                    self._lacks.add(lack)
+                    self._print(Text(), f"candidates that need {lack} are counted, and not listed here")
                 return
             self._print(Text.assemble(place, status), text.clean(job), _outcome(record))
 
