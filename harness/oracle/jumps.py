@@ -64,8 +64,12 @@ def decided_by_rounding(
         except Exception:
             # Foreign code may raise anything.
             return None
-        moved = moved.to(wide_dtype(got.dtype))
-        left &= far(got, moved) & far(got, (moved + expected.exact[path].to(moved)) / 2)
+        moved = moved.to(wide_dtype(got.dtype), copy=True)
+        left &= far(got, moved)
+        if bool(left.any()):
+            # In place: it is as large as the output.
+            left &= far(got, moved.add_(expected.exact[path].to(got.device)).div_(2))
+        del moved
         remain = int(left.sum())
         if not remain:
             return mask
