@@ -123,15 +123,14 @@ class _Alike:
 
     def add_up(self) -> None:
         for row in self.summed:
+            # In memory of before: an allocation behind the end mark could wait for the device.
             torch.sum(signed(self.tensors[row]), dim=None, dtype=torch.int64, out=self._sums[row])
 
     def _same_sums(self, flat: torch.Tensor, rows: list[int]) -> torch.Tensor:
         """Whether copies, one in each row of `flat`, of the tensors in these `rows` have the sums that were seen."""
-        added = [place for place, row in enumerate(rows) if row in self.summed]
-        if not added:
-            return torch.ones((), dtype=torch.bool, device=flat.device)
-        now = torch.stack([flat[place].sum(dtype=torch.int64) for place in added])
-        return (now == self._sums[torch.tensor([rows[place] for place in added], device=flat.device)]).all()
+        unknown = torch.tensor([row not in self.summed for row in rows], device=flat.device)
+        seen = self._sums[torch.tensor(rows, device=flat.device)]
+        return ((flat.sum(1, dtype=torch.int64) == seen) | unknown).all()
 
     def copies(self, tensors: list[torch.Tensor]) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Some of the tensors as they are now, and whether what was seen is the same there (one bool, on the card)."""

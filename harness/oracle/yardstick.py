@@ -210,6 +210,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     others = (runs.native, runs.composed, runs.permitted, nudged)
     known = [_errors(part, output, exact, scale, expected) for output in others if output is not None]
     if nudged is not None:
+        # The last of them; it was moved by so many roundings.
         known[-1] = replace(known[-1], bulk=known[-1].bulk / NUDGE)
     loose = {}
     for name in allow:

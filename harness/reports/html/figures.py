@@ -106,9 +106,7 @@ def _colour(record: Record) -> str:
     """A candidate's interval is above 1, below 1 or neither; the baselines' own have one of their own."""
     if is_baseline(record):
         return svg.GREY
-    if record.speedup_lo is not None and record.speedup_lo > 1:
-        return svg.BLUE
-    return svg.RED if record.speedup_hi is not None and record.speedup_hi < 1 else svg.INK
+    return {"faster": svg.BLUE, "slower": svg.RED}.get(text.sure(record), svg.INK)
 
 
 def is_baseline(record: Record) -> bool:
