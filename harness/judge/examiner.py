@@ -44,6 +44,8 @@ KEPT_SHARE = 0.05
 TOGETHER_BYTES = 1 << 26
 # Of a card's memory, what the judge may keep from one expectation to the next.
 IDLE_SHARE = 0.02
+# The place of most sets, behind others.
+LAST = 2
 # Bytes of an expectation over those of a call's inputs and outputs: the exact output and, of a small one, the
 # yardsticks' samples beside them.
 EXPECTATION_FACTOR = 8
@@ -89,12 +91,15 @@ class Examiner:
         # The draw of the first call and what to expect of it, for the next candidates, too.
         self._first: tuple[Draw, Expectation] | None = (draw, expected) if self._keep else None
         self._kept: list[tuple[Stress, Expectation]] = []
-        shuffled = _rng.sample(SETS, len(SETS))
-        self._to_come = self._oracle.stress(list(draw.inputs), draw.seed, shuffled) if self._keep else iter(())
+        # How many inputs a set changes in turn that changes the largest one alone.
+        self._largest = max(1, len(reference.promises.largest(list(draw.inputs))))
+        # Names of the sets on which a known wrong answer was told that no other before it tells of.
+        self._decisive: frozenset[str] = frozenset()
+        self._to_come = self._oracle.stress(list(draw.inputs), draw.seed, self._in_order()) if self._keep else iter(())
         drawn = [expected]
         del draw, expected
         # What no candidate could be told from here. A permitted precision is no wrong answer.
-        self.lets_through = self._lets_through(drawn, few, () if not allow else ("lower_precision",))
+        self.lets_through = self._lets_through(drawn, few, () if not allow else ("lower_precision", "lower_inputs"))
         self._give_back()
 
     def _opening(self, draw: Draw) -> tuple[Few | None, Expectation]:
@@ -134,6 +139,7 @@ class Examiner:
         output = self._oracle.glance(few.inputs(inputs) if few else inputs, other.seed).native
         del other, inputs
         found = auditing.negative(self._oracle, output, self._audited(drawn, few))
+        self._decisive = frozenset(one.refused_on for one in found) - {"drawn", ""}
         passed = [one.control.name for one in found if not one.refused_on]
         return [name for name in passed if name not in permitted]
 
@@ -274,7 +280,15 @@ class Examiner:
         if not self._options.stress:
             return HardInputs(iter(()), 0, 0.0)
         budget_s = self._options.stress_budget_s
-        return HardInputs(self._stress_sets(), len(SETS), budget_s, self._set_s, self._turns.clock, together=self._keep)
+        return HardInputs(
+            self._stress_sets(),
+            len(self._in_order()),
+            budget_s,
+            self._set_s,
+            self._turns.clock,
+            together=self._keep,
+            decisive=self._decisive,
+        )
 
     def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:
         with hard.charged():
@@ -297,17 +311,18 @@ class Examiner:
         return replace(finding, reason=reason, message=message, evidence=evidence)
 
     def _stress_sets(self, few: Few | None = None) -> Iterator[tuple[Stress, Draw, Expected]]:
-        """In random order, so that what time cuts off differs from candidate to candidate; made when first needed, of
-        a `few` entries alone if there are any.
+        """So that what time cuts off differs from candidate to candidate (`_in_order`); made when first needed, of a
+        `few` entries alone if there are any.
 
         Where expectations are too large to be kept, what to expect is found out after the call: a pause before it would
         tell of it.
         """
         if self._keep:
-            for stress, known in itertools.chain(_rng.sample(self._kept, len(self._kept)), self._more_to_keep()):
+            known_ones = sorted(_rng.sample(self._kept, len(self._kept)), key=lambda kept: self._place(kept[0]))
+            for stress, known in itertools.chain(known_ones, self._more_to_keep()):
                 yield stress, Draw(inputs=tuple(known.inputs), seed=known.seed), functools.partial(_itself, known)
             return
-        for one in _rng.sample(SETS, len(SETS)):
+        for one in self._in_order():
             # Drawn anew, so that between two sets nothing is held.
             draw = self._reference.draw()
             drawn, seed = list(draw.inputs), draw.seed
@@ -320,6 +335,19 @@ class Examiner:
                 yield stress, made, expect
                 del made, expect
                 break
+
+    def _in_order(self) -> list[Stress]:
+        """The sets for such a reference in random order, but for those that come first; these change each of several
+        inputs in its turn, the others one of them."""
+        some: list[Stress] = []
+        for one in filter(self._oracle.suits, SETS):
+            turns = range(self._largest) if self._place(one) < LAST else [_rng.randrange(self._largest)]
+            some += [replace(one, turn=turn) for turn in turns] if one.largest_only else [one]
+        return sorted(_rng.sample(some, len(some)), key=self._place)
+
+    def _place(self, stress: Stress) -> int:
+        """The decisive sets come first, then those that are for such a kind of reference and no other."""
+        return 0 if stress.name in self._decisive else 1 if stress.only else LAST
 
     def _more_to_keep(self) -> Iterator[tuple[Stress, Expectation]]:
         for pair in self._to_come:

@@ -6,7 +6,7 @@ import contextlib
 import math
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from harness.links.link import Draw
@@ -15,8 +15,8 @@ from harness.oracle.factor import Factors
 from harness.oracle.oracle import Sampled
 from harness.oracle.stress import Stress
 
-# While none has been a hard one, sets are begun for so many times the time that there is for them: of some problems
-# most sets are out of the question, and those that are tried are drawn.
+# While none has been a hard one, and for decisive ones, sets are begun for so many times the time that there is for
+# them: of some problems most sets are out of the question, and those that are tried are drawn.
 PATIENCE = 2
 
 # Finds out what to expect of a call on hard inputs; None where nothing can be.
@@ -46,10 +46,10 @@ class HardInputs:
     Behind the first one a set is begun only if it fits in what is left of `budget_s`, when it takes as long as the one
     before; several at once, when the first one takes `first_s`. That counts what it takes to make inputs, to find out
     what to expect and to compare: not the candidate's own calls, nor what is done to judge its others. Else one that
-    is slow on hard inputs would meet no more of them. Until something could be expected of one that binds, there is
-    `PATIENCE` times as much. `done` names the sets handed out of which something could be expected, `binding` is
-    whether one of them binds, `warnings` has what was found on those that do not bind, `factors` what all others have
-    shown, and `spent_s` is the time spent within `counted`.
+    is slow on hard inputs would meet no more of them. There is `PATIENCE` times as much for the `decisive` ones, which
+    come first, and until something could be expected of one that binds. `done` names the sets handed out of which
+    something could be expected, `binding` is whether one of them binds, `warnings` has what was found on those that do
+    not bind, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class HardInputs:
         clock: Callable[[], float] = time.monotonic,
         *,
         together: bool = False,
+        decisive: Collection[str] = (),
     ) -> None:
         self.done: list[str] = []
         self.binding = False
@@ -76,6 +77,7 @@ class HardInputs:
         self._next_s = first_s
         self._clock = clock
         self._together = together
+        self._decisive = len(decisive)
 
     @property
     def lacking(self) -> bool:
@@ -102,7 +104,8 @@ class HardInputs:
 
     def _fits(self, calls: int) -> bool:
         # Without any, drawn inputs alone would decide about a large problem's candidates on a busy machine.
-        still = not self.binding and (self._taken == 0 or self._charged_s < PATIENCE * self._budget_s)
+        wanting = not self.binding or self._taken < self._decisive
+        still = wanting and (self._taken == 0 or self._charged_s < PATIENCE * self._budget_s)
         return (still and calls == 1) or self._charged_s + calls * self._next_s <= self._budget_s
 
     def _call(self, stress: Stress, draw: Draw, expect: Expected) -> HardCall:

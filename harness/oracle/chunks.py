@@ -19,7 +19,7 @@ from harness.oracle.structure import convert, flatten
 ROUNDOFFS = {"fp64": 256, "fp32": 256, "fp16": 4, "bf16": 4, "fp8": 2}
 # Of entries that stand for a batch: so many at the least, with so many elements in all, and in each output. More than
 # one in WORTH is not worth it.
-FEWEST, LEAST, WORTH = 8, rule.SIGNATURE_LEAST, 4
+FEWEST, LEAST, WORTH = 3, rule.SIGNATURE_LEAST, 2
 # Entries beside the first, the middle and the last one on which it is shown that none depends on another.
 INNER = 2
 # What another kernel's rounding may do in float64, of the largest element: far above 2^-53, and far below what a mean
@@ -81,7 +81,7 @@ def few(split: Split, inputs: list[Any], native: Any) -> Few | None:
         return None
     device = inputs[split.positions[0]].device
     ends = torch.tensor([0, split.size - 1], device=device)
-    return Few(split, torch.cat([sample(split.size, device, count), ends]).unique())
+    return Few(split, torch.cat([sample(split.size, device, count - len(ends)), ends]).unique())
 
 
 def find_split(run: Callable[[list[Any]], Any], inputs: list[Any], output: Any) -> Split | None:

@@ -18,10 +18,12 @@ from harness.oracle.formats import calculable, format_of, next_lower, round_to
 from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
 from harness.oracle.slices import matrix, real
-from harness.oracle.structure import convert, flatten, rebuild
+from harness.oracle.structure import compare, convert, flatten, rebuild
 from harness.oracle.verdict import Finding
 
 NOISE = 0.01
+# Of the batch.
+ROWS_KEPT = 0.75
 TILE = 16
 
 
@@ -81,6 +83,8 @@ def negative(reference: ExactReference, other: Any) -> list[Control]:
         "tile_unwritten": lambda e: _tile(e, other),
         "noise": lambda e: convert(e.native, _noisy),
         "lower_precision": lambda e: _lower(reference, e),
+        "lower_inputs": lambda e: _lower(reference, e, rounded=False),
+        "rows_left_out": lambda e: _rows_left_out(reference, e),
     }
     return [Control(name, True, _different(make)) for name, make in made.items()]
 
@@ -187,10 +191,11 @@ def _noisy(leaf: torch.Tensor) -> torch.Tensor:
     return noise.mul_(calculable(leaf)).to(leaf.dtype)
 
 
-def _lower(reference: ExactReference, expected: Expectation) -> Any | None:
-    """Inputs, parameters and result in the format below the one that the reference computes in.
+def _lower(reference: ExactReference, expected: Expectation, rounded: bool = True) -> Any | None:
+    """Inputs, parameters and, if `rounded`, the result in the format below the one that the reference computes in.
 
-    PyTorch's convolutions use TF32 by default; there, TF32 is no downgrade.
+    An average hides what each of its terms was rounded to, but not what it was rounded to itself. PyTorch's
+    convolutions use TF32 by default; there, TF32 is no downgrade.
     """
     levels = [yard.level for yard in expected.yards.values()]
     own = max(levels, key=lambda level: level.roundoff, default=format_of(reference.precision(expected.inputs)))
@@ -198,7 +203,24 @@ def _lower(reference: ExactReference, expected: Expectation) -> Any | None:
     if lower is None:
         return None
     output = reference.coarsened(expected.inputs, lower, expected.seed)
+    if not rounded:
+        return output
     return convert(output, lambda t: round_to(t, lower) if t.is_floating_point() or t.is_complex() else t)
+
+
+def _rows_left_out(reference: ExactReference, expected: Expectation) -> Any | None:
+    """What comes of a part of the batch alone, where that has the same form: a mean, a largest number."""
+    size = max((x.shape[0] for x in expected.inputs if isinstance(x, torch.Tensor) and x.dim()), default=0)
+    kept = int(ROWS_KEPT * size)
+    some = [x[:kept] if isinstance(x, torch.Tensor) and x.dim() and x.shape[0] == size else x for x in expected.inputs]
+    try:
+        output = reference.native(some, expected.seed)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:
+        # Foreign code may need them all.
+        return None
+    return output if kept and compare(expected.native, output) is None else None
 
 
 def _rounded(expected: Expectation) -> Any:

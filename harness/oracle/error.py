@@ -138,15 +138,30 @@ def wrong(
     most, position = -1.0, 0
     for rows, columns in tiles(given):
         g, y = given[rows, columns], true[rows, columns].to(got.device)
-        times = (g - y).abs_().div_(_allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
-        times.masked_fill_(_same_kind(g, y.to(g.dtype), None) & ~torch.isfinite(g), 0.0)
-        times = torch.nan_to_num(times, nan=math.inf, posinf=math.inf)
+        times = _times(g, y, _allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
         mask[rows, columns] = times > threshold
         peak, at = times.reshape(-1).max(0)
         if float(peak) > most:
             most = float(peak)
             position = _flat(given, rows, columns, int(at), g.shape[1])
     return mask, position
+
+
+def wrong_at(
+    places: torch.Tensor, got: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected, threshold: float
+) -> torch.Tensor:
+    """The same of the elements at some flat `places`, of which `got` and `exact` are the values."""
+    row, column = torch.div(places, scale.col.numel(), rounding_mode="floor"), places % scale.col.numel()
+    typical = scale.row.to(places.device)[row] * scale.col.to(places.device)[column]
+    factor = expected.relative / scale.level if scale.level else 0.0
+    return _times(got, exact, typical * factor + expected.smallest + expected.own * exact.abs()) > threshold
+
+
+def _times(got: torch.Tensor, exact: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+    """How many times what is `allowed` each element errs by; infinitely many if it is broken."""
+    times = (got - exact).abs_().div_(allowed)
+    times.masked_fill_(_same_kind(got, exact.to(got.dtype), None) & ~torch.isfinite(got), 0.0)
+    return torch.nan_to_num(times, nan=math.inf, posinf=math.inf)
 
 
 def distant(got: torch.Tensor, exact: torch.Tensor, limit: float) -> tuple[torch.Tensor, int]:

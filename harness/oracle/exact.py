@@ -157,6 +157,10 @@ class ExactReference:
         moved = self.promises.changed(inputs, move)
         return self._run(moved, seed, _as_it_is, Stepwise(move), weights=move)
 
+    def jittered_steps(self, inputs: list[Any], ulps: int, seed: int, draw: int) -> Any:
+        """The same with nothing moved but what is rounded to integers on the way."""
+        return self._run(inputs, seed, _as_it_is, Stepwise(Mover(ulps, draw)))
+
     def strict(self, inputs: list[Any], seed: int) -> Any:
         """The output in float32 throughout, without TF32 and whatever narrower dtype the code asks for."""
         mode = Widened(self.precision(inputs), torch.float32)

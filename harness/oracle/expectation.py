@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,7 +46,7 @@ class Expectation:
     native: the reference's output at the problem's precision. exact: float64 results, the floating ones as
     `error.widened` gives them, with infinities for fill values. yards: the yardstick of each floating leaf. where:
     device, chunked or host; precision: float64, or the most exact that was possible. empty: floating leaves that are
-    nothing but zeros for drawn inputs, as a loss that is switched off.
+    nothing but zeros for drawn inputs, as a loss that is switched off. left_out: leaves that nothing is asked of.
     """
 
     inputs: list[Any]
@@ -57,12 +57,26 @@ class Expectation:
     where: str
     precision: str
     empty: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
 
     @property
     def meaningful(self) -> bool:
         """Whether the reference itself gets an answer on these inputs: finite, and well apart from its error."""
         telling = [yard for path, yard in self.yards.items() if path not in self.empty]
         return all(yard.meaningful for yard in telling or self.yards.values())
+
+    def without(self, some: Iterable[str]) -> Expectation | None:
+        """The same without some floating leaves, where one overflows and another does not; None if no other tells.
+
+        Leaves that are not floating may have come from those, and are left out with them.
+        """
+        gone = frozenset(some)
+        if not gone:
+            return self
+        yards = {path: yard for path, yard in self.yards.items() if path not in gone}
+        if not yards.keys() - self.empty:
+            return None
+        return replace(self, yards=yards, left_out=frozenset(path for path in self.exact if path not in yards))
 
 
 def number(leaf: Any, dtype: torch.dtype) -> torch.Tensor | None:

@@ -168,14 +168,20 @@ def _undecided(
     """Where the native output changes under jitter, and `got` is among or between the values seen."""
     narrow = format_of(reference.precision(inputs)).bits < FLOAT32.bits
     # Unsigned numbers of 16 bits and more cannot be compared with others.
-    given, exact = got.to(torch.int64), exact.to(torch.int64)
-    low, high = exact, exact
-    for draw in range(DRAWS):
-        moved = reference.jittered_throughout(inputs, JITTER[narrow], seed, draw)
-        seen = dict(flatten(moved))[path].to(torch.int64)
-        low, high = torch.minimum(low, seen), torch.maximum(high, seen)
-    if _is_no_rounding(low < high, native.to(torch.int64) != exact):
-        return torch.zeros_like(low, dtype=torch.bool)
+    given, exact, differs = got.to(torch.int64), exact.to(torch.int64), native.to(torch.int64) != exact.to(torch.int64)
+    # 16-bit numbers that are widened before they are divided and rounded are exact there: only the steps round.
+    for run, ulps in ((reference.jittered_throughout, JITTER[narrow]), (reference.jittered_steps, JITTER[False])):
+        low, high = exact, exact
+        for draw in range(DRAWS):
+            seen = dict(flatten(run(inputs, ulps, seed, draw)))[path].to(torch.int64)
+            low, high = torch.minimum(low, seen), torch.maximum(high, seen)
+        if not _is_no_rounding(low < high, differs):
+            return _seen(given, exact, low, high)
+    return torch.zeros_like(differs)
+
+
+def _seen(given: torch.Tensor, exact: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
+    """Where what is given is among or between the values seen, or just beside a few of many such."""
     between = (low < high) & (given >= low) & (given <= high)
     missed = (given != exact) & ~between & (given >= low - 1) & (given <= high + 1)
     known = int((between & (given != exact)).sum())

@@ -15,12 +15,12 @@ from typing import Any
 import torch
 
 from harness.oracle.case import SECONDS
-from harness.oracle.error import wrong
+from harness.oracle.error import wrong, wrong_at
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.formats import FLOAT32, format_of
 from harness.oracle.indices import DRAWS, JITTER, SMALL_SHARE
-from harness.oracle.slices import real, wide_dtype
+from harness.oracle.slices import coordinates, real, wide_dtype
 from harness.oracle.structure import flatten
 
 # Where so many looks at a wrong element, of all of them in all moved runs, explain none, no more runs are made: one
@@ -45,17 +45,18 @@ def decided_by_rounding(
         assert found is not None
         return real(found)
 
-    def far(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        return wrong(one, other, yard.scale, yard.expected, yard.limits.worst)[0].reshape(got.shape)
-
-    mask = far(yard.fills.lifted_as(got, leaf(expected.native)), expected.exact[path])
+    exact, limits = expected.exact[path], (yard.scale, yard.expected, yard.limits.worst)
+    mask = wrong(yard.fills.lifted_as(got, leaf(expected.native)), exact, *limits)[0].reshape(got.shape)
     if missed is not None:
         mask |= missed
     count = int(mask.sum())
     if not count or count * SMALL_SHARE > mask.numel():
         return None
+    # Of a large output no more than these is ever held.
+    places = mask.reshape(-1).nonzero()[:, 0]
+    given, right = (_values(one, places).to(places.device, wide_dtype(got.dtype)) for one in (got, exact))
     ulps = JITTER[format_of(dtype).bits < FLOAT32.bits]
-    left, until = mask.clone(), time.monotonic() + SECONDS
+    left, until = torch.ones(count, dtype=torch.bool, device=places.device), time.monotonic() + SECONDS
     for draw in range(DRAWS):
         try:
             moved = leaf(reference.jittered_throughout(expected.inputs, ulps, expected.seed, draw))
@@ -64,15 +65,17 @@ def decided_by_rounding(
         except Exception:
             # Foreign code may raise anything.
             return None
-        moved = moved.to(wide_dtype(got.dtype), copy=True)
-        left &= far(got, moved)
-        if bool(left.any()):
-            # In place: it is as large as the output.
-            left &= far(got, moved.add_(expected.exact[path].to(got.device)).div_(2))
-        del moved
+        moved = _values(moved, places).to(right)
+        for one in (moved, (moved + right) / 2):
+            left &= wrong_at(places, given, one, *limits)
         remain = int(left.sum())
         if not remain:
             return mask
         if (remain == count and (draw + 1) * count >= FRUITLESS) or time.monotonic() > until:
             return None
     return None
+
+
+def _values(output: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """An output's elements at flat places; without a copy of one that is not contiguous."""
+    return output[coordinates(places.to(output.device), output.shape)]

@@ -122,7 +122,10 @@ class Oracle:
             self._require_steady(expected)
             self._steady = True
         if all(yard.numel < rule.SIGNATURE_LEAST for yard in expected.yards.values()):
-            self._kinds |= {"few"}
+            self._kinds |= {"few", "whole"}
+        largest = max((tensor.numel() for tensor in tensors(inputs) if tensor.is_floating_point()), default=0)
+        if any(2 * yard.heaped >= largest > 0 for yard in expected.yards.values()):
+            self._kinds |= {"whole"}
         for path, yard in expected.yards.items():
             self._fast[path] = Fast.of(yard).stricter(self._fast.get(path))
             self._kinds |= yard.kinds
@@ -169,7 +172,7 @@ class Oracle:
         """
         in_half = any(tensor.dtype is torch.float16 for tensor in tensors(drawn))
         for position, proposed in enumerate(sets):
-            if not proposed.suits(self._kinds) or (proposed.half and not in_half):
+            if not self.suits(proposed) or (proposed.half and not in_half):
                 continue
             try:
                 inputs = proposed.inputs(drawn, seed + position, self._promises)
@@ -184,6 +187,10 @@ class Oracle:
             yield proposed, inputs
             # Before the next ones are made.
             del inputs
+
+    def suits(self, proposed: Stress) -> bool:
+        """Whether a set is for references of this kind; known after an `expect`."""
+        return proposed.suits(self._kinds)
 
     def few(self, inputs: list[Any], seed: int) -> Few | None:
         """Entries that stand for the batch of a large problem; None where it is not large, or has no such entries."""
@@ -204,10 +211,12 @@ class Oracle:
             return None
         if few is None:
             return self.expect_stress(proposed, inputs, drawn, seed, native)
-        numbers = [number(leaf, torch.float32) for _, leaf in flatten(native)]
-        if not all(all_finite(real(leaf)) for leaf in numbers if leaf is not None):
+        numbers = {path: number(leaf, torch.float32) for path, leaf in flatten(native)}
+        finite = {path: all_finite(real(leaf)) for path, leaf in numbers.items() if leaf is not None}
+        if finite and not any(finite.values()):
             return None
         some = self.expect_stress(proposed, few.inputs(inputs), few.inputs(drawn) if drawn else [], seed)
+        some = some and some.without({path for path in some.yards if not finite[path]})
         if some is None:
             return None
         whole = functools.partial(self.expect_stress, proposed, inputs, drawn, seed, native)
@@ -232,8 +241,10 @@ class Oracle:
         except Exception as error:
             self._leave_out(proposed, error)
             return None
-        if not expected.meaningful or (proposed.finite and not all(yard.finite for yard in expected.yards.values())):
+        some = _telling(expected, proposed)
+        if some is None:
             return None
+        expected = some
         if proposed.demands == "absolute":
             expected = self._as_on_drawn(expected, drawn)
             return expected if self._takes_safe_denominators(expected) else None
@@ -290,7 +301,7 @@ class Oracle:
         if not finding.passed:
             return None
         limits = {path: Fast.of(yard) for path, yard in some.yards.items()}
-        near = checks.fast(self.reference, expected.inputs, expected.native, outputs, limits)
+        near = checks.fast(self.reference, expected.inputs, expected.native, outputs, limits, some.left_out)
         return None if near is None else finding
 
     def _as_on_drawn(self, expected: Expectation, drawn: list[Any]) -> Expectation:
@@ -329,10 +340,11 @@ class Oracle:
             path: _growth(*(yard.fills.lifted(real(torch.as_tensor(leaf))) for leaf in (before[path], after[path])))
             for path, yard in expected.yards.items()
         }
-        if None in powers.values():
+        some = expected.without({path for path, power in powers.items() if power is None})
+        if some is None:
             return None
         # What stays may do so because it is saturated, as a softmax is.
-        return _demanding(expected, "wide" if all(powers.values()) else "sense")
+        return _demanding(some, "wide" if all(powers[path] for path in some.yards) else "sense")
 
     def _require_steady(self, expected: Expectation) -> None:
         """Require finite numbers, and the same ones again."""
@@ -388,6 +400,15 @@ def _both_finite(one: torch.Tensor, other: torch.Tensor) -> tuple[torch.Tensor, 
     return one[finite], other[finite]
 
 
+def _telling(expected: Expectation, proposed: Stress) -> Expectation | None:
+    """Without the leaves of which the reference gets no answer on a set, nor finite numbers where it has to; None where
+    it gets none at all."""
+    telling = {path: yard for path, yard in expected.yards.items() if path not in expected.empty} or expected.yards
+    return expected.without(
+        {path for path, yard in telling.items() if not yard.meaningful or (proposed.finite and not yard.finite)}
+    )
+
+
 def _demanding(expected: Expectation, demands: str) -> Expectation | None:
     """With the limits of a stress set; None if an honest kernel may not be able to meet them."""
     row = _row(expected.inputs)
@@ -405,9 +426,8 @@ def _demanding(expected: Expectation, demands: str) -> Expectation | None:
         return yard.no_less(yard.drift) if demands == "heaped" and several else yard
 
     yards = {path: limited(yard) for path, yard in expected.yards.items()}
-    if not all(yard is expected.yards[path] or yard.resolvable for path, yard in yards.items()):
-        return None
-    return replace(expected, yards=yards)
+    beyond = {path for path, yard in yards.items() if yard is not expected.yards[path] and not yard.resolvable}
+    return replace(expected, yards=yards).without(beyond)
 
 
 def _row(inputs: list[Any]) -> int:

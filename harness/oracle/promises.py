@@ -50,27 +50,26 @@ class Promises:
         return None if kept is None or kept.nothing else kept
 
     def changed(
-        self, drawn: list[Any], change: Callable[[torch.Tensor], torch.Tensor], first_only: bool = False
+        self, drawn: list[Any], change: Callable[[torch.Tensor], torch.Tensor], turn: int | None = None
     ) -> list[Any]:
         """New inputs, whose floating tensors are `change` of the drawn ones with what these promise.
 
-        Tensors without a change are the drawn ones themselves; `first_only` leaves all but one so.
+        Tensors without a change are the drawn ones themselves; a `turn` leaves all but one of the `largest` so.
         """
-        done = 0
+        largest = self.largest(drawn)
+        only = None if turn is None or not largest else largest[turn % len(largest)]
         # Of each floating tensor that has elements, the drawn one and the new one.
         made: list[tuple[torch.Tensor, torch.Tensor]] = []
 
         def new(tensor: torch.Tensor) -> torch.Tensor:
-            nonlocal done
             kept = self.of(len(made))
             if kept is not None and kept.copy_of is not None:
                 before, after = made[kept.copy_of]
                 if after is before:
                     return tensor
                 return (after.mT if kept.transposed else after).clone(memory_format=torch.contiguous_format)
-            if (kept is not None and kept.whole) or (first_only and done):
+            if (kept is not None and kept.whole) or only not in (None, len(made)):
                 return tensor
-            done += 1
             return change(tensor) if kept is None else kept.changed(tensor, change)
 
         def replaced(tensor: torch.Tensor) -> torch.Tensor:
@@ -81,6 +80,16 @@ class Promises:
 
         result: list[Any] = convert(list(drawn), replaced)
         return result
+
+    def largest(self, drawn: list[Any]) -> list[int]:
+        """The numbers of the floating tensors that can be changed and are as large as any. A scale or a temperature
+        that comes before the data is none of them."""
+        sizes: dict[int, int] = {}
+        for number, (_, tensor) in enumerate(leaves(drawn)):
+            kept = self.of(number)
+            if kept is None or (kept.copy_of is None and not kept.whole):
+                sizes[number] = tensor.numel()
+        return [number for number, size in sizes.items() if size == max(sizes.values())]
 
 
 NOTHING = Promises()

@@ -28,20 +28,22 @@ class Stress:
     grows as a power of the inputs, sense where it stays as it is, and nothing elsewhere; or `sense_in_rows`, sense
     and in float32 and wider an error below half of each row's size, too, since one row of thousands hides in the
     rest. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
-    `first_only` leaves all floating tensors but the first as they were drawn. Sets are for references of
-    the kind `only`, or not for those of the kind `never` (`lengths.Longest.kinds`, or `few` numbers as outputs);
-    `finite` ones for those that give finite numbers on them, and `half` ones for inputs in float16.
+    `largest_only` leaves all floating tensors but the largest as they were drawn; `turn` tells one of several such.
+    Sets are for references of the kind `only`, or not for those of the kind `never`: `lengths.Longest.kinds`; `few`
+    numbers as outputs; `whole`, these or a sum over all of an input. `finite` ones are for those that give finite
+    numbers on them, and `half` ones for inputs in float16.
     """
 
     name: str
     make: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
     demands: Literal["rounding", "absolute", "wide", "heaped", "growth", "sense", "sense_in_rows"] = "rounding"
     binding: bool = True
-    first_only: bool = False
+    largest_only: bool = False
     only: str = ""
     never: str = ""
     finite: bool = False
     half: bool = False
+    turn: int = 0
 
     def suits(self, kinds: frozenset[str]) -> bool:
         """Whether the set is for references of these kinds."""
@@ -58,7 +60,7 @@ class Stress:
             device = tensor.device
             return self.make(tensor, generators.setdefault(device, torch.Generator(device).manual_seed(seed)))
 
-        return promises.changed(drawn, make, self.first_only)
+        return promises.changed(drawn, make, self.turn if self.largest_only else None)
 
 
 # Of the power of two that huge inputs are scaled by, and of those of many layers, each of which may take a quarter of
@@ -66,6 +68,8 @@ class Stress:
 HUGE, HUGEST = 20, 40
 # In a row that is dealt out, the largest so many numbers lie in one residue class of their places.
 HAND = 64
+# Elements of which each alone is far more than rounding of their sum, in tensors of many times as many.
+MANY = 1024
 
 
 def _scaled(power: int) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
@@ -175,6 +179,19 @@ def _one_of_all(at_the_end: bool, larger: float = 32.0) -> Callable[[torch.Tenso
     return make
 
 
+def _many_of_all(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A thousand elements of all, so large that a sum over all of them is theirs, and loses nothing by losing all
+    others. Who takes a part of the elements for all, however it is chosen, meets another share of these."""
+    if tensor.dim() == 0 or tensor.numel() < MANY * HAND:
+        return tensor
+    changed = tensor.clone(memory_format=torch.contiguous_format)
+    places = torch.randint(tensor.numel(), (MANY,), generator=generator, device=tensor.device)
+    value, largest = changed.view(-1)[places], tensor.abs().amax()
+    times = 32.0 if tensor.dtype is torch.float16 else 2.0**22 * tensor.numel() / MANY
+    changed.view(-1)[places] = torch.where(value < 0, -1.0, 1.0).to(tensor.dtype) * (largest + value.abs()) * times
+    return changed
+
+
 def _zeros(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
     return torch.zeros_like(tensor)
 
@@ -246,15 +263,15 @@ SETS = (
     Stress("signs_up", _signs(3), "wide"),
     Stress("signs_far_up", _signs(4), "wide"),
     # Softmax through a logarithm rounds sums as large as its inputs, which no rounding of the inputs would show.
-    Stress("scaled_far_up", _far_up, "sense", first_only=True),
+    Stress("scaled_far_up", _far_up, "sense", largest_only=True),
     # Past 65504, where float16 ends, and past what stands for infinity in a kernel. Leaves float16's range itself.
     Stress("huge_above", lambda tensor, _: tensor.abs() * 2.0**HUGE, "growth"),
     Stress("huge_below", lambda tensor, _: -tensor.abs() * 2.0**HUGE, "growth"),
     # Where each of many layers leaves less of its inputs, what the first ones made of them is nothing beside the biases
     # of the last.
-    Stress("hugest", _scaled(HUGEST), "growth", first_only=True, only="deep"),
+    Stress("hugest", _scaled(HUGEST), "growth", largest_only=True, only="deep"),
     # Numbers below one have a product of zero, those above it one that is infinite.
-    Stress("about_one", _about_one, "sense", first_only=True, only="multiplied"),
+    Stress("about_one", _about_one, "sense", largest_only=True, only="multiplied"),
     # The exponential less one of a small number is right to the one's last digit and no more.
     Stress("scaled_down", _scaled(-7), "absolute"),
     Stress("signs", _signs()),
@@ -262,27 +279,28 @@ SETS = (
     Stress("negative", lambda tensor, _: -tensor.abs(), "wide"),
     # And far from it: where a maximum of zero, or of -1000, was subtracted, every exponential is zero. A variance in
     # one pass, which is the difference of two squares, has nothing left of it at -4096.
-    Stress("far_below", _below(128.0), "sense", first_only=True, only="centred"),
-    Stress("furthest_below", _below(4096.0), "sense", first_only=True, never="centred"),
-    Stress("one_row_far_up", _in_one_row(_far_up), "sense_in_rows", first_only=True),
-    Stress("one_row_far_below", _in_one_row(_below(128.0)), "sense_in_rows", first_only=True, only="centred"),
-    Stress("one_row_furthest_below", _in_one_row(_below(4096.0)), "sense_in_rows", first_only=True, never="centred"),
+    Stress("far_below", _below(128.0), "sense", largest_only=True, only="centred"),
+    Stress("furthest_below", _below(4096.0), "sense", largest_only=True, never="centred"),
+    Stress("one_row_far_up", _in_one_row(_far_up), "sense_in_rows", largest_only=True),
+    Stress("one_row_far_below", _in_one_row(_below(128.0)), "sense_in_rows", largest_only=True, only="centred"),
+    Stress("one_row_furthest_below", _in_one_row(_below(4096.0)), "sense_in_rows", largest_only=True, never="centred"),
     Stress("constant_rows", _constant_rows, "sense"),
     # A product of two such elements must stay within float16's short range.
     Stress("dominant", _dominant(False, 32, 8), "heaped"),
     # Of numbers in [0, 1), too, one that is further from the others than float32's exponential reaches, which is 88. Of
     # one input only: two rows with such an element at the same place have a difference that is far below either.
-    Stress("spike", _dominant(False, 256, 32), "heaped", first_only=True),
-    Stress("spike_at_an_end", _dominant(True, 256, 32), "heaped", first_only=True),
+    Stress("spike", _dominant(False, 256, 32), "heaped", largest_only=True),
+    Stress("spike_at_an_end", _dominant(True, 256, 32), "heaped", largest_only=True),
     # A kernel that squares before it widens has infinity there. What is stored in between, as scores are, still fits.
-    Stress("past_squares", _past_squares, "heaped", first_only=True, half=True),
-    Stress("last_of_all", _one_of_all(True), "sense", first_only=True),
-    Stress("one_of_all", _one_of_all(False), "sense", first_only=True),
+    Stress("past_squares", _past_squares, "heaped", largest_only=True, half=True),
+    Stress("last_of_all", _one_of_all(True), "sense", largest_only=True),
+    Stress("one_of_all", _one_of_all(False), "sense", largest_only=True),
     # So large that a running sum loses nothing by losing all others. An average over everything, as a loss is, hides
     # what each of its products was rounded to, but not what this number was.
-    Stress("one_huge", _one_of_all(False, 2.0**22), "growth", first_only=True, only="few", never="transformed"),
+    Stress("one_huge", _one_of_all(False, 2.0**22), "growth", largest_only=True, only="few", never="transformed"),
+    Stress("many_of_all", _many_of_all, largest_only=True, only="whole", never="transformed"),
     # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.
-    Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", first_only=True, finite=True),
+    Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", largest_only=True, finite=True),
     Stress("one_hot", _one_hot, "sense"),
     Stress("sorted", _sorted, "sense"),
     Stress("rolled", _rolled),

@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from harness.oracle.oracle import Oracle
@@ -96,10 +99,47 @@ def test_one_row_of_all_is_another_each_time(shape):
     assert len({tuple(place[:-1]) for place in changed}) > x.numel() // shape[-1] / 2
 
 
-def test_only_the_first_input_goes_far_up():
-    made = BY_NAME["scaled_far_up"].inputs(INPUTS, 0)
-    assert torch.equal(made[0], INPUTS[0] * 128)
-    assert torch.equal(made[2], INPUTS[2])
+@pytest.mark.parametrize("turn", range(3))
+def test_of_several_inputs_one_of_the_largest_goes_far_up(turn):
+    drawn = [torch.rand(4, 1), torch.rand(4, 8), torch.arange(32), torch.rand(4, 8)]
+    made = replace(BY_NAME["scaled_far_up"], turn=turn).inputs(drawn, 0)
+    changed = [not torch.equal(new, old) for new, old in zip(made, drawn, strict=True)]
+    assert changed == [False, turn % 2 == 0, False, turn % 2 == 1]
+
+
+PART_OF_ALL = {
+    "mean": (lambda x: x.mean(), lambda x: x[:-8].mean()),
+    "every other row": (lambda x: (x * x).mean(), lambda x: (x[::2] * x[::2]).mean()),
+    "norm": (lambda x: x / x.norm(), lambda x: x / (x[::8].norm() * 8**0.5)),
+    "centred": (lambda x: x - x.mean(), lambda x: x - x[: x.shape[0] // 2].mean()),
+}
+
+
+@pytest.mark.parametrize("name", PART_OF_ALL)
+def test_a_part_of_all_elements_does_not_stand_for_all(name):
+    whole, part = PART_OF_ALL[name]
+    oracle, drawn = Oracle(Of(whole)), [torch.rand(512, 256)]
+    oracle.expect(drawn)
+    [(_, expected)] = oracle.stress(drawn, sets=[BY_NAME["many_of_all"]])
+    assert oracle.check(
+        expected, whole(expected.inputs[0].flip(0)).flip(0) if name == "norm" else expected.native
+    ).passed
+    assert not oracle.check(expected, part(*expected.inputs)).passed
+
+
+def test_an_output_that_overflows_leaves_the_others_their_hard_inputs():
+    def reference(x):
+        return torch.exp(x), F.softplus(x), x.argmax(-1)
+
+    oracle, drawn = Oracle(Of(reference)), [torch.randn(32, 64)]
+    oracle.expect(drawn)
+    [(_, expected)] = oracle.stress(drawn, sets=[BY_NAME["signs_far_up"]])
+    [(_, far)] = oracle.stress(drawn, sets=[BY_NAME["scaled_far_up"]])
+    assert not expected.left_out
+    assert far.left_out == {"output[0]", "output[2]"}
+    x = far.inputs[0]
+    assert oracle.check(far, (torch.zeros_like(x), F.softplus(x), torch.zeros(32, dtype=torch.int64))).passed
+    assert oracle.check(far, (torch.exp(x), torch.log(1 + torch.exp(x)), x.argmax(-1))).reason.startswith("inf")
 
 
 def names(reference, drawn):
