@@ -66,7 +66,7 @@ def run(
         if waiting:
             parts.append(_part(manifest, site.sandbox, len(book.records)))
         # Those of the newest part: if nothing is left to do, this call starts no sandbox.
-        manifest["environment"] |= {name: parts[-1][name] for name in ("sandbox", "sandbox_missing") if parts}
+        manifest["environment"] |= {name: parts[-1].get(name) for name in ("sandbox", "sandbox_missing") if parts}
         run_directory.write_manifest(out, manifest)
         seed = secrets.randbits(63) if config.seed is None else config.seed
         make_executor = make_executor or functools.partial(LocalExecutor, workplace=workplace)

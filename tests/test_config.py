@@ -49,6 +49,8 @@ def test_an_empty_file_is_all_defaults(tmp_path):
             "seed: 2020-99-99\n",
             "run.yaml:1: not valid YAML: '2020-99-99' is not a valid timestamp: month must be in 1..12",
         ),
+        ("seed: 0x" + "f" * 4000, "seed"),
+        ("seed: -1", "seed"),
         ("seed: " + "9" * 5000, "is not a valid int: Exceeds the limit"),
         ('out: a\nseed: !!int ""\n', "run.yaml:2: not valid YAML: '' is not a valid int"),
         ('seed: !!int "_"\n', "run.yaml:1: not valid YAML: '_' is not a valid int"),

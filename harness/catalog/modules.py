@@ -64,6 +64,8 @@ def execute(path: Path, overrides: dict[str, Any] | None = None) -> ModuleType:
     Constants are replaced right after each statement that assigns them, so that values computed from them later change,
     too. Raises LoadFault for a file that cannot be parsed, and whatever the file itself raises.
     """
+    # As of a program that is started without arguments: files ask for theirs as they are imported.
+    sys.argv = [str(path)]
     name = f"{PREFIX}{_identifier(path.stem)}_{next(_serial)}"
     if not overrides:
         spec = importlib.util.spec_from_file_location(name, path)

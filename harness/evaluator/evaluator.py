@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import itertools
+import queue
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -92,6 +94,9 @@ class Evaluator:
         # Also for whoever keeps deadlines of its own beside those of submissions.
         self.deadlines = Deadlines()
         self._threads = ThreadPoolExecutor(PLANNERS, thread_name_prefix="plan")
+        # What no thread has begun to read: the most urgent one is next.
+        self._unread: queue.PriorityQueue[tuple[int, int, Submission]] = queue.PriorityQueue()
+        self._count = itertools.count()
 
     def __enter__(self) -> Evaluator:
         return self
@@ -156,7 +161,8 @@ class Evaluator:
             number = self.deadlines.at(time.monotonic() + deadline_s, functools.partial(self._expire, one))
             # Its text must not be kept for as long as that.
             one.future.add_done_callback(lambda _: self.deadlines.forget(number))
-        self._threads.submit(self._plan, one)
+        self._unread.put((-one.priority, next(self._count), one))
+        self._threads.submit(self._plan_next)
         return one.future
 
     def map(self, problem: Source, candidates: Iterable[Source], **options: object) -> Iterator[Record]:
@@ -177,6 +183,9 @@ class Evaluator:
         finally:
             for future in futures:
                 future.cancel()
+
+    def _plan_next(self) -> None:
+        self._plan(self._unread.get_nowait()[-1])
 
     def _plan(self, one: Submission) -> None:
         """Find out which job a submission is, and hand it to the pool, unless the same one is under way."""

@@ -11,7 +11,7 @@ from harness.links.link import RunnerFailed
 from harness.records import Outcome, Status
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
-from harness.wire.messages import Checks, Ending
+from harness.wire.messages import CandidateSource, Checks, Ending
 
 # What a runner may make a Link raise.
 FAILURES = (RunnerFailed, PeerGone, DeadlineExceeded, NotSendable, ProtocolError)
@@ -35,7 +35,7 @@ class Refused(Ended):
 
 
 @contextlib.contextmanager
-def ends_if_it_fails(source: str, phase: str, limit: str, why_no_cuda: str) -> Iterator[None]:
+def ends_if_it_fails(source: CandidateSource, phase: str, limit: str, why_no_cuda: str) -> Iterator[None]:
     """Raises Ended where a runner of `source` fails, dies, hangs or talks nonsense meanwhile.
 
     `limit` is the config's key of the deadline that holds in this phase, `why_no_cuda` says why there is no card.
@@ -43,14 +43,22 @@ def ends_if_it_fails(source: str, phase: str, limit: str, why_no_cuda: str) -> I
     try:
         yield
     except FAILURES as error:
-        raise Ended(_ending(error, Path(source).name, phase, limit, why_no_cuda)) from error
+        raise Ended(_ending(error, source, phase, limit, why_no_cuda)) from error
 
 
-def _ending(error: BaseException, file: str, phase: str, limit: str, why_no_cuda: str) -> Ending:
+def _ending(error: BaseException, source: CandidateSource, phase: str, limit: str, why_no_cuda: str) -> Ending:
     match error:
         case RunnerFailed(failure=failed):
             outcome = faults.classify(
-                failed.phase, failed.exception, failed.text, file, failed.line, why_no_cuda, failed.outside
+                failed.phase,
+                failed.exception,
+                failed.text,
+                Path(source.path).name,
+                failed.line,
+                why_no_cuda,
+                failed.outside,
+                # The problem's own code, by a name that only the supervisor gives.
+                trusted=bool(source.baseline),
             )
             return Ending(outcome=outcome)
         case PeerGone():

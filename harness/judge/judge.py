@@ -382,7 +382,7 @@ class Judge:
     def _ends_if_it_fails(
         self, source: CandidateSource, phase: str, limit: str
     ) -> contextlib.AbstractContextManager[None]:
-        return endings.ends_if_it_fails(source.path, phase, limit, self._request.why_no_cuda)
+        return endings.ends_if_it_fails(source, phase, limit, self._request.why_no_cuda)
 
     def _phase(self, name: str) -> None:
         self._channel.send(Phase(name=name))

@@ -109,6 +109,9 @@ def _compare_tensors(expected: torch.Tensor, got: Any, path: str) -> Fault | Non
             return Fault(reason, path, f"expected {name} {getattr(expected, name)}, got {getattr(got, name)}")
     if expected.shape != got.shape:
         return Fault("wrong_shape", path, f"expected shape {tuple(expected.shape)}, got {tuple(got.shape)}")
+    if got.dtype is torch.bool and got.numel() and int(got.view(torch.uint8).max()) > 1:
+        # Equal as truth values, and another number to whoever adds them up.
+        return Fault("mismatch:not_a_bool", path, "a truth value is the byte 0 or 1, and some elements are other bytes")
     return None
 
 

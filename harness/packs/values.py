@@ -42,7 +42,7 @@ def whole(value: object) -> int | None:
 
 def nothing(value: object) -> bool:
     """Whether a value is only a way to say that there is none."""
-    return value is None or (isinstance(value, str) and value[:20].strip().lower() in NOTHING)
+    return value is None or (isinstance(value, str) and value.strip()[:20].lower() in NOTHING)
 
 
 def status(value: object) -> str:

@@ -45,7 +45,8 @@ def candidate(source: bytes, file: str) -> CandidateFacts:
         return msgspec.structs.replace(
             known,
             parsed=True,
-            caption=_first_line(ast.get_docstring(tree) or ""),
+            # Cleaned, one of many empty lines takes a minute.
+            caption=_first_line((ast.get_docstring(tree, clean=False) or "").lstrip()),
             entry=entry,
             methods=declared.methods(tree, entry) if entry else {},
             compiles_later=known.needs_build and declared.compiles_later(tree),

@@ -85,6 +85,7 @@ BEFORE_THE_PROBLEM = ("judge", "ceilings")
 NEEDS_MEMORY = "needs_memory"
 # How places in our own files begin.
 OURS = "harness/"
+ODD = "what it has registered or returned is something that cannot be handled"
 # Characters of an exception that are kept at either end.
 PRINTED = 50_000
 
@@ -142,9 +143,21 @@ def printed(text: Callable[[], str]) -> str:
 
 
 def classify(
-    phase: str, exception: str, text: str, file: str, line: int, why_no_cuda: str, outside: str = ""
+    phase: str,
+    exception: str,
+    text: str,
+    file: str,
+    line: int,
+    why_no_cuda: str,
+    outside: str = "",
+    *,
+    trusted: bool = False,
 ) -> Outcome:
-    """The outcome of an exception that a candidate raised in `phase` (load, call, ...), or that came of `outside`."""
+    """The outcome of an exception that a candidate raised in `phase` (load, call, ...), or that came of `outside`.
+
+    Only from a `trusted` process is one of our own code our own mistake. In a candidate's, that code handles what the
+    candidate has made, as it did what the reference makes, without failing.
+    """
     first = text.strip().partition("\n")[0][:500]
     where = f"{file}:{line}" if line else file
     evidence = {"exception": exception, "phase": phase, "line": line, "text": text[:2000]}
@@ -171,7 +184,8 @@ def classify(
         return Outcome(status=Status.RESOURCE_LIMIT, reason=limit, message=message, evidence=evidence)
     # What a kernel did is heard of wherever the device is waited for.
     if (
-        outside.startswith(OURS)
+        trusted
+        and outside.startswith(OURS)
         and not _device_fault(exception, text)
         and not (_of_libraries(exception) and "CUDA" in text)
     ):
@@ -188,13 +202,18 @@ def classify(
             " (the sandbox leaves a candidate its own file, files named after it, and TMPDIR; docs/threat-model.md)"
         )
     if exception == "FileNotFoundError":
-        first += f" (beside it are only files that are named after it: {Path(file).stem}.data.bin)"
+        first += (
+            " (the working directory is another one: open what lies beside it by Path(__file__).parent; only files that"
+            f" are named after it are there, as {Path(file).stem}.data.bin)"
+        )
     if "Connection refused" in first:
         first += (
             " (the sandbox lets no process connect to a socket: tensors in shared memory reach workers that are forked"
             " after share_memory_(), not through a queue, nor by the sharing strategy file_system)"
         )
     message = f"{where}: {exception}: {first}"
+    if outside.startswith(OURS) and not _device_fault(exception, text):
+        message += f"; {ODD}"
     if exception == "TypeError" and not line and (wrong := _wrong_call(first)):
         message = f"{file}: {wrong} ({exception}: {first})"
     status = Status.LOAD_ERROR if phase == "load" else Status.RUNTIME_ERROR
@@ -267,7 +286,7 @@ def memory_ran_out(error: BaseException) -> bool:
 def of_problem(error: BaseException, path: Path, why_no_cuda: str) -> Outcome:
     """The outcome of an exception in opening a problem: its own fault, the machine's or ours, no candidate's."""
     name, line = exception_name(error), candidate_line(error, path)
-    found = classify("call", name, str(error), path.name, line, why_no_cuda, outside(error, path))
+    found = classify("call", name, str(error), path.name, line, why_no_cuda, outside(error, path), trusted=True)
     if found.status in (Status.OUT_OF_MEMORY, Status.UNSUPPORTED, Status.HARNESS_ERROR):
         return found
     return Outcome(status=Status.INVALID_REFERENCE, reason=found.reason, message=found.message, evidence=found.evidence)
@@ -335,5 +354,8 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
         usually = f" ({USUALLY[name]})" if name in USUALLY else ""
         message = f"the process died of {name} in {phase}{usually}"
         return Outcome(status=Status.CRASHED, reason=f"signal:{name}", message=message)
+    if exit_code is None:
+        message = f"the process closed its connection in {phase}, without an answer"
+        return Outcome(status=Status.CRASHED, reason="gone", message=message)
     message = f"the process ended itself with code {exit_code} in {phase}"
     return Outcome(status=Status.CRASHED, reason=f"exit:{exit_code}", message=message)

@@ -6,7 +6,7 @@ from harness.judge.endings import Ended, Refused, ends_if_it_fails
 from harness.links.link import RunnerFailed
 from harness.records import Outcome, Status
 from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
-from harness.wire.messages import Checks, Ending, Failed
+from harness.wire.messages import CandidateSource, Checks, Ending, Failed
 
 RAISED = Failed(phase="call", exception="ValueError", text="too small", line=3)
 
@@ -23,7 +23,9 @@ RAISED = Failed(phase="call", exception="ValueError", text="too small", line=3)
 def test_each_failure_of_a_runner_has_its_ending(error, status, reason, runner):
     with (
         pytest.raises(Ended) as raised,
-        ends_if_it_fails("/somewhere/mine.py", "first call", "limits.first_call_s", ""),
+        ends_if_it_fails(
+            CandidateSource(path="/somewhere/mine.py", entries=()), "first call", "limits.first_call_s", ""
+        ),
     ):
         raise error
     ending = raised.value.ending
@@ -36,7 +38,10 @@ def test_each_failure_of_a_runner_has_its_ending(error, status, reason, runner):
 
 
 def test_an_exception_of_the_candidate_s_is_told_with_its_file_and_line():
-    with pytest.raises(Ended) as raised, ends_if_it_fails("/somewhere/mine.py", "call", "", ""):
+    with (
+        pytest.raises(Ended) as raised,
+        ends_if_it_fails(CandidateSource(path="/somewhere/mine.py", entries=()), "call", "", ""),
+    ):
         raise RunnerFailed(RAISED)
     assert raised.value.ending.outcome.message == "mine.py:3: ValueError: too small"
 
@@ -44,12 +49,18 @@ def test_an_exception_of_the_candidate_s_is_told_with_its_file_and_line():
 @pytest.mark.parametrize(("status", "right"), [(Status.INCORRECT, True), (Status.INVALID_REFERENCE, False)])
 def test_a_wrong_answer_passes_as_it_is_and_says_whose_it_was(status, right):
     outcome = Outcome(status=status, reason="mismatch")
-    with pytest.raises(Refused) as raised, ends_if_it_fails("mine.py", "call", "", ""):
+    with (
+        pytest.raises(Refused) as raised,
+        ends_if_it_fails(CandidateSource(path="mine.py", entries=()), "call", "", ""),
+    ):
         raise Refused(outcome, Checks(error_ratio=7.0))
     assert raised.value.ending == Ending(outcome=outcome, baseline_ok=right)
     assert raised.value.checks.error_ratio == 7.0
 
 
 def test_what_is_no_runner_s_doing_passes():
-    with pytest.raises(ZeroDivisionError), ends_if_it_fails("mine.py", "call", "", ""):
+    with (
+        pytest.raises(ZeroDivisionError),
+        ends_if_it_fails(CandidateSource(path="mine.py", entries=()), "call", "", ""),
+    ):
         raise ZeroDivisionError

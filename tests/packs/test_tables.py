@@ -24,6 +24,12 @@ def table(tmp_path):
     return write
 
 
+@pytest.mark.parametrize("start", [" " * 30, "\n" * 30, "#" * 30 + "\n"])
+def test_code_may_begin_with_nothing_much(table, read, start):
+    (sample,), _ = read(table([ROW | {"code": start + NEW}]), **FIELDS)
+    assert sample.code.decode().strip().endswith(NEW.strip())
+
+
 @pytest.mark.parametrize(
     ("content", "row"),
     [

@@ -77,6 +77,12 @@ def test_no_megabyte_is_looked_at_again_and_again(reader, code):
     assert isinstance(reader.candidate(quoted(code), "candidate.py"), CandidateFacts)
 
 
+def test_a_million_empty_lines_in_a_docstring_are_read_in_time(reader):
+    facts = reader.candidate(('"""' + "\n" * 1_000_000 + 'Honest."""\n').encode(), "candidate.py")
+    assert isinstance(facts, CandidateFacts)
+    assert facts.caption == "Honest."
+
+
 def test_what_ends_or_holds_the_process_costs_one_file_and_no_other(reader, monkeypatch):
     honest = b'"""Honest."""\n'
     assert reader.candidate(honest, "before.py").caption == "Honest."

@@ -45,9 +45,9 @@ def test_a_long_class_name_is_cut():
         ("class Entry(torch.nn.Linear):\n    def __new__(cls, x): torch.nn.Linear(3, 3)(x)", "", Status.RUNTIME_ERROR),
         ("Entry = torch.nn.Linear(3, 3)", "torch/nn/modules/linear.py:", Status.RUNTIME_ERROR),
         ("class Entry: ...", "", Status.RUNTIME_ERROR),
-        ("def Entry(x): return torch.ones(2).to_sparse()", "harness/wire/layout.py:", Status.HARNESS_ERROR),
+        ("def Entry(x): return torch.ones(2).to_sparse()", "harness/wire/layout.py:", Status.RUNTIME_ERROR),
     ],
-    ids=["own", "library", "signature", "harness"],
+    ids=["own", "library", "signature", "handled by the harness"],
 )
 def test_an_exception_is_whose_it_is(source, outside, status, tmp_path):
     path = tmp_path / "c.py"
@@ -60,6 +60,18 @@ def test_an_exception_is_whose_it_is(source, outside, status, tmp_path):
     assert (found.startswith(outside), bool(found)) == (True, bool(outside))
     outcome = faults.classify("call", type(raised.value).__name__, str(raised.value), "c.py", 0, "", found)
     assert (outcome.status, found in outcome.message) == (status, True)
+
+
+@pytest.mark.parametrize(("trusted", "status"), [(True, Status.HARNESS_ERROR), (False, Status.RUNTIME_ERROR)])
+def test_only_a_trusted_process_is_believed_that_the_harness_failed(trusted, status):
+    place = "harness/wire/weights.py:49"
+    outcome = faults.classify("call", "TypeError", "an int is no function", "c.py", 0, "", place, trusted=trusted)
+    assert (outcome.status, place in outcome.message) == (status, True)
+
+
+def test_a_process_that_goes_away_and_lives_on_has_no_exit_code():
+    outcome = faults.death(None, "a call")
+    assert (outcome.status, outcome.reason) == (Status.CRASHED, "gone")
 
 
 def test_what_the_device_is_heard_of_late_is_no_fault_of_ours():
