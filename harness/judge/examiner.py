@@ -46,6 +46,8 @@ TOGETHER_BYTES = 1 << 26
 IDLE_SHARE = 0.02
 # The place of most sets, behind others.
 LAST = 2
+# So many calls' inputs and outputs are left free on a card, if it is not needed: a runner has temporaries, too.
+CALLS_FREE = 3
 # Bytes of an expectation over those of a call's inputs and outputs: the exact output and, of a small one, the
 # yardsticks' samples beside them.
 EXPECTATION_FACTOR = 8
@@ -63,6 +65,7 @@ class Examiner:
         self._options = options
         self._keep = plan.call_bytes * EXPECTATION_FACTOR * len(SETS) < _room_to_keep(reference.device, plan)
         self._turns = turns
+        self._call_bytes = plan.call_bytes
         draw = reference.draw()
         begun = turns.clock()
         oracle_of = functools.partial(
@@ -100,7 +103,7 @@ class Examiner:
         del draw, expected
         # What no candidate could be told from here. A permitted precision is no wrong answer.
         self.lets_through = self._lets_through(drawn, few, () if not allow else ("lower_precision", "lower_inputs"))
-        self._give_back()
+        give_back(self._reference.device)
 
     def _opening(self, draw: Draw) -> tuple[Few | None, Expectation]:
         """What to expect of a draw; of a large problem, of a few entries of the batch, which stand for it."""
@@ -157,14 +160,11 @@ class Examiner:
             # Before the next one is made.
             del expect, expected
 
-    def _give_back(self) -> None:
-        """What large expectations took on a card is free for the runners. Small ones' memory is used again: to ask the
-        driver for it takes longer than to compute them."""
+    def _make_room(self) -> None:
+        """What a runner may need for a call is no memory that the judge only keeps."""
         device = self._reference.device
-        if device.type == "cuda":
-            idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-            if idle > IDLE_SHARE * torch.cuda.get_device_properties(device).total_memory:
-                torch.cuda.empty_cache()
+        if device.type == "cuda" and torch.cuda.mem_get_info(device)[0] < CALLS_FREE * self._call_bytes:
+            torch.cuda.empty_cache()
 
     def first_call(self, link: Link, deadline_s: float) -> Finding:
         """One call against the float64 reference. Raises what the runner makes Link raise.
@@ -187,7 +187,7 @@ class Examiner:
             draw, expected = self._reference.draw(), None
             reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         expected = expected or self._oracle.expect(list(draw.inputs), draw.seed)
-        self._give_back()
+        give_back(self._reference.device)
         finding = self._finding(link, 0, draw, expected)
         if not finding.passed:
             return finding
@@ -213,6 +213,14 @@ class Examiner:
     ) -> Finding | None:
         """The first refusal among the last burst's calls, each compared with the reference's own output, but for the
         `hard` ones with what is known of those; or what is said of the call number `only`, if that is given."""
+        try:
+            return self._first_refusal(link, draws, hard, only)
+        finally:
+            self._make_room()
+
+    def _first_refusal(
+        self, link: Link, draws: list[Draw], hard: Sequence[HardCall], only: int | None
+    ) -> Finding | None:
         ordinary = [call for call, draw in enumerate(draws) if not any(one.draw is draw for one in hard)]
         right = self._right_together(link, draws, ordinary) if only is None else set()
         for call, draw in enumerate(draws):
@@ -293,7 +301,7 @@ class Examiner:
     def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:
         with hard.charged():
             expected = hard.expected()
-            self._give_back()
+            give_back(self._reference.device)
             if expected is None:
                 return Finding(Status.PASSED)
             finding = self._finding(link, call, hard.draw, expected)
@@ -375,6 +383,15 @@ class Examiner:
                     message = f"input {index} was written to, which the reference does not do"
                     return Finding(Status.INCORRECT, "input_changed", message)
         return finding
+
+
+def give_back(device: torch.device) -> None:
+    """What large expectations took on a card is free for the runners. Small ones' memory is used again: to ask the
+    driver for it takes longer than to compute them."""
+    if device.type == "cuda":
+        idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        if idle > IDLE_SHARE * torch.cuda.get_device_properties(device).total_memory:
+            torch.cuda.empty_cache()
 
 
 def _room_to_keep(device: torch.device, plan: Workload) -> int:

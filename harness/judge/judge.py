@@ -24,7 +24,7 @@ from harness.config import Limits
 from harness.judge import endings, measurement, planning, trials
 from harness.judge.bench import OpenProblem, Surroundings
 from harness.judge.endings import FAILURES, Ended, Refused
-from harness.judge.examiner import Examiner, InvalidReference
+from harness.judge.examiner import Examiner, InvalidReference, give_back
 from harness.judge.footprint import Footprint
 from harness.judge.hard_turns import HardInputs
 from harness.judge.reference import Reference
@@ -263,6 +263,7 @@ class Judge:
         reference has not. Raises Ended."""
         self._phase("load")
         reference, plan = self._reference, self._workload
+        give_back(self._device)
         with self._ends_if_it_fails(source, "load", "limits.load_s"), _timed(spent_s, "load"):
             ready = runner.prepare(
                 source, self._request.precision, reference.init_args, reference.init_seed, self._state, reference.plain

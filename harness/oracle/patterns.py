@@ -59,7 +59,7 @@ class Views:
 def at(tensor: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """Float64 values at flat places (row-major, whatever the strides), on the places' device."""
     index = coordinates(places.to(tensor.device), tensor.shape) if tensor.dim() else ()
-    return tensor[index].reshape(-1).to(places.device).double() if tensor.dim() else tensor.reshape(1).double()
+    return tensor[index].reshape(-1).to(places.device).double()
 
 
 def recognise(got: torch.Tensor, exact: torch.Tensor) -> Pattern | None:

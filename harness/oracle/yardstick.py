@@ -219,6 +219,11 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
             # A kernel in that format rounds its result to it as well, before it is cast to the output's dtype.
             error = max(error, ROUNDING_RMS * BY_NAME[name].roundoff * scale.size)
             loose[name] = _limits(rule.limit_allowed(facts, error), base, known, scale)
+    limits = _limits(rule.limit(facts), base, known, scale)
+    # A few elements that are far larger than all others are hardly ever in the part, and err by as much more.
+    seen = rms(exact[torch.isfinite(exact)])
+    if 0 < seen < scale.size:
+        limits = replace(limits, norm=limits.norm * scale.size / seen)
     made = Yardstick(
         numel=runs.exact.numel(),
         scale=scale,
@@ -231,7 +236,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         # To products, what tensor cores cut off is allowed on any inputs.
         heaped=longest.any if longest.any > longest.product else 0,
         kinds=longest.kinds,
-        limits=_limits(rule.limit(facts), base, known, scale),
+        limits=limits,
         loose=loose,
         expected=expected,
         finite=runs.finite,

@@ -72,3 +72,21 @@ def test_a_column_of_zeros():
     assert oracle.check(expected, by_sums).passed
     by_sums[:, -1] += 1e-2j
     assert not oracle.check(expected, by_sums).passed
+
+
+def test_what_is_rare_and_far_larger_errs_by_as_much_more():
+    """The exponential of a running sum: one element of millions is most of the output, and hardly ever in a sample."""
+    torch.manual_seed(4)
+    drawn = torch.randn(4096, 1280) / 4
+
+    def grown(x):
+        return torch.exp(torch.cumsum(x, -1))
+
+    oracle = Oracle(Of(grown))
+    expected = oracle.expect([drawn])
+    yard = expected.yards["output"]
+    seen = yard.scale.size / float(expected.exact["output"].square().mean().sqrt())
+    assert seen == pytest.approx(1.0)
+    for other in (lambda x: grown(x.double()).float(), lambda x: torch.exp(torch.cumsum(x.flip(0), -1)).flip(0)):
+        assert oracle.check(expected, other(drawn)).passed
+    assert not oracle.check(expected, grown(drawn.bfloat16().float())).passed
