@@ -2,12 +2,14 @@
 
     python benchmarks/detection.py [--device cpu|cuda|cuda:N] [--only GLOB]... [--without-builds] [--out DIR]
     python benchmarks/detection.py --judge results/detection-h200      what a finished run's records say, once more
+    python benchmarks/detection.py --over-http      submitted to a service one by one (extra `serve`)
 
 A cheat is caught if its record has the expected status, reason and warning, and shows no better speedup than its honest
 twin's (the whole interval above); a fault is named if its record has the expected status and reason; an honest one has
-to pass. Specimens that need a card count only on one, and those that nothing but the sandbox stops only where one is in
-force: both are listed as set aside. Whatever is not as expected is in the table of misses. A busy machine may be to
-blame for some of that, which gets a second run; a cheat that passed and should not have gets none.
+to pass. Specimens that need a card count only on one, those that nothing but the sandbox stops only where one is in
+force, and over HTTP those that are one text: the others are listed as set aside. Whatever is not as expected is in the
+table of misses. A busy machine may be to blame for some of that, which gets a second run; a cheat that passed and
+should not have gets none.
 """
 
 from __future__ import annotations
@@ -52,8 +54,15 @@ def main() -> int:
         confined = trial(folder / "trial", arguments.device)
         chosen, aside = choose(arguments, kind, confined)
         console = Console(stderr=True)
-        records = specimens.run(chosen, folder, console, arguments.device)
-        texts = specimens.misses(chosen, records, folder, console, arguments.device)
+        run = specimens.run
+        if arguments.over_http:
+            from benchmarks import _over_http
+
+            run = _over_http.run
+            aside += [one for one in chosen if not _over_http.can_be_submitted(one)]
+            chosen = [one for one in chosen if one not in aside]
+        records = run(chosen, folder, console, arguments.device)
+        texts = specimens.misses(chosen, records, folder, console, arguments.device, run)
     return tell(chosen, aside, texts, f"on {kind} in {time.monotonic() - started:.0f} s")
 
 
@@ -74,7 +83,7 @@ def tell(chosen: list[Specimen], aside: list[Specimen], texts: Mapping[str, str]
     """Print what was not as expected (`texts`, by specimen) and the last line; the exit status."""
     missed = [(one, texts[one.name]) for one in chosen if one.name in texts]
     for one in aside:
-        print(f"set aside: {one.problem} {one.name}: {'needs a card' if one.needs_card else 'needs a sandbox'}")
+        print(f"set aside: {one.problem} {one.name}")
     for one, text in missed:
         print(f"missed: {one.kind} {one.problem} {one.name} ({one.row}): {text}")
     print(f"{len(chosen)} specimens of {len({one.row for one in chosen})} rows {how}")
@@ -91,6 +100,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--row", action="append", default=[], help="specimens of such a row only, and honest twins")
     parser.add_argument("--without-builds", action="store_true", help="leave out what a compiler has to be run for")
     parser.add_argument("--judge", type=Path, metavar="DIR", help="judge the records of such a run again; run nothing")
+    parser.add_argument(
+        "--over-http", action="store_true", help="submit them to a service; no text, or with data: aside"
+    )
     parser.add_argument("--out", type=Path, help="where to keep the run's records (default: nowhere)")
     return parser.parse_args()
 

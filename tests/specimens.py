@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
@@ -136,28 +136,39 @@ def _check_twins(one: Specimen, known: Mapping[str, Specimen]) -> None:
 
 def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: str = "cpu") -> dict[str, Record]:
     """Run specimens from a copy of the corpus below `folder`, in `folder`/run, run1, ...; the records by name."""
-    root = folder / "corpus"
-    if not root.exists():
-        shutil.copytree(CORPUS, root)
     records: dict[str, Record] = {}
-    for number, group in enumerate(_alike(specimens)):
-        config = Config(
-            problems=[str(root / "problems")],
-            solutions=[str(root / "solutions")],
-            variants=[group[0].variant],
-            include=[Pattern(problem=one.problem, candidate=one.name) for one in group],
-            device=device,
-            lanes=group[0].set.lanes,
-            timing=msgspec.structs.replace(TIMING, **group[0].set.timing),
-            build=msgspec.structs.replace(BuildConfig(), **group[0].set.build),
-            check=msgspec.convert(group[0].set.check, CheckConfig),
-            provenance=msgspec.convert(group[0].set.provenance, ProvenanceConfig),
-            limits=LIMITS["cpu" if device == "cpu" else "cuda"],
-        )
+    for number, (_, config) in enumerate(configured(specimens, folder, device)):
         out = folder / f"run{number or ''}"
         found = session.run(config, out, console, command=["corpus"])
         records |= {record.candidate: record for record in found}
     return records
+
+
+def configured(specimens: Iterable[Specimen], folder: Path, device: str) -> Iterator[tuple[list[Specimen], Config]]:
+    """Specimens that one config can run, with that; their files lie in a copy of the corpus below `folder`."""
+    root = folder / "corpus"
+    if not root.exists():
+        shutil.copytree(CORPUS, root)
+    for group in _alike(specimens):
+        yield (
+            group,
+            Config(
+                problems=[str(root / "problems")],
+                solutions=[str(root / "solutions")],
+                variants=[group[0].variant],
+                include=[Pattern(problem=one.problem, candidate=one.name) for one in group],
+                device=device,
+                lanes=group[0].set.lanes,
+                timing=msgspec.structs.replace(TIMING, **group[0].set.timing),
+                build=msgspec.structs.replace(BuildConfig(), **group[0].set.build),
+                check=msgspec.convert(group[0].set.check, CheckConfig),
+                provenance=msgspec.convert(group[0].set.provenance, ProvenanceConfig),
+                limits=LIMITS["cpu" if device == "cpu" else "cuda"],
+            ),
+        )
+
+
+Run = Callable[[Iterable[Specimen], Path, Console, str], dict[str, Record]]
 
 
 def environment(run_directory: Path) -> dict[str, Any]:
@@ -173,7 +184,12 @@ def sandboxed(run_directory: Path) -> bool:
 
 
 def misses(
-    chosen: Iterable[Specimen], records: dict[str, Record], folder: Path, console: Console, device: str = "cpu"
+    chosen: Iterable[Specimen],
+    records: dict[str, Record],
+    folder: Path,
+    console: Console,
+    device: str = "cpu",
+    run: Run = run,
 ) -> dict[str, str]:
     """What is not as expected, by specimen, after a second run of those where a busy machine may be to blame.
 

@@ -6,6 +6,7 @@ apply to the problem, or where it comes out as the reference's own output, bit f
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +19,12 @@ from harness.oracle.formats import calculable, format_of, next_lower, round_to
 from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
 from harness.oracle.slices import matrix, real
-from harness.oracle.structure import compare, convert, flatten, rebuild
+from harness.oracle.structure import compare, convert, flatten, rebuild, tensors
 from harness.oracle.verdict import Finding
 
 NOISE = 0.01
-# Of the batch.
-ROWS_KEPT = 0.75
+# Of the slices along an axis; and of how many axes.
+LEFT_OUT, AXES = 0.25, 4
 TILE = 16
 
 
@@ -84,7 +85,7 @@ def negative(reference: ExactReference, other: Any) -> list[Control]:
         "noise": lambda e: convert(e.native, _noisy),
         "lower_precision": lambda e: _lower(reference, e),
         "lower_inputs": lambda e: _lower(reference, e, rounded=False),
-        "rows_left_out": lambda e: _rows_left_out(reference, e),
+        **{f"part_of_axis_{d}": functools.partial(_part_of_axis, reference, d) for d in range(AXES)},
     }
     return [Control(name, True, _different(make)) for name, make in made.items()]
 
@@ -208,19 +209,24 @@ def _lower(reference: ExactReference, expected: Expectation, rounded: bool = Tru
     return convert(output, lambda t: round_to(t, lower) if t.is_floating_point() or t.is_complex() else t)
 
 
-def _rows_left_out(reference: ExactReference, expected: Expectation) -> Any | None:
-    """What comes of a part of the batch alone, where that has the same form: a mean, a largest number."""
-    size = max((x.shape[0] for x in expected.inputs if isinstance(x, torch.Tensor) and x.dim()), default=0)
-    kept = int(ROWS_KEPT * size)
-    some = [x[:kept] if isinstance(x, torch.Tensor) and x.dim() and x.shape[0] == size else x for x in expected.inputs]
+def _part_of_axis(reference: ExactReference, dimension: int, expected: Expectation) -> Any | None:
+    """What comes of the inputs without the first of their slices along a dimension, where that has the same form: a
+    mean over a part, a state that forgets how it began."""
+    length = max((x.shape[dimension] for x in tensors(expected.inputs) if x.dim() > dimension), default=0)
+    gone = int(LEFT_OUT * length)
+
+    def part(tensor: torch.Tensor) -> torch.Tensor:
+        has_it = tensor.dim() > dimension and tensor.shape[dimension] == length
+        return tensor.narrow(dimension, gone, length - gone) if has_it else tensor
+
     try:
-        output = reference.native(some, expected.seed)
+        output = reference.native(convert(expected.inputs, part), expected.seed)
     except torch.OutOfMemoryError:
         raise
     except Exception:
         # Foreign code may need them all.
         return None
-    return output if kept and compare(expected.native, output) is None else None
+    return output if gone and compare(expected.native, output) is None else None
 
 
 def _rounded(expected: Expectation) -> Any:

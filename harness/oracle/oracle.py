@@ -344,7 +344,7 @@ class Oracle:
         if some is None:
             return None
         # What stays may do so because it is saturated, as a softmax is.
-        return _demanding(some, "wide" if all(powers[path] for path in some.yards) else "sense")
+        return _demanding(some, "growth" if all(powers[path] for path in some.yards) else "sense")
 
     def _require_steady(self, expected: Expectation) -> None:
         """Require finite numbers, and the same ones again."""
@@ -421,6 +421,9 @@ def _demanding(expected: Expectation, demands: str) -> Expectation | None:
         if demands == "heaped" and "transformed" in yard.kinds:
             # Winograd's and Fourier's ways err by the largest number around, wherever that stands.
             return yard.sensible()
+        if demands == "growth" and "centred" in yard.kinds and yard.heaped >= row:
+            # A second pass adds the others of a row as squares of the mean, which are all equal.
+            return yard.no_less(yard.drift * row / yard.heaped * rule.BESIDE_HUGE / rule.DRIFT)
         # Squared, one large element is as large as all others of its row.
         several = yard.heaped >= row if "centred" in yard.kinds else yard.heaped > row
         return yard.no_less(yard.drift) if demands == "heaped" and several else yard

@@ -43,6 +43,8 @@ SQUARES = 0.04
 # n to 1e6), of numbers all near -128 up to n/14. On inputs that ask for sense alone, nothing is asked of an output
 # that such a loss could hide.
 DRIFT = 1 / 8
+# Beside one that is far larger than all others together, each equal number may lose half a roundoff, always the same.
+BESIDE_HUGE = 1 / 2
 
 # The same share of error on drawn inputs and on all hard ones is a factor, from this many roundoffs on: constants that
 # are written with seven digits stay below. In units of the share itself: how far apart shares may be (beside four

@@ -68,6 +68,8 @@ class Stress:
 HUGE, HUGEST = 20, 40
 # In a row that is dealt out, the largest so many numbers lie in one residue class of their places.
 HAND = 64
+# Of a sequence, so many at least.
+FEW_STEPS = 8
 # Elements of which each alone is far more than rounding of their sum, in tensors of many times as many.
 MANY = 1024
 
@@ -192,6 +194,23 @@ def _many_of_all(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tens
     return changed
 
 
+def _held(dimension: int) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """After a quarter of the slices along a dimension all are the last one, and large. Gates are wide open or shut from
+    there on, so that a state which forgets soon otherwise keeps what it was; who takes the last steps alone has none.
+    """
+
+    def make(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+        if tensor.dim() < 3 or tensor.shape[dimension] < FEW_STEPS:
+            return tensor
+        changed, length = tensor.clone(memory_format=torch.contiguous_format), tensor.shape[dimension]
+        last = tensor.narrow(dimension, length - 1, 1) * 16
+        rest = changed.narrow(dimension, length // 4, length - length // 4)
+        rest.copy_(last.expand_as(rest))
+        return changed
+
+    return make
+
+
 def _zeros(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
     return torch.zeros_like(tensor)
 
@@ -299,6 +318,8 @@ SETS = (
     # what each of its products was rounded to, but not what this number was.
     Stress("one_huge", _one_of_all(False, 2.0**22), "growth", largest_only=True, only="few", never="transformed"),
     Stress("many_of_all", _many_of_all, largest_only=True, only="whole", never="transformed"),
+    Stress("held", _held(1), "wide", largest_only=True),
+    Stress("held_along_the_first_axis", _held(0), "wide", largest_only=True),
     # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.
     Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", largest_only=True, finite=True),
     Stress("one_hot", _one_hot, "sense"),

@@ -295,3 +295,32 @@ def test_a_kernel_that_cuts_small_numbers_off_meets_small_ones_still():
     oracle = Oracle(Of(torch.tanh))
     oracle.expect(drawn)
     assert {"tiny", "scaled_down"} <= {stress.name for stress, _ in oracle.stress(drawn)}
+
+
+def test_a_variance_in_two_passes_may_round_one_way_beside_a_huge_number():
+    def two_passes(x):
+        squares = (x - x.mean(1, keepdim=True)).square().T
+        total = torch.zeros_like(squares[0])
+        for row in squares:
+            total = total + row
+        return total / (x.shape[1] - 1)
+
+    torch.manual_seed(1)
+    oracle, drawn = Oracle(Of(lambda x: x.var(1))), [torch.randn(64, 512) * 2 + 1]
+    oracle.expect(drawn)
+    for seed in range(20):
+        [(_, expected)] = oracle.stress(drawn, seed, sets=[BY_NAME["one_huge"]])
+        assert oracle.check(expected, two_passes(*expected.inputs)).passed
+
+
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU])
+def test_a_state_that_forgets_has_to_remember_where_gates_hold_it(kind):
+    torch.manual_seed(3)
+    layer = kind(32, 64, batch_first=True)
+    oracle, drawn = Oracle(Of(lambda x: layer(x)[0][:, -1].detach())), [torch.rand(4, 128, 32)]
+    usual = oracle.expect(drawn)
+    [(_, held)] = oracle.stress(drawn, sets=[BY_NAME["held"]])
+    with torch.no_grad():
+        assert oracle.check(usual, layer(drawn[0][:, -96:])[0][:, -1]).passed
+        assert not oracle.check(held, layer(held.inputs[0][:, -96:])[0][:, -1]).passed
+        assert oracle.check(held, layer(held.inputs[0].double().float())[0][:, -1]).passed
