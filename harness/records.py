@@ -98,6 +98,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 # What a profile of the CPU calls the rest of a call: native code, and Python.
 OUTSIDE = "outside PyTorch's operators"
+# A reason, and a warning where no rule is about whose kernels do the work.
+HIDES = "fails_when_profiled"
 OWN = "own kernels"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import secrets
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -30,7 +29,7 @@ from harness.sandbox.probe import Found
 from harness.store import journal, run_directory
 from harness.store.journal import Journal
 
-MakeExecutor = Callable[[list[Device], Config, Path, int], Executor]
+MakeExecutor = Callable[[list[Device], Config, Path, int | None], Executor]
 
 
 def run(
@@ -68,9 +67,8 @@ def run(
         # Those of the newest part: if nothing is left to do, this call starts no sandbox.
         manifest["environment"] |= {name: parts[-1].get(name) for name in ("sandbox", "sandbox_missing") if parts}
         run_directory.write_manifest(out, manifest)
-        seed = secrets.randbits(63) if config.seed is None else config.seed
         make_executor = make_executor or functools.partial(LocalExecutor, workplace=workplace)
-        executor = make_executor(site.devices, config, out / "logs", seed)
+        executor = make_executor(site.devices, config, out / "logs", config.seed)
         with Progress(console) as progress:
             for note in [*todo.notes, *claims.notes]:
                 progress.note(note)

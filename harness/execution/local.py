@@ -25,7 +25,7 @@ class LocalExecutor:
         devices: list[Device],
         config: Config,
         logs: Path,
-        seed: int,
+        seed: int | None,
         device_fault: Callable[[Supervisor], str] = Supervisor.device_fault,
         workplace: Workplace | None = None,
     ) -> None:

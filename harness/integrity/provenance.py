@@ -46,12 +46,14 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """A profiled call as its process reports it, or in `fault` why there is none.
 
-    `wall_us` is the time of `forward` on the host.
+    `wall_us` is the time of `forward` on the host. `its_own_fault`: the baseline, profiled
+    after it, had none.
     """
 
     launched: Annotated[list[Launched], msgspec.Meta(max_length=MOST_LAUNCHED)] = []
     wall_us: Microseconds = 0.0
     fault: Annotated[str, msgspec.Meta(max_length=LONGEST_TOLD)] = ""
+    its_own_fault: bool = False
 
 
 def of_device(launched: Iterable[Launched], own: Container[str]) -> Provenance | None:

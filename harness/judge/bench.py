@@ -231,9 +231,9 @@ class Bench:
         """Microseconds of so many single-call bursts; raises Refused."""
         return [self._single(side).judge_us for _ in range(count)]
 
-    def profiled(self, deadline_s: float) -> BurstReading:
-        """One more call of the candidate, with a profiler watching. Raises Refused."""
-        return self._burst("candidate", 1, deadline_s=deadline_s, profiled=True)
+    def profiled(self, side: Side, deadline_s: float) -> BurstReading:
+        """One more call, with a profiler watching. Raises Refused."""
+        return self._burst(side, 1, deadline_s=deadline_s, profiled=True)
 
     def one_call_us(self, reading: BurstReading) -> float:
         """Microseconds of a burst of one call, fixed cost removed."""

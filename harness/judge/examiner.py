@@ -44,6 +44,9 @@ KEPT_SHARE = 0.05
 TOGETHER_BYTES = 1 << 26
 # Of a card's memory, what the judge may keep from one expectation to the next.
 IDLE_SHARE = 0.02
+# The number of the first call's draw among what candidates meet; and of what they have met, how much at least is made
+# anew for the next one, and more as long as that loads.
+FIRST, RENEWED = -1, 6
 # The place of most sets, behind others.
 LAST = 2
 # So many calls' inputs and outputs are left free on a card, if it is not needed: a runner has temporaries, too.
@@ -94,6 +97,8 @@ class Examiner:
         # The draw of the first call and what to expect of it, for the next candidates, too.
         self._first: tuple[Draw, Expectation] | None = (draw, expected) if self._keep else None
         self._kept: list[tuple[Stress, Expectation]] = []
+        # Of those and the first call's draw (FIRST), what a candidate has met.
+        self._met: set[int] = set()
         # How many inputs a set changes in turn that changes the largest one alone.
         self._largest = max(1, len(reference.promises.largest(list(draw.inputs))))
         # Names of the sets on which a known wrong answer was told that no other before it tells of.
@@ -118,7 +123,7 @@ class Examiner:
         lines = {
             "promised by get_inputs and kept by hard inputs": "; ".join(self._reference.promises.words),
             "stress sets left out, because the reference raised": raised,
-            "stress sets left out, because with what is promised they are no different": unchanged,
+            "stress sets left out, because they are no different from what is drawn, or promised": unchanged,
         }
         return [f"{title}: {text}" for title, text in lines.items() if text]
 
@@ -181,6 +186,8 @@ class Examiner:
 
     def _one_call(self, link: Link, deadline_s: float) -> Finding:
         draw, expected = self._first or (self._reference.draw(), None)
+        if self._first:
+            self._met.add(FIRST)
         try:
             reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         except RepeatAsked:
@@ -326,8 +333,11 @@ class Examiner:
         tell of it.
         """
         if self._keep:
-            known_ones = sorted(_rng.sample(self._kept, len(self._kept)), key=lambda kept: self._place(kept[0]))
-            for stress, known in itertools.chain(known_ones, self._more_to_keep()):
+            shuffled = _rng.sample(range(len(self._kept)), len(self._kept))
+            known_ones = sorted(shuffled, key=lambda number: self._place(self._kept[number][0]))
+            for number in itertools.chain(known_ones, self._more_to_keep()):
+                stress, known = self._kept[number]
+                self._met.add(number)
                 yield stress, Draw(inputs=tuple(known.inputs), seed=known.seed), functools.partial(_itself, known)
             return
         for one in self._in_order():
@@ -357,10 +367,31 @@ class Examiner:
         """The decisive sets come first, then those that are for such a kind of reference and no other."""
         return 0 if stress.name in self._decisive else 1 if stress.only else LAST
 
-    def _more_to_keep(self) -> Iterator[tuple[Stress, Expectation]]:
+    def _more_to_keep(self) -> Iterator[int]:
         for pair in self._to_come:
             self._kept.append(pair)
-            yield pair
+            yield len(self._kept) - 1
+
+    def renewing(self) -> Iterator[bool]:
+        """Makes anew what earlier candidates have met, decisive sets first; after each, whether that is enough.
+
+        Who meets inputs may tell a later candidate of them, by ways that no sandbox closes (what is in the page cache).
+        """
+        met = sorted(
+            _rng.sample(sorted(self._met), len(self._met)),
+            key=lambda number: -1 if number == FIRST else self._place(self._kept[number][0]),
+        )
+        for count, number in enumerate(met, 1):
+            draw = self._reference.draw()
+            inputs = list(draw.inputs)
+            if number == FIRST:
+                self._first = draw, self._oracle.expect(inputs, draw.seed)
+            else:
+                # Where nothing can be expected of this draw, the one before stays.
+                for pair in self._oracle.stress(inputs, draw.seed, [self._kept[number][0]]):
+                    self._kept[number] = pair
+            self._met.discard(number)
+            yield count >= RENEWED
 
     def _finding(self, link: Link, call: int, draw: Draw, expected: Any) -> Finding:
         try:

@@ -18,6 +18,8 @@ from harness.oracle.stress import Stress
 # While none has been a hard one, and for decisive ones, sets are begun for so many times the time that there is for
 # them: of some problems most sets are out of the question, and those that are tried are drawn.
 PATIENCE = 2
+# A smaller share of all sets than this is told.
+FEW = 0.25
 
 # Finds out what to expect of a call on hard inputs; None where nothing can be.
 Expected = Callable[[], Expectation | Sampled | None]
@@ -70,7 +72,7 @@ class HardInputs:
         self.spent_s = 0.0
         self._charged_s = 0.0
         self._sets = sets
-        self._count = count
+        self._count = self._all = count
         self._wanted = count > 0
         self._taken = 0
         self._budget_s = budget_s
@@ -83,6 +85,11 @@ class HardInputs:
     def lacking(self) -> bool:
         """Whether there should have been hard inputs, and none could be used."""
         return self._wanted and not self.binding
+
+    @property
+    def few(self) -> str:
+        """How many of all there was time for, in words, if these are few; else nothing."""
+        return f"{self._taken} of {self._all}" if self._taken < FEW * self._all else ""
 
     @property
     def left(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import socket
 import sys
@@ -102,6 +103,12 @@ def tested(request: TestDevice) -> DeviceTested:
     return DeviceTested(fault="" if total == 1 << 10 else f"the sum of {1 << 10} ones is {total}")
 
 
+UNJUDGED = Outcome(
+    status=Status.LOAD_ERROR,
+    reason="other_names",
+    message="this problem cannot be judged with the ones and zeros that modules begin with: its parameters need the "
+    "reference's names and shapes",
+)
 NO_HARD_INPUTS = (
     "drawn inputs alone decided, because nothing could be expected of any hard input that there was time for; a larger "
     "check.stress_budget_s may help"
@@ -229,7 +236,6 @@ class Judge:
             # Not the exception itself: what it passed through would be kept, memory on the card among it.
             ending, checks = ended.ending, ended.checks
         except InvalidReference as error:
-            # With the weights that modules begin with, of a candidate that can take no others.
             fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
             ending, checks = Ending(outcome=fault), Checks()
         except Exception as error:
@@ -266,13 +272,26 @@ class Judge:
         give_back(self._device)
         with self._ends_if_it_fails(source, "load", "limits.load_s"), _timed(spent_s, "load"):
             ready = runner.prepare(
-                source, self._request.precision, reference.init_args, reference.init_seed, self._state, reference.plain
+                source,
+                self._request.precision,
+                reference.init_args,
+                reference.init_seed,
+                self._state,
+                reference.plain,
+                # Of an examiner that has examined one already.
+                itertools.chain.from_iterable(examiner.renewing() for examiner in [*self._examiners.values()]),
             )
             # A name that the supervisor gave: whoever else runs by it is one of PyTorch's own ways, and trusted.
             places = 1 if source.baseline in CAPTURED else INPUT_PLACES
             runner.reserve(plan.most_calls, plan.inputs, plan.outputs, places)
         self._phase("first call")
-        return self._examiner(source, plain=ready.plain), ready.unmatched
+        try:
+            return self._examiner(source, plain=ready.plain), ready.unmatched
+        except Exception as error:
+            if not ready.plain or faults.memory_ran_out(error):
+                raise
+            # What such weights do to the reference is told by no candidate's word.
+            raise Refused(_with_unmatched(UNJUDGED, ready.unmatched)) from error
 
     def _first_call(self, source: CandidateSource, runner: Link, examiner: Examiner, unmatched: list[str]) -> Finding:
         """Check a runner's first call. Raises Ended where it is wrong."""
@@ -413,6 +432,8 @@ def _checks(first: Finding, hard: HardInputs, examiner: Examiner) -> Checks:
     warnings = list(hard.warnings)
     if hard.lacking:
         warnings.append(f"no_hard_inputs: {NO_HARD_INPUTS}")
+    elif hard.few:
+        warnings.append(f"few_hard_inputs: {hard.few} were tried in the time (check.stress_budget_s)")
     if weakness := examiner.weakness():
         warnings.append(f"weak_problem: {weakness}")
     if examiner.plain_weights:

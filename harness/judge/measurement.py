@@ -6,6 +6,8 @@ import dataclasses
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from harness.config import Limits
 from harness.integrity import provenance
 from harness.integrity.provenance import Profile
@@ -13,7 +15,7 @@ from harness.judge import appraisal, suspicions
 from harness.judge.bench import LATENCY_CALLS, Before, Bench, OpenProblem
 from harness.judge.examiner import Examiner
 from harness.judge.hard_turns import HardInputs
-from harness.links.link import Link, RunnerFailed
+from harness.links.link import BurstReading, Link, RunnerFailed
 from harness.records import Status
 from harness.timing import burst_clock, statistics
 from harness.timing.company import Alone, Usual
@@ -121,6 +123,15 @@ def evaluate(
     )
 
 
+def _profiled(bench: Bench, side: Side, deadline_s: float) -> tuple[BurstReading | None, Profile]:
+    """A profiled call of one side, with its profile. Raises Refused."""
+    try:
+        reading = bench.profiled(side, deadline_s)
+    except (RunnerFailed, PeerGone, DeadlineExceeded) as error:
+        return None, Profile(fault=f"the profiled call failed: {error}"[: provenance.LONGEST_TOLD])
+    return reading, reading.profile or Profile(fault=f"the {side}'s process sent no profile")
+
+
 def _kernels(profile: Profile | None, timed_us: float, baseline: int) -> int:
     """How many kernels a call of the candidate runs: as its profile says, which only widens or narrows an interval; or
     else as many as the baseline's, as far as its time does for them."""
@@ -144,14 +155,13 @@ def _ungated_us(baseline: Link) -> float:
 def _profile(bench: Bench, timed_us: float, deadline_s: float) -> tuple[Profile, list[str]]:
     """The profile of one more call of the candidate, and warnings; `timed_us` is what one takes. Raises Refused.
 
-    Under a profiler a process may fail that does not otherwise: that is a profile's fault, and nobody's reason.
+    Under a profiler a process may fail that does not otherwise: the baseline shows if that is the profiler's fault.
     """
-    try:
-        reading = bench.profiled(deadline_s)
-    except (RunnerFailed, PeerGone, DeadlineExceeded) as error:
-        return Profile(fault=f"the profiled call failed: {error}"[: provenance.LONGEST_TOLD]), []
-    profile = reading.profile or Profile(fault="the candidate's process sent no profile")
-    if profile.fault or not reading.gated:
+    reading, profile = _profiled(bench, "candidate", deadline_s)
+    if profile.fault:
+        own = not _profiled(bench, "baseline", deadline_s)[1].fault
+        return msgspec.structs.replace(profile, its_own_fault=own), []
+    if reading is None or not reading.gated:
         # Without the gate, loading the profiler is in the judge's reading.
         return profile, []
     doubt = provenance.doubt(profile.launched, bench.one_call_us(reading), timed_us)

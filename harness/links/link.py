@@ -7,7 +7,7 @@ import os
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -125,9 +125,13 @@ class Link:
         init_seed: int,
         state: dict[str, torch.Tensor],
         plain: dict[str, torch.Tensor],
+        meanwhile: Iterable[bool] = (),
     ) -> Ready:
         """Have the runner construct its class and take over `state`, or what is `plain` of it where it lacks a name of
-        that. Raises as `_receive` does."""
+        that. Raises as `_receive` does.
+
+        While it does, steps of `meanwhile` are taken: until it is done, and one has said that they may end.
+        """
         self._take_hello(*self._receive_with_fds(Hello, self.limits.load_s))
         given = values.tensors(init_args)
         sent = [*state.values(), *plain.values(), *given]
@@ -148,6 +152,9 @@ class Link:
             blocks=self._unsent,
         )
         self._send(request)
+        for may_end in meanwhile:
+            if may_end and self.channel.has_news():
+                break
         ready: Ready = self._receive(Ready, self.limits.load_s)
         self.freezer.freeze()
         return ready

@@ -49,7 +49,7 @@ class Stepwise(Mode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         taken = _rounded(func._schema.name, args, kwargs)
-        if taken is not None and taken.untyped_storage().data_ptr() in self._made:
+        if taken is not None and taken.untyped_storage().data_ptr() in self._made and not _are_integers(taken):
             moved = self._move(taken)
             args = tuple(moved if one is taken else one for one in args)
             if args[0] is moved and func._schema.name.endswith("_"):
@@ -60,6 +60,11 @@ class Stepwise(Mode):
             if (made := result.untyped_storage().data_ptr()) not in given:
                 self._made.add(made)
         return result
+
+
+def _are_integers(tensor: torch.Tensor) -> bool:
+    """Whether a step before has made integers of all, which another formula gets as they are."""
+    return torch.equal(tensor, tensor.round())
 
 
 def _rounded(name: str, args: Any, kwargs: Any) -> torch.Tensor | None:

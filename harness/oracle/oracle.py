@@ -95,7 +95,7 @@ class Oracle:
         self.allow = allow
         # Of stress sets on which the reference raised, by name: what it said.
         self.undefined: dict[str, str] = {}
-        # Names of stress sets that change nothing where the inputs keep what they promise.
+        # Names of stress sets that change nothing, as where the inputs keep what they promise.
         self.unchanged: set[str] = set()
         self._promises = promises
         self._fast: dict[str, Fast] = {}
@@ -181,7 +181,7 @@ class Oracle:
             except Exception as error:
                 self._leave_out(proposed, error)
                 continue
-            if self._promises and as_drawn(inputs, drawn):
+            if as_drawn(inputs, drawn):
                 self.unchanged.add(proposed.name)
                 continue
             yield proposed, inputs

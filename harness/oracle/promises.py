@@ -73,6 +73,8 @@ class Promises:
             return change(tensor) if kept is None else kept.changed(tensor, change)
 
         def replaced(tensor: torch.Tensor) -> torch.Tensor:
+            if tensor.is_complex() and tensor.numel() and only is None:
+                return torch.complex(change(tensor.real.contiguous()), change(tensor.imag.contiguous()))
             if not tensor.is_floating_point() or tensor.numel() == 0:
                 return tensor
             made.append((tensor, new(tensor)))

@@ -26,6 +26,8 @@ SLOT_S, END_S = 10.0, 60.0
 STOP_S = 5.0
 # A folder is nobody's for a moment before its maker has locked it.
 UNLOCKED_S = 60.0
+# A file in each folder that is made here.
+MARK = ".made-by-assay"
 # Descriptors of this process's own, each of which holds a lock on its folder that ends with the process.
 _locks: dict[Path, int] = {}
 
@@ -39,6 +41,7 @@ def temporary(kind: str) -> Path:
         if _is_left_over(place):
             remove(place)
     folder = Path(tempfile.mkdtemp(prefix=f"assay-{kind}.")).resolve()
+    (folder / MARK).touch()
     _locks[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(_locks[folder], fcntl.LOCK_EX)
     # A sandboxed process is another user.
@@ -53,6 +56,8 @@ def _is_left_over(place: Path) -> bool:
     except OSError:
         return False
     try:
+        # A user may call a folder so, too.
+        os.stat(MARK, dir_fd=folder, follow_symlinks=False)
         status = os.fstat(folder)
         if status.st_uid != os.geteuid() or time.time() - status.st_ctime < UNLOCKED_S:
             return False

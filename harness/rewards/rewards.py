@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 
 from harness.errors import BadValue, UsageError, nearest
-from harness.records import Record, Status
+from harness.records import HIDES, Record, Status
 
 # Ends that say nothing about a candidate: the harness failed, its machine had no GPU, too little room or no profiler,
 # or the problem cannot be judged. The reasons count with their status only: with others a candidate gives them itself.
@@ -29,8 +29,9 @@ def reward(record: Record, scheme: str = "speedup", *, p: float = 1.0, own_kerne
 
     None: the evaluation says nothing about the candidate; submit it again, or leave it out of the batch. `p` is the
     speedup that `fast_p` asks for. With `own_kernels` the reward is multiplied by the share of device time in the
-    candidate's own kernels, 0 to 1; it is then None for a passed record without a profile. Raises UsageError for an
-    unknown scheme, BadValue for a `p` that is negative or not finite.
+    candidate's own kernels, 0 to 1; it is then None for a passed record without a profile, and 0 where the
+    candidate alone fails when it is profiled. Raises UsageError for an unknown scheme, BadValue for a `p` that is
+    negative or not finite.
     """
     if scheme not in SCHEMES:
         raise UsageError(f"unknown reward scheme '{scheme}'; {nearest(scheme, SCHEMES)}")
@@ -40,6 +41,8 @@ def reward(record: Record, scheme: str = "speedup", *, p: float = 1.0, own_kerne
         return None
     earned = SCHEMES[scheme](record, p)
     if own_kernels and record.status is Status.PASSED:
+        if any(text.startswith(f"{HIDES}:") for text in record.warnings):
+            return 0.0
         return None if record.own_share is None else earned * min(1.0, max(0.0, record.own_share))
     return earned
 

@@ -9,7 +9,7 @@ from harness.config import ProvenanceConfig
 from harness.integrity import provenance
 from harness.integrity.provenance import Profile
 from harness.reading.reading import Reader, ReaderLost
-from harness.records import Outcome, Provenance, Status
+from harness.records import HIDES, Outcome, Provenance, Status
 from harness.supervise.builds import BuildResult
 from harness.wire.messages import Ending
 
@@ -39,6 +39,10 @@ def told(
             why = f"its extensions could not be searched for its kernels: {error}"
     if found is not None:
         return Profiled(provenance=provenance.short(found), refusal=provenance.violation(found, rules))
+    if profile.its_own_fault:
+        message = f"it fails when it is profiled, which the baseline does not: {why}"
+        refusal = Outcome(status=Status.REJECTED, reason=HIDES, message=message) if rules.has_rules else None
+        return Profiled(refusal=refusal, warnings=[f"{HIDES}: {message}"])
     if not rules.has_rules:
         return Profiled(warnings=[f"not_profiled: {why}"])
     message = f"this run has rules about whose kernels do the work, but the profile failed: {why}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import contextlib
 import os
+import select
 import socket
 import struct
 import time
@@ -77,6 +78,12 @@ class Channel:
             raise DeadlineExceeded(f"{type(message).__name__} was not received within {timeout_s:g} s") from None
         except OSError as error:
             raise PeerGone(str(error)) from error
+
+    def has_news(self) -> bool:
+        """Whether there is something to receive, or the peer is gone."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
 
     def receive(self, timeout_s: float | None) -> tuple[Any, list[int]]:
         """The next message and the descriptors beside it (the caller owns them).

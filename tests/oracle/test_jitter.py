@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from harness.oracle.formats import on_grid
+from harness.oracle.jitter import Mover, Stepwise
 from harness.oracle.oracle import Oracle
 from harness.oracle.promises import find
 from tests.oracle.references import Of
@@ -138,3 +139,11 @@ def test_a_cast_by_another_formula_is_right(seed):
 )
 def test_a_grid_is_a_step_far_above_the_last_digit(tensor, whether):
     assert on_grid(tensor) == whether
+
+
+def test_integers_that_were_rounded_before_do_not_move_as_they_are_converted():
+    x = torch.randn(64, 64) * 1e3
+    with Stepwise(Mover(16, 0)):
+        whole = (x / 3).round().clamp(-127, 127).to(torch.int8)
+    saturated = (x / 3).abs() > 130
+    assert torch.equal(whole[saturated], (x / 3).sign()[saturated].mul(127).to(torch.int8))
