@@ -213,7 +213,7 @@ class Model(torch.nn.Module):
 def test_stress_sets_on_which_the_reference_raises_are_named_with_the_reason(judged):
     record = judged(RAISES, "x + 1")
     assert record.status is Status.PASSED
-    (note,) = [note for note in record.notes if note.startswith("stress sets left out")]
+    (note,) = [note for note in record.notes if note.startswith("stress sets left out, because the reference raised")]
     assert "scaled_far_up (ValueError: too large)" in note
     assert record.evidence["stress_sets"]
     assert "scaled_far_up" not in record.evidence["stress_sets"]

@@ -189,6 +189,9 @@ def test_a_promise_is_found_and_kept_by_every_hard_input(name):
     for stress in SETS:
         for seed in (0, 1):
             made = stress.inputs(drawn, seed, promises)
+            if all(new is old for new, old in zip(floats(made), floats(drawn), strict=True)):
+                # Of too few elements: as drawn, which may be symmetric but for rounding.
+                continue
             assert true_of(*floats(made)), stress.name
             for new, old in zip(floats(made), before, strict=True):
                 assert (new.shape, new.dtype) == (old.shape, old.dtype)
@@ -223,7 +226,9 @@ def test_blocks_make_no_difference(name, monkeypatch):
     promises = find(drawn, draw)
     assert promises.words == at_once
     for stress in SETS:
-        assert true_of(*floats(stress.inputs(drawn, 0, promises))), stress.name
+        made = floats(stress.inputs(drawn, 0, promises))
+        if any(new is not old for new, old in zip(made, floats(drawn), strict=True)):
+            assert true_of(*made), stress.name
 
 
 def test_what_is_restored_is_restored_once_for_all():
@@ -237,6 +242,8 @@ def test_what_is_restored_is_restored_once_for_all():
                 continue
             for stress in BINDING:
                 made = floats(stress.inputs(drawn, 0, promises))[position]
+                if made is floats(drawn)[position]:
+                    continue
                 assert torch.equal(kept.changed(made, torch.clone), made), (name, stress.name)
 
 

@@ -15,6 +15,7 @@ from harness.errors import UsageError
 from harness.integrity.provenance import Launched, Profile
 from harness.reading.reading import ReaderLost
 from harness.records import Outcome, Status
+from harness.rewards.rewards import reward
 from harness.reports import text
 from harness.runner import profiling
 from harness.runner.profiling import Profiler
@@ -184,18 +185,19 @@ def test_a_share_that_is_too_small_is_rejected(run):
     assert "aten::mm" in record.message
 
 
-def test_one_that_dies_under_the_profiler_has_passed_without_a_profile(run):
+def test_one_that_dies_under_the_profiler_where_the_baseline_does_not_is_told_so(run):
     dies = MODULE.format(statement=f"{PROFILED} and os._exit(3)", expression="torch.mm(a, b).relu_()")
     record = run({"dies": dies})["dies"]
     assert record.status is Status.PASSED
     assert record.own_share is None
-    assert "the profiled call failed" in warned(record, "not_profiled")
+    assert "the profiled call failed" in warned(record, "fails_when_profiled")
+    assert reward(record, own_kernels=True) == 0.0
 
 
-def test_but_not_where_rules_ask_for_one(run):
+def test_and_is_refused_where_rules_ask_for_a_profile(run):
     raises = MODULE.format(statement=f"assert not {PROFILED}", expression="torch.mm(a, b).relu_()")
     record = run({"raises": raises}, forbid=["cublas"])["raises"]
-    assert (record.status, record.reason) == (Status.UNSUPPORTED, "no_profile")
+    assert (record.status, record.reason) == (Status.REJECTED, "fails_when_profiled")
     assert record.speedup is None
 
 
