@@ -15,8 +15,8 @@ from harness.errors import UsageError
 from harness.integrity.provenance import Launched, Profile
 from harness.reading.reading import ReaderLost
 from harness.records import Outcome, Status
-from harness.rewards.rewards import reward
 from harness.reports import text
+from harness.rewards.rewards import reward
 from harness.runner import profiling
 from harness.runner.profiling import Profiler
 from harness.supervise import provenance
