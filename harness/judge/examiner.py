@@ -108,6 +108,8 @@ class Examiner:
         del draw, expected
         # What no candidate could be told from here. A permitted precision is no wrong answer.
         self.lets_through = self._lets_through(drawn, few, () if not allow else ("lower_precision", "lower_inputs"))
+        # By no candidate so far.
+        self._met.clear()
         give_back(self._reference.device)
 
     def _opening(self, draw: Draw) -> tuple[Few | None, Expectation]:

@@ -204,3 +204,14 @@ def test_the_umask_is_what_it_was_when_the_last_one_is_done_with_it():
         assert os.umask(before) == 0o077
     finally:
         os.umask(before)
+
+
+def test_a_folder_that_only_has_such_a_name_is_somebodys_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(folders.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(folders, "UNLOCKED_S", 0.0)
+    mine = tmp_path / "assay-results.v2"
+    mine.mkdir()
+    (mine / "records.jsonl").write_text("precious")
+    folders.remove_at_end(folders.temporary("test"))
+    assert (mine / "records.jsonl").read_text() == "precious"

@@ -1,0 +1,98 @@
+"""Inputs that a candidate has met are made anew for the next one."""
+
+import pytest
+import torch
+
+from harness.config import CheckConfig, TimingConfig
+from harness.judge import examiner, planning
+from harness.judge.examiner import Examiner
+from harness.judge.reference import Reference
+from harness.machine.card_turns import CardTurns
+from harness.records import Status
+from harness.wire import values
+from harness.wire.messages import CandidateSource
+
+PROBLEM = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return {expression}
+
+def get_inputs():
+    return [torch.rand({shape})]
+
+def get_init_inputs():
+    return []
+"""
+GATED = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = torch.nn.Parameter(torch.zeros(96))
+
+    def forward(self, x):
+        gated = x * self.gate
+        return gated / gated.norm(dim=-1, keepdim=True)
+
+def get_inputs():
+    return [torch.randn(64, 96)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture
+def opened(tmp_path):
+    def make(expression, shape="32, 96", options=None):
+        path = tmp_path / "problem.py"
+        path.write_text(PROBLEM.format(expression=expression, shape=shape))
+        source = CandidateSource(path=str(path), entries=("Model",))
+        reference = Reference(source, "float32", torch.device("cpu"), seed=7)
+        plan = planning.workload(reference, TimingConfig(), 600.0)
+        return Examiner(reference, (), options or CheckConfig(), plan, CardTurns())
+
+    return make
+
+
+def met(judge):
+    """What one candidate meets of hard inputs, by set."""
+    return {stress.name: digest(draw) for stress, draw, _ in judge._stress_sets()}
+
+
+def digest(draw):
+    return [tensor.double().sum().item() for tensor in values.tensors(draw.inputs)]
+
+
+def test_the_next_candidate_meets_others_as_far_as_there_is_time(opened):
+    judge = opened("x.softmax(-1)")
+    assert list(judge.renewing()) == []
+    first = met(judge)
+    steps = judge.renewing()
+    enough = [next(steps) for _ in range(examiner.RENEWED)]
+    assert enough == [False] * (examiner.RENEWED - 1) + [True]
+    second = met(judge)
+    assert sum(first[name] != second[name] for name in first) >= examiner.RENEWED - 1
+    assert list(judge.renewing())
+    third = met(judge)
+    changed = [name for name in first if first[name] != third[name]]
+    # What is the same in every draw has no other.
+    assert len(changed) >= len(first) - 3
+
+
+def test_decisive_sets_come_first(opened):
+    judge = opened("(x * x).mean()", "1024, 2048", CheckConfig(stress_budget_s=60.0))
+    assert judge._decisive == {"one_huge"}
+    assert [stress.name for stress in judge._in_order()][:2] == ["one_huge", "many_of_all"]
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "reason"), [("gate", Status.INCORRECT, ""), ("other", Status.LOAD_ERROR, "other_names")]
+)
+def test_weights_that_judge_nobody_are_the_problem_of_who_needs_them(evaluate_made, name, status, reason):
+    wrong = GATED.replace("Model(", "ModelNew(").replace("self.gate", f"self.{name}").partition("gated = ")[0]
+    record = evaluate_made(GATED, wrong + "return x * 0\n", device="cpu", check=CheckConfig(stress=False))
+    assert (record.status, record.reason) == (status, reason or record.reason)
