@@ -85,8 +85,10 @@ def test_the_next_candidate_meets_others_as_far_as_there_is_time(opened):
 
 def test_decisive_sets_come_first(opened):
     judge = opened("(x * x).mean()", "1024, 2048", CheckConfig(stress_budget_s=60.0))
-    assert judge._decisive == {"one_huge"}
-    assert [stress.name for stress in judge._in_order()][:2] == ["one_huge", "many_of_all"]
+    # Which one, their order decides, if each tells of what the other tells of.
+    assert "one_huge" in judge._decisive
+    assert judge._decisive <= {"one_huge", "many_of_all"}
+    assert {stress.name for stress in judge._in_order()[:2]} == {"one_huge", "many_of_all"}
 
 
 @pytest.mark.parametrize(
