@@ -83,7 +83,8 @@ def tell(chosen: list[Specimen], aside: list[Specimen], texts: Mapping[str, str]
     """Print what was not as expected (`texts`, by specimen) and the last line; the exit status."""
     missed = [(one, texts[one.name]) for one in chosen if one.name in texts]
     for one in aside:
-        print(f"set aside: {one.problem} {one.name}")
+        why = "needs a card" if one.needs_card else "needs a sandbox" if one.sandbox else "is more than a text"
+        print(f"set aside: {one.problem} {one.name}: {why}")
     for one, text in missed:
         print(f"missed: {one.kind} {one.problem} {one.name} ({one.row}): {text}")
     print(f"{len(chosen)} specimens of {len({one.row for one in chosen})} rows {how}")

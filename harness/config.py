@@ -172,7 +172,7 @@ class Config(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     baseline: str = "eager"
     # More baselines for the leaderboard, each timed like a candidate.
     baselines: list[str] = msgspec.field(default_factory=list)
-    # Inputs come from secret seeds, new for each run; an integer replays a run, and its records say so.
+    # Inputs come from secret seeds, new whenever a problem is opened; an integer replays a run, and its records say so.
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
     out: str = ""
     # Layers for builds and candidates: those that this machine has (auto), all or no run (require), none (off).

@@ -18,7 +18,7 @@ from harness.oracle.factor import slope
 from harness.oracle.fast import Fast, quick
 from harness.oracle.jumps import decided_by_rounding
 from harness.oracle.slices import real
-from harness.oracle.structure import compare, flatten
+from harness.oracle.structure import compare, flatten, same
 from harness.oracle.verdict import Finding, Slope, Weighed, weigh
 from harness.oracle.yardstick import Yardstick
 from harness.records import Status
@@ -123,7 +123,7 @@ def fast(
             continue
         own, given = number(leaf, dtype), number(got[path], dtype)
         if own is None or given is None:
-            if not _equal(leaf, got[path]):
+            if not same(leaf, got[path]):
                 return None
         elif own.numel():
             if path not in limits:
@@ -151,7 +151,7 @@ def fast_together(
         leaves = [(native[path], output[path]) for native, output in found]
         own, given = ([one for leaf in leaves if (one := number(leaf[side], dtype)) is not None] for side in (0, 1))
         if not own:
-            right.append(torch.tensor([_equal(*leaf) for leaf in leaves]))
+            right.append(torch.tensor([same(*leaf) for leaf in leaves]))
         elif own[0].numel():
             if path not in limits:
                 return [False] * len(natives)
@@ -176,10 +176,6 @@ def _other(reference: ExactReference, expected: Expectation, path: str, native: 
         return None
     why = explain_other(path, got, exact.to(got.device), wrong)
     return Finding(Status.INCORRECT, why.reason, why.message, leaf=path, evidence=why.evidence)
-
-
-def _equal(native: Any, got: Any) -> bool:
-    return torch.equal(native, got) if isinstance(native, torch.Tensor) else bool(native == got)
 
 
 def _size(weighed: Weighed, yard: Yardstick) -> tuple[float | None, float | None]:

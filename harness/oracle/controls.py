@@ -19,7 +19,7 @@ from harness.oracle.formats import calculable, format_of, next_lower, round_to
 from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
 from harness.oracle.slices import matrix, real
-from harness.oracle.structure import compare, convert, flatten, rebuild, tensors
+from harness.oracle.structure import compare, convert, flatten, rebuild, same, tensors
 from harness.oracle.verdict import Finding
 
 NOISE = 0.01
@@ -111,15 +111,9 @@ def _different(make: Callable[[Expectation], Any | None]) -> Callable[[Expectati
         if output is None:
             return None
         pairs = zip(flatten(output), flatten(expected.native), strict=True)
-        return None if all(_same(a, b) for (_, a), (_, b) in pairs) else output
+        return None if all(same(a, b) for (_, a), (_, b) in pairs) else output
 
     return checked
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        return torch.equal(calculable(a), calculable(b))
-    return bool(a == b)
 
 
 def _constant(leaf: torch.Tensor) -> torch.Tensor:

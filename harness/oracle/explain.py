@@ -20,7 +20,7 @@ from harness.oracle.growth import growth
 from harness.oracle.mistakes import search
 from harness.oracle.running import running_sum
 from harness.oracle.slices import coordinates, real
-from harness.oracle.structure import flatten
+from harness.oracle.structure import flatten, same
 
 # Runs of the reference: the search, lower precisions, the other mode, and a running sum.
 RUNS = search.MOST + precision.MOST + 2
@@ -234,16 +234,12 @@ def _other_mode(case: Case) -> Iterator[Cause]:
         other = case.reference.native(case.expected.inputs, case.expected.seed, training=not training)
     except Exception:
         return
-    if all(_same(a, b) for (_, a), (_, b) in zip(flatten(other), flatten(case.expected.native), strict=True)):
+    if all(same(a, b) for (_, a), (_, b) in zip(flatten(other), flatten(case.expected.native), strict=True)):
         # The mode makes no difference.
         return
     if case.left_by(other) is not None:
         here, there = ("train", "eval") if training else ("eval", "train")
         yield Cause(f"mismatch:{there}_mode", f"matches the reference in {there} mode, not in {here} mode")
-
-
-def _same(one: Any, other: Any) -> bool:
-    return torch.equal(one, other) if isinstance(one, torch.Tensor) else bool(one == other)
 
 
 def _mistake(case: Case) -> Iterator[Cause]:

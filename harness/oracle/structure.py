@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from harness.oracle.formats import calculable
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -113,6 +115,13 @@ def _compare_tensors(expected: torch.Tensor, got: Any, path: str) -> Fault | Non
         # Equal as truth values, and another number to whoever adds them up.
         return Fault("mismatch:not_a_bool", path, "a truth value is the byte 0 or 1, and some elements are other bytes")
     return None
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two leaves are equal, tensors element by element."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return torch.equal(calculable(one), calculable(other))
+    return bool(one == other)
 
 
 def unsupported(tree: Any) -> str:
