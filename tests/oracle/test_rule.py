@@ -93,7 +93,7 @@ def test_a_variance_in_one_pass_may_lose_what_its_squares_exceed_it_by(shift):
     variance = running(draw * draw) / length - mean * mean
     assert oracle.check(expected, (draw - mean) * torch.rsqrt(variance + 1e-5)).passed
     yard = expected.yards["output"]
-    assert rule.serial_error(length, FLOAT32.roundoff) < yard.limits.norm <= yard.lowered / rule.DOWNGRADE
+    assert rule.serial_error(length, FLOAT32.roundoff) < yard.limits.norm <= yard.lowered / rule.DOWNGRADE * (1 + 1e-6)
     assert not oracle.check(expected, nn.LayerNorm(length)(round_to(draw, TF32)).detach()).passed
 
 
