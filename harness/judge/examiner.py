@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,10 +11,12 @@ import torch
 from torch import nn
 
 from harness.config import CheckConfig
+from harness.judge import handed_over
 from harness.judge.endings import FAILURES
-from harness.judge.hard_turns import Expected, HardCall, HardInputs
+from harness.judge.hard_turns import HardCall, HardInputs
 from harness.judge.planning import Workload
 from harness.judge.reference import Reference
+from harness.judge.tried_inputs import TriedInputs
 from harness.links.link import Draw, LateOutput, Link, RepeatAsked
 from harness.machine.card_turns import CardTurns
 from harness.oracle import auditing, novelty
@@ -27,11 +27,8 @@ from harness.oracle.stress import SETS, Stress
 from harness.oracle.verdict import Finding
 from harness.records import Status
 from harness.wire import values
-from harness.wire.nodes import Opaque, TensorRef
 
 POISON_READS = float("nan")
-# Not Python's own, whose state a problem may set in get_inputs, and show in what it draws.
-_rng = random.SystemRandom()
 # By what share of its error a wrong answer differs from another one.
 OTHERWISE = 1e-3
 # Of the time for a candidate's hard inputs, what the known wrong answers get when a problem is opened.
@@ -44,11 +41,6 @@ KEPT_SHARE = 0.05
 TOGETHER_BYTES = 1 << 26
 # Of a card's memory, what the judge may keep from one expectation to the next.
 IDLE_SHARE = 0.02
-# The number of the first call's draw among what candidates meet; and of what they have met, how much at least is made
-# anew for the next one, and more as long as that loads.
-FIRST, RENEWED = -1, 6
-# The place of most sets, behind others.
-LAST = 2
 # So many calls' inputs and outputs are left free on a card, if it is not needed: a runner has temporaries, too.
 CALLS_FREE = 3
 # Bytes of an expectation over those of a call's inputs and outputs: the exact output and, of a small one, the
@@ -94,22 +86,12 @@ class Examiner:
             few, expected = self._opening(draw)
         # What a set will take that is not kept, at the first guess.
         self._set_s = 0.0 if self._keep else turns.clock() - begun
-        # The draw of the first call and what to expect of it, for the next candidates, too.
-        self._first: tuple[Draw, Expectation] | None = (draw, expected) if self._keep else None
-        self._kept: list[tuple[Stress, Expectation]] = []
-        # Of those and the first call's draw (FIRST), what a candidate has met.
-        self._met: set[int] = set()
-        # How many inputs a set changes in turn that changes the largest one alone.
-        self._largest = max(1, len(reference.promises.largest(list(draw.inputs))))
-        # Names of the sets on which a known wrong answer was told that no other before it tells of.
-        self._decisive: frozenset[str] = frozenset()
-        self._to_come = self._oracle.stress(list(draw.inputs), draw.seed, self._in_order()) if self._keep else iter(())
+        self.tried = TriedInputs(reference, self._oracle, draw, expected, keep=self._keep)
         drawn = [expected]
         del draw, expected
         # What no candidate could be told from here. A permitted precision is no wrong answer.
         self.lets_through = self._lets_through(drawn, few, () if not allow else ("lower_precision", "lower_inputs"))
-        # By no candidate so far.
-        self._met.clear()
+        self.tried.forget_met()
         give_back(self._reference.device)
 
     def _opening(self, draw: Draw) -> tuple[Few | None, Expectation]:
@@ -149,7 +131,8 @@ class Examiner:
         output = self._oracle.glance(few.inputs(inputs) if few else inputs, other.seed).native
         del other, inputs
         found = auditing.negative(self._oracle, output, self._audited(drawn, few))
-        self._decisive = frozenset(one.refused_on for one in found) - {"drawn", ""}
+        # Where a known wrong answer was told that none before tells of.
+        self.tried.decisive = frozenset(one.refused_on for one in found) - {"drawn", ""}
         passed = [one.control.name for one in found if not one.refused_on]
         return [name for name in passed if name not in permitted]
 
@@ -160,7 +143,7 @@ class Examiner:
             yield from auditing.binding(self._known_sets(few), budget_s, self._set_s, clock)
 
     def _known_sets(self, few: Few | None) -> Iterator[tuple[Stress, Expectation]]:
-        for stress, _, expect in self._stress_sets(few):
+        for stress, _, expect in self.tried.stress_sets(few):
             expected = expect()
             if expected is not None:
                 yield stress, expected.some if isinstance(expected, Sampled) else expected
@@ -187,9 +170,7 @@ class Examiner:
         return again if again.passed or not self._keep else _as_it_was_before(finding, again)
 
     def _one_call(self, link: Link, deadline_s: float) -> Finding:
-        draw, expected = self._first or (self._reference.draw(), None)
-        if self._first:
-            self._met.add(FIRST)
+        draw, expected = self.tried.first()
         try:
             reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         except RepeatAsked:
@@ -298,13 +279,13 @@ class Examiner:
             return HardInputs(iter(()), 0, 0.0)
         budget_s = self._options.stress_budget_s
         return HardInputs(
-            self._stress_sets(),
-            len(self._in_order()),
+            self.tried.stress_sets(),
+            len(self.tried.in_order()),
             budget_s,
             self._set_s,
             self._turns.clock,
             together=self._keep,
-            decisive=self._decisive,
+            decisive=self.tried.decisive,
         )
 
     def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:
@@ -318,7 +299,7 @@ class Examiner:
             if hard.stress.binding:
                 hard.factors.add(hard.stress.name, finding)
             return finding
-        new = novelty.beyond((self._first[0] if self._first else self._reference.draw()).inputs, hard.draw.inputs)
+        new = novelty.beyond(self.tried.drawn().inputs, hard.draw.inputs)
         message = f"on inputs '{hard.stress.name}'{f' ({new})' if new else ''}: {finding.message}"
         if not hard.stress.binding:
             hard.warnings.append(f"stress: {message}"[:300])
@@ -327,80 +308,12 @@ class Examiner:
         reason = f"{finding.reason}:{hard.stress.name}"
         return replace(finding, reason=reason, message=message, evidence=evidence)
 
-    def _stress_sets(self, few: Few | None = None) -> Iterator[tuple[Stress, Draw, Expected]]:
-        """So that what time cuts off differs from candidate to candidate (`_in_order`); made when first needed, of a
-        `few` entries alone if there are any.
-
-        Where expectations are too large to be kept, what to expect is found out after the call: a pause before it would
-        tell of it.
-        """
-        if self._keep:
-            shuffled = _rng.sample(range(len(self._kept)), len(self._kept))
-            known_ones = sorted(shuffled, key=lambda number: self._place(self._kept[number][0]))
-            for number in itertools.chain(known_ones, self._more_to_keep()):
-                stress, known = self._kept[number]
-                self._met.add(number)
-                yield stress, Draw(inputs=tuple(known.inputs), seed=known.seed), functools.partial(_itself, known)
-            return
-        for one in self._in_order():
-            # Drawn anew, so that between two sets nothing is held.
-            draw = self._reference.draw()
-            drawn, seed = list(draw.inputs), draw.seed
-            drawn = few.inputs(drawn) if few else drawn
-            for stress, inputs in self._oracle.stress_inputs(drawn, seed, [one]):
-                before = drawn if self._oracle.compares(stress) else []
-                expect = functools.partial(self._oracle.sampled_stress, stress, inputs, before, seed)
-                made = Draw(inputs=tuple(inputs), seed=seed)
-                del draw, drawn, before, inputs
-                yield stress, made, expect
-                del made, expect
-                break
-
-    def _in_order(self) -> list[Stress]:
-        """The sets for such a reference in random order, but for those that come first; these change each of several
-        inputs in its turn, the others one of them."""
-        some: list[Stress] = []
-        for one in filter(self._oracle.suits, SETS):
-            turns = range(self._largest) if self._place(one) < LAST else [_rng.randrange(self._largest)]
-            some += [replace(one, turn=turn) for turn in turns] if one.largest_only else [one]
-        return sorted(_rng.sample(some, len(some)), key=self._place)
-
-    def _place(self, stress: Stress) -> int:
-        """The decisive sets come first, then those that are for such a kind of reference and no other."""
-        return 0 if stress.name in self._decisive else 1 if stress.only else LAST
-
-    def _more_to_keep(self) -> Iterator[int]:
-        for pair in self._to_come:
-            self._kept.append(pair)
-            yield len(self._kept) - 1
-
-    def renewing(self) -> Iterator[bool]:
-        """Makes anew what earlier candidates have met, decisive sets first; after each, whether that is enough.
-
-        Who meets inputs may tell a later candidate of them, by ways that no sandbox closes (what is in the page cache).
-        """
-        met = sorted(
-            _rng.sample(sorted(self._met), len(self._met)),
-            key=lambda number: -1 if number == FIRST else self._place(self._kept[number][0]),
-        )
-        for count, number in enumerate(met, 1):
-            draw = self._reference.draw()
-            inputs = list(draw.inputs)
-            if number == FIRST:
-                self._first = draw, self._oracle.expect(inputs, draw.seed)
-            else:
-                # Where nothing can be expected of this draw, the one before stays.
-                for pair in self._oracle.stress(inputs, draw.seed, [self._kept[number][0]]):
-                    self._kept[number] = pair
-            self._met.discard(number)
-            yield count >= RENEWED
-
     def _finding(self, link: Link, call: int, draw: Draw, expected: Any) -> Finding:
         try:
             output = link.output(call)
         except LateOutput as late:
             return Finding(Status.REJECTED, "late_output", str(late), evidence={"late_share": late.share})
-        fault = _not_handed_over(expected.native[0] if self._in_place else expected.native, output)
+        fault = handed_over.fault_of(expected.native[0] if self._in_place else expected.native, output)
         if fault is not None:
             return fault
         seen = link.seen_inputs(call)
@@ -464,10 +377,6 @@ def _of_inputs(finding: Finding, given: list[torch.Tensor], seen: list[torch.Ten
     return replace(finding, message=f"input {index}, as the call left it{said}")
 
 
-def _itself(known: Expectation) -> Expectation:
-    return known
-
-
 class _WithInputs(nn.Module):
     """A reference that works in place, with its inputs as they are afterwards beside its output."""
 
@@ -478,35 +387,6 @@ class _WithInputs(nn.Module):
     def forward(self, *inputs: Any) -> Any:
         output = self.model(*inputs)
         return (output, *values.tensors(inputs))
-
-
-def _not_handed_over(native: Any, got: Any, place: str = "output") -> Finding | None:
-    """Why a leaf that never reached shared memory did not; None where every leaf did."""
-    if isinstance(got, Opaque):
-        return Finding(Status.INCORRECT, "wrong_type", f"{place} is a {got.python_type}")
-    if isinstance(got, TensorRef):
-        return _wrong_metadata(native, got, place)
-    items: list[tuple[Any, Any, str]] = []
-    if isinstance(got, list | tuple):
-        known = native if isinstance(native, list | tuple) else ()
-        padded = [*known, *[None] * (len(got) - len(known))]
-        items = [(one, other, f"{place}[{index}]") for index, (one, other) in enumerate(zip(padded, got, strict=False))]
-    elif isinstance(got, dict):
-        known_keys = native if isinstance(native, dict) else {}
-        items = [(known_keys.get(key), value, f"{place}[{key!r}]") for key, value in got.items()]
-    return next((fault for item in items if (fault := _not_handed_over(*item))), None)
-
-
-def _wrong_metadata(native: Any, got: TensorRef, place: str) -> Finding:
-    if not isinstance(native, torch.Tensor):
-        return Finding(Status.INCORRECT, "wrong_type", f"{place} is a tensor, not a {type(native).__name__}")
-    wanted = {"kind": "Tensor", "shape": tuple(native.shape), "dtype": values.dtype_name(native.dtype)}
-    wanted["device"] = native.device.type
-    for name, reason in (("kind", "type"), ("shape", "shape"), ("dtype", "dtype"), ("device", "device")):
-        found = getattr(got, name)
-        if found != wanted[name]:
-            return Finding(Status.INCORRECT, f"wrong_{reason}", f"{place}: expected {name} {wanted[name]}, got {found}")
-    return Finding(Status.INCORRECT, "wrong_structure", f"{place} has more tensors than the reference's output")
 
 
 __all__ = ["Examiner", "InvalidReference"]

@@ -279,7 +279,7 @@ class Judge:
                 self._state,
                 reference.plain,
                 # Of an examiner that has examined one already.
-                itertools.chain.from_iterable(examiner.renewing() for examiner in [*self._examiners.values()]),
+                itertools.chain.from_iterable(examiner.tried.renewing() for examiner in [*self._examiners.values()]),
             )
             # A name that the supervisor gave: whoever else runs by it is one of PyTorch's own ways, and trusted.
             places = 1 if source.baseline in CAPTURED else INPUT_PLACES

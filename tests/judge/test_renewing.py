@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from harness.config import CheckConfig, TimingConfig
-from harness.judge import examiner, planning
+from harness.judge import planning, tried_inputs
 from harness.judge.examiner import Examiner
 from harness.judge.reference import Reference
 from harness.machine.card_turns import CardTurns
@@ -60,7 +60,7 @@ def opened(tmp_path):
 
 def met(judge):
     """What one candidate meets of hard inputs, by set."""
-    return {stress.name: digest(draw) for stress, draw, _ in judge._stress_sets()}
+    return {stress.name: digest(draw) for stress, draw, _ in judge.tried.stress_sets()}
 
 
 def digest(draw):
@@ -69,14 +69,14 @@ def digest(draw):
 
 def test_the_next_candidate_meets_others_as_far_as_there_is_time(opened):
     judge = opened("x.softmax(-1)")
-    assert list(judge.renewing()) == []
+    assert list(judge.tried.renewing()) == []
     first = met(judge)
-    steps = judge.renewing()
-    enough = [next(steps) for _ in range(examiner.RENEWED)]
-    assert enough == [False] * (examiner.RENEWED - 1) + [True]
+    steps = judge.tried.renewing()
+    enough = [next(steps) for _ in range(tried_inputs.RENEWED)]
+    assert enough == [False] * (tried_inputs.RENEWED - 1) + [True]
     second = met(judge)
-    assert sum(first[name] != second[name] for name in first) >= examiner.RENEWED - 1
-    assert list(judge.renewing())
+    assert sum(first[name] != second[name] for name in first) >= tried_inputs.RENEWED - 1
+    assert list(judge.tried.renewing())
     third = met(judge)
     changed = [name for name in first if first[name] != third[name]]
     # What is the same in every draw has no other.
@@ -86,9 +86,9 @@ def test_the_next_candidate_meets_others_as_far_as_there_is_time(opened):
 def test_decisive_sets_come_first(opened):
     judge = opened("(x * x).mean()", "1024, 2048", CheckConfig(stress_budget_s=60.0))
     # Which one, their order decides, if each tells of what the other tells of.
-    assert "one_huge" in judge._decisive
-    assert judge._decisive <= {"one_huge", "many_of_all"}
-    assert {stress.name for stress in judge._in_order()[:2]} == {"one_huge", "many_of_all"}
+    assert "one_huge" in judge.tried.decisive
+    assert judge.tried.decisive <= {"one_huge", "many_of_all"}
+    assert {stress.name for stress in judge.tried.in_order()[:2]} == {"one_huge", "many_of_all"}
 
 
 @pytest.mark.parametrize(
