@@ -80,7 +80,10 @@ class CudaRunner(CommonRunner):
         """Whether a tensor may be handed over where it lies: not where a copy would be another thing to write to."""
         if self._always_copy or not layout.apart(tensor.shape, tensor.stride()):
             return False
-        return tensor.untyped_storage().data_ptr() not in self._forbidden and self._is_alone(tensor)
+        storage = tensor.untyped_storage().data_ptr()
+        # What the judge shared cannot be shared again. To be told so by the driver, an exception, may keep a call's
+        # other outputs from being freed.
+        return storage not in self._forbidden and storage not in self._judges and self._is_alone(tensor)
 
     def end(self, number: int, whole_device: bool) -> None:
         if whole_device:
