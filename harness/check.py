@@ -18,6 +18,7 @@ from harness.catalog.solutions import Candidate
 from harness.compile import architectures, prepare, toolkit
 from harness.compile.tools import Tools, find_tools
 from harness.compile.ways.certain import first_error_line
+from harness.errors import UsageError
 from harness.processes import folders, memory_watch
 from harness.processes.nursery import NotStarted, Nursery
 from harness.reading.reading import Reader
@@ -48,10 +49,12 @@ def run(
     """Check each candidate under `patterns`, `at_once` at a time, in their order. The compilers' output goes to `logs`.
 
     `started` is called for each candidate as it begins, `note` for each file that is skipped. Raises UsageError for a
-    pattern that matches nothing.
+    pattern that matches nothing, and where there is no candidate.
     """
     with Reader() as reader:
         found = [solutions.read(place, reader) for place in solutions.discover(patterns, note)]
+        if not found:
+            raise UsageError(f"no candidate found in {', '.join(patterns)}")
         known = {problem.id: problem for problem in catalog.discover(problems, reader, note)} if problems else {}
         solved = {one.path: known.get(one.problem) or _beside(one, reader) for one in found}
     target = config.architecture(architecture, "--arch") if architecture else _of_the_card()

@@ -57,4 +57,8 @@ def see_to_passage() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        # The command had it, too, and has said what there is to say.
+        sys.exit(130)

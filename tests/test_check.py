@@ -10,6 +10,7 @@ from rich.console import Console
 
 from harness import check, cli
 from harness.compile import toolkit
+from harness.errors import UsageError
 from harness.records import Outcome, Status
 from harness.reports.terminal import check_table
 from tests import specimens
@@ -121,6 +122,12 @@ def test_a_mistake_of_ours_costs_one_candidate_its_row(tmp_path, monkeypatch):
     assert (first.fault.status, first.fault.reason) == (Status.HARNESS_ERROR, "unrecorded")
     assert second.candidate == "toy/scale/two"
     assert second.fault is None or second.fault.reason != "unrecorded"
+
+
+def test_a_folder_without_a_candidate_is_no_check(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"no candidate found in .*empty"):
+        rows_of([str(tmp_path / "empty")], tmp_path / "logs")
 
 
 def shown(row: check_table.CheckRow, width: int = 100) -> str:
