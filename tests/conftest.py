@@ -1,7 +1,7 @@
 """What several tests share: the specimens, and runs of them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -12,8 +12,10 @@ from rich.console import Console
 from harness import session
 from harness.catalog import solutions
 from harness.config import CompileConfig, Config, Limits, Pattern, TimingConfig
+from harness.processes import zygote
 from harness.reading import reader
 from harness.records import Record
+from tests.warm_zygotes import WarmZygotes
 
 HONEST = ("honest", "honest_after", "honest_cpp")
 CORPUS = Path(__file__).parent / "corpus"
@@ -49,6 +51,20 @@ class Here:
         """The candidate of this file."""
         (place,) = solutions.discover([str(path)])
         return solutions.read(place, cls())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_zygotes() -> Iterator[WarmZygotes]:
+    """What this process begins of zygotes, begins at once."""
+    made = WarmZygotes()
+    with made:
+        yield made
+
+
+@pytest.fixture
+def cold_zygotes(warm_zygotes, monkeypatch) -> None:
+    """For tests that are about how they begin."""
+    monkeypatch.setattr(zygote, "start", warm_zygotes.usual)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from harness.store import journal
 from tests import specimens
 from tests.specimens import CORPUS
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(1800), pytest.mark.usefixtures("cold_zygotes")]
 
 KNOWN = specimens.load()
 ON_CPU = [one for one in KNOWN.values() if not one.needs_card]

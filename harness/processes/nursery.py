@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -141,16 +140,9 @@ class Nursery:
         self._trusted_environment = _kept(TRUSTED_VARIABLES) | {"ASSAY_CACHE": str(places.cache())}
         enforcement.have_more_descriptors()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._process = subprocess.Popen(
-            # -P: the folder that the user happens to be in is no place for modules.
-            [sys.executable, "-P", "-m", "harness.processes.zygote", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            # Idle OpenMP threads otherwise spin for milliseconds, on the cores that the other side is timed on.
-            env={"OMP_WAIT_POLICY": "PASSIVE"} | _kept(KEPT_VARIABLES) | {"PYTHONPATH": places.python_path()},
-            stdin=subprocess.DEVNULL,
-            # A signal to the session's group, from a terminal or `timeout`, must not end those that end the others.
-            start_new_session=True,
-        )
+        # Idle OpenMP threads otherwise spin for milliseconds, on the cores that the other side is timed on.
+        environment = {"OMP_WAIT_POLICY": "PASSIVE"} | _kept(KEPT_VARIABLES) | {"PYTHONPATH": places.python_path()}
+        self._process = zygote.start(theirs, environment)
         theirs.close()
         self._control = ours
         self._lock = threading.Lock()

@@ -12,9 +12,11 @@ import os
 import select
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 
@@ -241,20 +243,42 @@ def _have_no_main() -> None:
     del main.__file__
 
 
+def start(control: socket.socket, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    """A zygote, with its keeper, that serves the session at the other end of `control`."""
+    return subprocess.Popen(
+        # -P: the folder that the user happens to be in is no place for modules.
+        [sys.executable, "-P", "-m", "harness.processes.zygote", str(control.fileno())],
+        pass_fds=[control.fileno()],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        # A signal to the session's group, from a terminal or `timeout`, must not end those that end the others.
+        start_new_session=True,
+    )
+
+
 def main() -> None:
     """Entry of the zygote process: `python -m harness.processes.zygote FD`."""
-    # One thread only while forking: numpy's BLAS would start a pool on import.
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    sys.dont_write_bytecode = True
     _have_no_main()
     keeper.stand_behind()
     control = socket.socket(fileno=int(sys.argv[1]))
+    serve_roles(control, loaded())
+
+
+def loaded() -> dict[str, ModuleType]:
+    """The module of each role, with all that it needs."""
+    # One thread only while forking: numpy's BLAS would start a pool on import.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    sys.dont_write_bytecode = True
     with _no_device_touched():
         from harness.judge import auditor, judge
         from harness.runner import builder, checker, inspector, runner
     untrusted = {"builder": builder, "checker": checker, "inspector": inspector, "runner": runner}
-    roles = {"auditor": auditor, "judge": judge, **untrusted}
-    serve(control, {name: role.main for name, role in roles.items()}, {"runner": runner.greet})
+    return {"auditor": auditor, "judge": judge, **untrusted}
+
+
+def serve_roles(control: socket.socket, modules: Mapping[str, ModuleType]) -> None:
+    """`serve` for the roles of these modules."""
+    serve(control, {name: role.main for name, role in modules.items()}, {"runner": modules["runner"].greet})
 
 
 if __name__ == "__main__":
