@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 
 from harness import environment
@@ -30,7 +30,7 @@ def run(
     at_once: int,
     planned: Callable[[int, str], None],
     started: Callable[[str], None],
-) -> Iterator[AuditRow]:
+) -> Generator[AuditRow, None, None]:
     """Audit each problem in each of its `variants` with `constants` replaced, `at_once` at a time.
 
     `planned` is called first, with the number of audits and a sentence that says what there is to do; `started` for

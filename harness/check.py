@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def run(
     at_once: int,
     started: Callable[[str], None],
     note: Callable[[str], None] = lambda text: None,
-) -> Iterator[CheckRow]:
+) -> Generator[CheckRow, None, None]:
     """Check each candidate under `patterns`, `at_once` at a time, in their order. The compilers' output goes to `logs`.
 
     `started` is called for each candidate as it begins, `note` for each file that is skipped. Raises UsageError for a

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import io
 import os
 import resource
 import sys
@@ -37,12 +38,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 the harness failed, 2 wrong usage, 3 a gate failed, and 128
     with the number of the signal that ended it."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _see_to_streams()
     # Descriptors in transit count against their user's limit. A candidate may send many that nobody receives, so this
     # process, which may have the same user, takes the largest limit that it can get.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with interruption.heard():
         return _exit_code(words)
+
+
+def _see_to_streams() -> None:
+    """Nothing that is printed ends a command: what an encoding lacks is escaped, and what is said to closed streams is
+    said to nobody."""
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The next file that is opened would have its number; this one has.
+            opened = os.open(os.devnull, os.O_RDWR)
+            os.dup2(opened, descriptor)
+            os.set_inheritable(descriptor, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115 - open as long as the process
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper) and mode == "w":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _exit_code(words: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 import io
 import shutil
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -122,6 +123,22 @@ def test_a_mistake_of_ours_costs_one_candidate_its_row(tmp_path, monkeypatch):
     assert (first.fault.status, first.fault.reason) == (Status.HARNESS_ERROR, "unrecorded")
     assert second.candidate == "toy/scale/two"
     assert second.fault is None or second.fault.reason != "unrecorded"
+
+
+def test_whatever_becomes_of_a_row_its_folders_go(tmp_path, monkeypatch):
+    (tmp_path / "toy/scale").mkdir(parents=True)
+    for name in ("one", "two", "three"):
+        (tmp_path / f"toy/scale/{name}.py").write_text("class ModelNew:\n    pass\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def shown(row, console):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(check_table, "show", shown)
+    words = ["check", str(tmp_path / "toy"), "--out", str(tmp_path / "logs")]
+    with pytest.raises(ZeroDivisionError):
+        cli.main(words)
+    assert list(tmp_path.glob("assay-*")) == []
 
 
 def test_a_folder_without_a_candidate_is_no_check(tmp_path):

@@ -166,6 +166,19 @@ def test_reports_need_no_torch(finished, form):
     assert "honest_cpp" in result.stdout
 
 
+def test_what_an_encoding_lacks_is_escaped(finished):
+    shown = run_eval("report", str(finished), env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "honest" in shown.stdout
+
+
+def test_what_is_said_to_closed_streams_is_said_to_nobody(finished):
+    words = [sys.executable, str(ROOT / "run_eval.py"), "report", str(finished), "--format", "html"]
+    closed = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words], check=False)
+    assert closed.returncode == 0
+    assert (finished / "report.html").exists()
+
+
 def test_a_run_without_samples_says_so(finished, capsys):
     assert cli.main(["report", str(finished), "--samples"]) == 0
     told = capsys.readouterr()

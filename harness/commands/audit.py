@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import sys
 
 from rich.console import Console
@@ -45,11 +46,13 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
             planned=planned,
             started=started,
         )
-        for row in found:
-            rows.append(row)
-            said = text.clean(f"{row.problem} {row.variant}: {audit_table.line(row)}")
-            place = f"[{len(rows)}/{total}]"
-            console.print(f"{place} {row.verdict:<8} {said}", soft_wrap=True, markup=False, highlight=False)
+        # Whatever becomes of a row, its processes go.
+        with contextlib.closing(found):
+            for row in found:
+                rows.append(row)
+                said = text.clean(f"{row.problem} {row.variant}: {audit_table.line(row)}")
+                place = f"[{len(rows)}/{total}]"
+                console.print(f"{place} {row.verdict:<8} {said}", soft_wrap=True, markup=False, highlight=False)
     if arguments.format == "markdown":
         print(audit_table.page(rows), end="")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 
 from rich.console import Console
@@ -28,9 +29,11 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
             started=lambda title: status.update(escape(f"checking {title}")),
             note=lambda words: print(f"note: {text.clean(words)}", file=sys.stderr),
         )
-        for row in found:
-            rows.append(row)
-            check_table.show(row, console)
+        # Whatever becomes of a row, its processes and folders go.
+        with contextlib.closing(found):
+            for row in found:
+                rows.append(row)
+                check_table.show(row, console)
     console.print(check_table.summary(rows))
     accepted = ("ok",) if arguments.require else ("ok", "unsure")
     return 0 if all(row.verdict in accepted for row in rows) else 3

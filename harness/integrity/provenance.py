@@ -56,6 +56,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     its_own_fault: bool = False
 
 
+def lists_time(profile: Profile, *, on_card: bool) -> bool:
+    """Whether there is something to take shares of."""
+    return any(one.device_us > 0 for one in profile.launched) or (not on_card and profile.wall_us > 0)
+
+
 def of_device(launched: Iterable[Launched], own: Container[str]) -> Provenance | None:
     """The share of each kind in the kernels' time; None if that is zero."""
     uses = [_use(one, kernel_names.kind(one.name, one.op, own), one.name) for one in launched]

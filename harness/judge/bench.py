@@ -86,9 +86,9 @@ class Bench:
         before: Before,
         hard: HardInputs | None = None,
     ) -> None:
-        self._on_card = problem.reference.device.type == "cuda"
+        self.on_card = problem.reference.device.type == "cuda"
         self.rng = random.Random()
-        self.clock = BurstClock(before.fixed, before.ungated_us, on_card=self._on_card, random=problem.workload.random)
+        self.clock = BurstClock(before.fixed, before.ungated_us, on_card=self.on_card, random=problem.workload.random)
         self.clock.kernels["baseline"] = KERNELS_AN_OPERATOR * problem.workload.work.operators
         self.floors = Floors(problem.workload.work, problem.surroundings.ceilings, problem.reference.device)
         self.latency_us: dict[Side, float] = {}
@@ -295,7 +295,7 @@ class Bench:
         check one takes a card as long as many a candidate's burst. On the CPU all are: what the judge does after a
         burst is felt in the next one, and has to be alike on both sides.
         """
-        return self.rng.randrange(calls) if side == "baseline" and self._on_card else None
+        return self.rng.randrange(calls) if side == "baseline" and self.on_card else None
 
     def _before_a_pair(self, baseline_first: bool) -> None:
         """Draw the length of its bursts, and take hard inputs before some pairs."""

@@ -129,7 +129,10 @@ def _profiled(bench: Bench, side: Side, deadline_s: float) -> tuple[BurstReading
         reading = bench.profiled(side, deadline_s)
     except (RunnerFailed, PeerGone, DeadlineExceeded) as error:
         return None, Profile(fault=f"the profiled call failed: {error}"[: provenance.LONGEST_TOLD])
-    return reading, reading.profile or Profile(fault=f"the {side}'s process sent no profile")
+    profile = reading.profile or Profile(fault=f"the {side}'s process sent no profile")
+    if not profile.fault and not provenance.lists_time(profile, on_card=bench.on_card):
+        profile = Profile(fault="the profile lists no time")
+    return reading, profile
 
 
 def _kernels(profile: Profile | None, timed_us: float, baseline: int) -> int:

@@ -30,17 +30,20 @@ def told(
     profile = ending.profile
     if profile is None or ending.outcome.status is not Status.PASSED:
         return Profiled()
-    why = profile.fault or "the profile lists no time"
     found = None
-    if not profile.fault:
+    why = message = ""
+    if profile.fault:
+        why = profile.fault
+        message = f"its profile failed, and the baseline's did not: {why}" if profile.its_own_fault else ""
+    else:
         try:
             found = _sorted(profile, candidate, build, device_kind)
         except ReaderLost as error:
-            why = f"its extensions could not be searched for its kernels: {error}"
+            # They are its own, as its file is.
+            message = f"its extensions could not be searched for its kernels: {error}"
     if found is not None:
         return Profiled(provenance=provenance.short(found), refusal=provenance.violation(found, rules))
-    if profile.its_own_fault:
-        message = f"it fails when it is profiled, which the baseline does not: {why}"
+    if message:
         refusal = Outcome(status=Status.REJECTED, reason=HIDES, message=message) if rules.has_rules else None
         return Profiled(refusal=refusal, warnings=[f"{HIDES}: {message}"])
     if not rules.has_rules:

@@ -479,8 +479,9 @@ def test_a_running_sum_of_exponentials_passes_however_long_the_row():
         assert finding.passed, finding.message
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("shape", [(8, 32, 64, 64), (64, 32, 32, 32), (2, 2, 320, 320)])
+@pytest.mark.parametrize(
+    ("shape", "threads"), [((8, 32, 64, 64), 1), ((16, 32, 32, 32), 2), ((2, 2, 320, 320), 1), ((2, 2, 320, 320), 2)]
+)
 def test_batch_norm_of_channels_last_data_is_right_as_pytorch_adds_it_up(shape, threads):
     torch.manual_seed(0)
     norm = nn.BatchNorm2d(shape[1], track_running_stats=False)

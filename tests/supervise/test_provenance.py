@@ -145,7 +145,8 @@ def test_a_library_that_cannot_be_searched_leaves_a_warning(sorted_profile, monk
     monkeypatch.setattr(provenance.Reader, "own_kernels", lost)
     found = sorted_profile()
     assert (found.provenance, found.refusal) == (None, None)
-    assert found.warnings == ["not_profiled: its extensions could not be searched for its kernels: it took too long"]
+    (warning,) = found.warnings
+    assert warning == "fails_when_profiled: its extensions could not be searched for its kernels: it took too long"
 
 
 def test_operators_of_pytorch_are_listed_with_their_share(run):
@@ -191,6 +192,18 @@ def test_one_that_dies_under_the_profiler_where_the_baseline_does_not_is_told_so
     assert record.status is Status.PASSED
     assert record.own_share is None
     assert "the profiled call failed" in warned(record, "fails_when_profiled")
+    assert reward(record, own_kernels=True) == 0.0
+
+
+@pytest.mark.parametrize("rules", [{}, {"min_own_share": 0.5}])
+def test_so_is_one_that_lists_nothing(rules, run):
+    empty = MODULE.format(
+        statement="sys.modules['harness.runner.profiling'].Profiler.stop = lambda self: Profile()",
+        expression="torch.mm(a, b).relu_()",
+    )
+    record = run({"empty": f"import sys\nfrom harness.integrity.provenance import Profile\n{empty}"}, **rules)["empty"]
+    assert record.status is (Status.REJECTED if rules else Status.PASSED)
+    assert "lists no time" in (record.message or warned(record, "fails_when_profiled"))
     assert reward(record, own_kernels=True) == 0.0
 
 
