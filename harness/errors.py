@@ -34,10 +34,15 @@ def door(function: Function) -> Function:
     return function
 
 
+# No word that has a meaning here is longer.
+LONGEST_WORD = 100
+
+
 def nearest(wrong: str, valid: Iterable[str]) -> str:
     """A clause that names the closest valid word, or all valid words if none is close."""
     words = sorted(valid)
-    close = difflib.get_close_matches(wrong, words, n=1, cutoff=0.5)
+    # It takes long to compare what is long, and whoever sends megabytes means none of these.
+    close = difflib.get_close_matches(wrong[:LONGEST_WORD], words, n=1, cutoff=0.5)
     if close:
         return f"did you mean '{close[0]}'?"
     return f"valid: {', '.join(words)}" if words else "nothing is valid here"

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,8 +16,7 @@ from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, room_for_processes
 from harness.execution.executor import ReportPhase
 from harness.execution.schedule import BuildKey, build_key
-from harness.processes import folders
-from harness.processes.nursery import NoProcess, NotStarted
+from harness.processes.nursery import Child, NoProcess, NotStarted
 from harness.processes.renewal import Starter
 from harness.supervise import disk, losses, recording
 from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
@@ -37,6 +37,31 @@ def how_many(config: Config) -> int:
     return max(1, min(cores() // 2, available_memory_bytes() // BUILD_MEMORY_BYTES, by_processes))
 
 
+class _Attempt:
+    """What one build starts processes by, in a folder of its own. Once stopped, it is without any."""
+
+    def __init__(self, nursery: Starter, folder: Path) -> None:
+        self.folder = folder
+        self._nursery = nursery
+        self._child: Child | None = None
+        self._stopped = False
+        self._lock = threading.Lock()
+
+    def start(self, *args: Any, **kwargs: Any) -> Child:
+        child = self._nursery.start(*args, **kwargs)
+        with self._lock:
+            self._child = child
+        if self._stopped:
+            child.stop()
+        return child
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+        if self._child is not None:
+            self._child.stop()
+
+
 class BuildSlots:
     """Builds below `scratch` by processes of `nursery`, for one kind of device; each build's output goes to `logs`."""
 
@@ -51,7 +76,7 @@ class BuildSlots:
         self._workshop = Workshop(device, config)
         self._turns = Turns()
         self._numbers = itertools.count()
-        self._folders: dict[BuildKey, list[Path]] = {}
+        self._attempts: dict[BuildKey, list[_Attempt]] = {}
         self._lock = threading.Lock()
         self._closed = False
         self._threads = ThreadPoolExecutor(how_many(config), thread_name_prefix="build")
@@ -74,10 +99,10 @@ class BuildSlots:
 
         def attempt() -> BuildResult:
             # Each has a folder of its own: what the last one left may still be there.
-            folder = self._scratch / str(next(self._numbers))
+            one = _Attempt(self._nursery, self._scratch / str(next(self._numbers)))
             with self._lock:
-                self._folders.setdefault(build_key(job), []).append(folder)
-            return self._workshop.build(job, self._nursery, folder, log, card)
+                self._attempts.setdefault(build_key(job), []).append(one)
+            return self._workshop.build(job, one, one.folder, log, card)
 
         try:
             result = self._with_room(lambda: built_again(attempt))
@@ -87,12 +112,13 @@ class BuildSlots:
         except BlockingIOError as error:
             return BuildResult(fault=losses.not_started(NoProcess(str(error))))
 
-    def forget(self, job: Job) -> None:
-        """Remove what was built for a job, and for no other."""
+    def end(self, job: Job) -> list[Path]:
+        """End what still builds for a job, and for no other; the folders of what was built, which are to be removed."""
         with self._lock:
-            left = self._folders.pop(build_key(job), [])
-        for folder in left:
-            folders.remove(folder)
+            left = self._attempts.pop(build_key(job), [])
+        for one in left:
+            one.stop()
+        return [one.folder for one in left]
 
     def _in_a_slot(self, job: Job) -> BuildResult:
         # The pool numbers its threads from 0.

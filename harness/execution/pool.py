@@ -272,8 +272,10 @@ class Pool:
 
     def _forget(self, task: Task) -> None:
         """Remove the copy of a candidate, and what was built of it, after its last task."""
-        if self._schedule.ended(task):
-            self._builds.forget(task.job)
+        built: list[Path] = []
+        self._schedule.ended(task, lambda job: built.extend(self._builds.end(job)))
+        for folder in built:
+            folders.remove(folder)
         self._copies.release(task.job)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import threading
 from collections import Counter
@@ -61,6 +60,8 @@ class Schedule:
         self._waiting: list[Task] = []
         self._taken: list[Task] = []
         self._builds: dict[BuildKey, Future[BuildResult]] = {}
+        # Builds that nobody needs any more and that have not ended yet.
+        self._ending: set[Future[BuildResult]] = set()
         self._groups: dict[str, tuple[str, ...]] = {}
         self._closed = False
 
@@ -104,17 +105,19 @@ class Schedule:
         with self._changed:
             task.priority = max(task.priority, priority)
 
-    def ended(self, task: Task) -> bool:
-        """A task has been done, or withdrawn; whether its build is not needed any more."""
+    def ended(self, task: Task, end_build: Callable[[Job], None] = lambda job: None) -> None:
+        """A task has been done, or withdrawn. `end_build`, which has to be quick, is called where its build is not
+        needed any more, before the same candidate's next one can begin."""
         with self._changed:
             if task in self._taken:
                 self._taken.remove(task)
             key = build_key(task.job)
-            build, unneeded = self._builds.get(key), not self._needed(key)
-            if build is not None and unneeded and (build.done() or build.cancel()):
-                self._builds.pop(key, None)
+            if not self._needed(key):
+                build = self._builds.pop(key, None)
+                if build is not None and not (build.done() or build.cancel()):
+                    self._ending.add(build)
+                end_build(task.job)
             self._open_round()
-            return unneeded
 
     def build_of(self, task: Task) -> BuildResult:
         return self._builds[build_key(task.job)].result()
@@ -124,7 +127,7 @@ class Schedule:
         if not self._all_builds_first:
             return 0
         with self._changed:
-            return sum(not build.done() for build in self._builds.values())
+            return sum(not build.done() for build in (*self._builds.values(), *self._ending))
 
     def leave(self, slot: str) -> list[Task]:
         """Take one slot out of service; returns the tasks for which no slot is left."""
@@ -165,13 +168,12 @@ class Schedule:
                 if build_key(task.job) not in self._builds:
                     key = build_key(task.job)
                     self._builds[key] = self._start_build(task.job)
-                    self._builds[key].add_done_callback(functools.partial(self._built, key))
+                    self._builds[key].add_done_callback(self._built)
         self._changed.notify_all()
 
-    def _built(self, key: BuildKey, build: Future[BuildResult]) -> None:
+    def _built(self, build: Future[BuildResult]) -> None:
         with self._changed:
-            if not self._needed(key):
-                self._builds.pop(key, None)
+            self._ending.discard(build)
             self._changed.notify_all()
 
     def _needed(self, key: BuildKey) -> bool:

@@ -96,9 +96,13 @@ class Child:
             self._drained.wait(1.0)
         return self._exit_code
 
+    def stop(self) -> None:
+        """Have it ended, with everything it started, without waiting for that: for threads that it is not with."""
+        self._nursery.kill(self._identity)
+
     def kill(self) -> int | None:
         """End it and everything it started; returns how it had ended, or None if a process could not be ended."""
-        self._nursery.kill(self._identity)
+        self.stop()
         exit_code = self.wait(10.0)
         # Not before: a child that hears us hang up may end by itself first.
         self.channel.close()

@@ -16,6 +16,10 @@ class Starter(Protocol):
     def start(self, *args: Any, **kwargs: Any) -> Child:
         """As Nursery.start."""
 
+
+class Renewable(Starter, Protocol):
+    """What a RenewedNursery makes anew."""
+
     def hide(self, private: Iterable[Path]) -> None:
         """As Nursery.hide."""
 
@@ -29,7 +33,7 @@ class RenewedNursery:
     What the lost zygote had forked is gone: its children say so by `Child.orphaned`.
     """
 
-    def __init__(self, make: Callable[[], Starter]) -> None:
+    def __init__(self, make: Callable[[], Renewable]) -> None:
         self._make = make
         self._nursery = make()
         self._lock = threading.Lock()

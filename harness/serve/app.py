@@ -126,7 +126,7 @@ class Application:
 
     async def _evaluate(self, request: Request) -> Response:
         wait_s = _wait_s(request)
-        wanted = requests.one(await self._body(request))
+        wanted = await asyncio.to_thread(requests.one, await self._body(request))
         (task,) = await asyncio.to_thread(self.service.submit, [wanted], request.state.arrived_s)
         if task.status == OPEN and wait_s:
             if not await self._waited(task.id, wait_s, request) and not wanted.task_id:
@@ -136,7 +136,7 @@ class Application:
         return _json(self._view(task), 202 if task.status == OPEN else 200)
 
     async def _batch(self, request: Request) -> Response:
-        wanted = requests.several(await self._body(request))
+        wanted = await asyncio.to_thread(requests.several, await self._body(request))
         names = [one.task_id for one in wanted if one.task_id]
         if len(set(names)) < len(names):
             raise BadRequest(400, "two requests of the batch have the same task_id")

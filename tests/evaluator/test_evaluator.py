@@ -202,6 +202,16 @@ def test_nor_does_one_that_passes_while_it_is_built():
     assert api.reward(record) == 0.0
 
 
+def test_a_build_that_nobody_waits_for_any_more_is_ended():
+    with Evaluator(CONFIG) as one:
+        hangs = one.submit(SCALE, HANGS_IN_ITS_BUILD)
+        until(lambda: any(entry.task and one._pool.has_begun(entry.task) for entry in list(one._open.values())))
+        assert hangs.cancel()
+        # On the CPU nothing is measured beside a build.
+        honest = one.submit(SCALE, candidate("return self.linear(x)"))
+        assert honest.result(timeout=100).status is Status.INCORRECT
+
+
 def test_what_joins_a_waiting_one_makes_it_as_urgent(monkeypatch):
     held = Held(monkeypatch)
     with Evaluator(CONFIG) as one:

@@ -153,10 +153,33 @@ def test_on_the_cpu_what_comes_during_a_round_is_of_the_next(jobs):
     todo.add(second)
     # No compiler beside a measurement.
     assert todo.started == [first]
-    assert todo.all.ended(task)
+    unneeded = []
+    todo.all.ended(task, unneeded.append)
+    assert unneeded == [first]
     assert todo.started == [first, second]
     second_build.set_result(BuildResult())
     assert todo.take("cpu") == second
+
+
+def test_a_build_that_nobody_needs_is_ended_and_awaited_until_it_is(jobs):
+    first, again = Future(), Future()
+    for build in (first, again):
+        build.set_running_or_notify_cancel()
+    todo = work(jobs[:1], first)
+    todo.all._start_build = lambda job: again
+    (task,) = todo.tasks
+    assert todo.all.withdraw(task)
+    unneeded = []
+    todo.all.ended(task, unneeded.append)
+    assert unneeded == jobs[:1]
+    # The same candidate once more has a build of its own.
+    todo.add(jobs[0])
+    assert todo.builds_awaited() == 2
+    first.set_result(FAULT)
+    assert todo.builds_awaited() == 1
+    assert todo.take("cpu") is None
+    again.set_result(BuildResult())
+    assert todo.take("cpu") == jobs[0]
 
 
 def test_the_more_urgent_comes_first(jobs):

@@ -150,7 +150,9 @@ def test_a_build_without_a_card_says_that_the_runner_will_have_one(tmp_path, nur
     built = workshop(tmp_path, device=device).build(compiles, nursery, tmp_path / "a", tmp_path / "a.log")
     assert (built.fault, built.unconstructed, len(built.libraries)) == (None, "", 1)
     # What does not compile where there is a card is not hidden by what a file does without one.
-    source = LATER.replace("BEFORE", "if not torch.cuda.is_available(): return").replace("return x", "return unknown")
+    source = LATER.replace("BEFORE", "if not torch.cuda.is_available(): return").replace(
+        "return x", "return named_nowhere"
+    )
     broken = workshop(tmp_path, device=device).build(job_of("b", source), nursery, tmp_path / "b", tmp_path / "b.log")
     assert broken.fault.status is Status.COMPILE_ERROR
 
