@@ -89,9 +89,11 @@ class Examiner:
         self.tried = TriedInputs(reference, self._oracle, draw, expected, keep=self._keep)
         drawn = [expected]
         del draw, expected
+        # Sets on which a known wrong answer was told that none before tells of.
+        self._decisive: frozenset[str] = frozenset()
         # What no candidate could be told from here. A permitted precision is no wrong answer.
         self.lets_through = self._lets_through(drawn, few, () if not allow else ("lower_precision", "lower_inputs"))
-        self.tried.forget_met()
+        self.tried.open(self._decisive)
         give_back(self._reference.device)
 
     def _opening(self, draw: Draw) -> tuple[Few | None, Expectation]:
@@ -130,14 +132,12 @@ class Examiner:
         inputs = list(other.inputs)
         output = self._oracle.glance(few.inputs(inputs) if few else inputs, other.seed).native
         del other, inputs
-        found = auditing.negative(self._oracle, output, self._audited(drawn, few))
-        # Where a known wrong answer was told that none before tells of.
-        self.tried.decisive = frozenset(one.refused_on for one in found) - {"drawn", ""}
+        found, self._decisive = auditing.decisive(self._oracle, output, self._audited(drawn, few))
         passed = [one.control.name for one in found if not one.refused_on]
         return [name for name in passed if name not in permitted]
 
     def _audited(self, drawn: list[Expectation], few: Few | None) -> auditing.Sets:
-        yield "drawn", drawn.pop()
+        yield auditing.DRAWN, drawn.pop()
         if self._options.stress:
             budget_s, clock = AUDIT_SHARE * self._options.stress_budget_s, self._turns.clock
             yield from auditing.binding(self._known_sets(few), budget_s, self._set_s, clock)

@@ -21,19 +21,19 @@ _rng = random.SystemRandom()
 # The number of the first call's draw among what candidates meet; and of what they have met, how much at least is made
 # anew for the next one, and more as long as that loads.
 FIRST, RENEWED = -1, 6
-# The place of most sets, behind others.
-LAST = 2
 
 
 class TriedInputs:
     """The first call's inputs and the stress sets. With what to expect of them they are kept for the next candidates,
     if there is room (`keep`); else each candidate has its own.
 
-    `decisive` names the sets that come first.
+    `decisive` names the sets that come first once the problem is open; until then those do that change least, since
+    what they tell of, a candidate that looks at a part of its inputs does not see.
     """
 
     def __init__(self, reference: Reference, oracle: Oracle, draw: Draw, expected: Expectation, *, keep: bool) -> None:
         self.decisive: frozenset[str] = frozenset()
+        self._is_open = False
         self._reference = reference
         self._oracle = oracle
         self._keep = keep
@@ -56,8 +56,9 @@ class TriedInputs:
         """Some that are as they were drawn."""
         return self._first[0] if self._first else self._reference.draw()
 
-    def forget_met(self) -> None:
-        """What was met so far, no candidate did."""
+    def open(self, decisive: frozenset[str]) -> None:
+        """From now on it is candidates that meet them."""
+        self.decisive, self._is_open = decisive, True
         self._met.clear()
 
     def stress_sets(self, few: Few | None = None) -> Iterator[tuple[Stress, Draw, Expected]]:
@@ -94,13 +95,15 @@ class TriedInputs:
         inputs in its turn, the others one of them."""
         some: list[Stress] = []
         for one in filter(self._oracle.suits, SETS):
-            turns = range(self._largest) if self._place(one) < LAST else [_rng.randrange(self._largest)]
+            each = one.only or one.name in self.decisive
+            turns = range(self._largest) if each else [_rng.randrange(self._largest)]
             some += [replace(one, turn=turn) for turn in turns] if one.largest_only else [one]
         return sorted(_rng.sample(some, len(some)), key=self._place)
 
     def _place(self, stress: Stress) -> int:
         """The decisive sets come first, then those that are for such a kind of reference and no other."""
-        return 0 if stress.name in self.decisive else 1 if stress.only else LAST
+        first = stress.name in self.decisive or (stress.narrow and not self._is_open)
+        return 0 if first else 1 if stress.only else 2
 
     def _more_to_keep(self) -> Iterator[int]:
         for pair in self._to_come:

@@ -15,6 +15,7 @@ from harness.oracle.oracle import Oracle
 from harness.oracle.stress import Stress
 
 Sets = Iterable[tuple[str, Expectation]]
+DRAWN = "drawn"
 
 
 def negative(oracle: Oracle, other: Any, sets: Sets) -> list[Tried]:
@@ -25,6 +26,15 @@ def negative(oracle: Oracle, other: Any, sets: Sets) -> list[Tried]:
     return _tried(oracle, controls.negative(oracle.reference, other), sets)
 
 
+def decisive(oracle: Oracle, other: Any, sets: Sets) -> tuple[list[Tried], frozenset[str]]:
+    """As `negative`, with the names of the sets that tell of something that no set before tells of: careless answers
+    count here, too, which may be right on all inputs that there can be."""
+    careless = controls.careless(oracle.reference)
+    found = _tried(oracle, [*controls.negative(oracle.reference, other), *careless], sets)
+    refused = frozenset(one.refused_on for one in found) - {DRAWN, ""}
+    return [one for one in found if one.control not in careless], refused
+
+
 def positive(oracle: Oracle, sets: Sets, compiled: bool) -> list[Tried]:
     """What became of each right answer; `compiled` adds torch.compile, which takes its time."""
     return _tried(oracle, controls.positive(oracle.reference, compiled), sets)
@@ -32,7 +42,7 @@ def positive(oracle: Oracle, sets: Sets, compiled: bool) -> list[Tried]:
 
 def drawn_first(expected: Expectation, sets: Sets) -> Sets:
     """What to expect of drawn inputs before the stress sets."""
-    return itertools.chain([("drawn", expected)], sets)
+    return itertools.chain([(DRAWN, expected)], sets)
 
 
 def binding(
@@ -74,4 +84,6 @@ def _tried(oracle: Oracle, some: list[controls.Control], sets: Sets) -> list[Tri
                 found[tried.control.name] = tried
         # Before the next one is made.
         del one
+        # What does not apply to the first set's inputs is no answer to the problem.
+        some = [control for control in some if control.name in found]
     return [found[control.name] for control in some if control.name in found]

@@ -20,6 +20,7 @@ from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
 from harness.oracle.slices import matrix, real
 from harness.oracle.structure import compare, convert, flatten, rebuild, same, tensors
+from harness.oracle.unshifted import Unshifted
 from harness.oracle.verdict import Finding
 
 NOISE = 0.01
@@ -88,6 +89,12 @@ def negative(reference: ExactReference, other: Any) -> list[Control]:
         **{f"part_of_axis_{d}": functools.partial(_part_of_axis, reference, d) for d in range(AXES)},
     }
     return [Control(name, True, _different(make)) for name, make in made.items()]
+
+
+def careless(reference: ExactReference) -> list[Control]:
+    """What is wrong on some inputs alone, if such ones can occur at all."""
+    unshifted = Control("unshifted", True, _different(lambda e: reference.native(e.inputs, e.seed, mode=Unshifted())))
+    return [unshifted]
 
 
 def positive(reference: ExactReference, compiled: bool = False) -> list[Control]:

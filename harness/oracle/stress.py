@@ -31,7 +31,7 @@ class Stress:
     `largest_only` leaves all floating tensors but the largest as they were drawn; `turn` tells one of several such.
     Sets are for references of the kind `only`, or not for those of the kind `never`: `lengths.Longest.kinds`; `few`
     numbers as outputs; `whole`, these or a sum over all of an input. `finite` ones are for those that give finite
-    numbers on them, and `half` ones for inputs in float16.
+    numbers on them, and `half` ones for inputs in float16. A `narrow` set changes one row or one element of all.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Stress:
     never: str = ""
     finite: bool = False
     half: bool = False
+    narrow: bool = False
     turn: int = 0
 
     def suits(self, kinds: frozenset[str]) -> bool:
@@ -300,9 +301,18 @@ SETS = (
     # one pass, which is the difference of two squares, has nothing left of it at -4096.
     Stress("far_below", _below(128.0), "sense", largest_only=True, only="centred"),
     Stress("furthest_below", _below(4096.0), "sense", largest_only=True, never="centred"),
-    Stress("one_row_far_up", _in_one_row(_far_up), "sense_in_rows", largest_only=True),
-    Stress("one_row_far_below", _in_one_row(_below(128.0)), "sense_in_rows", largest_only=True, only="centred"),
-    Stress("one_row_furthest_below", _in_one_row(_below(4096.0)), "sense_in_rows", largest_only=True, never="centred"),
+    Stress("one_row_far_up", _in_one_row(_far_up), "sense_in_rows", largest_only=True, narrow=True),
+    Stress(
+        "one_row_far_below", _in_one_row(_below(128.0)), "sense_in_rows", largest_only=True, only="centred", narrow=True
+    ),
+    Stress(
+        "one_row_furthest_below",
+        _in_one_row(_below(4096.0)),
+        "sense_in_rows",
+        largest_only=True,
+        never="centred",
+        narrow=True,
+    ),
     Stress("constant_rows", _constant_rows, "sense"),
     # A product of two such elements must stay within float16's short range.
     Stress("dominant", _dominant(False, 32, 8), "heaped"),
@@ -312,16 +322,24 @@ SETS = (
     Stress("spike_at_an_end", _dominant(True, 256, 32), "heaped", largest_only=True),
     # A kernel that squares before it widens has infinity there. What is stored in between, as scores are, still fits.
     Stress("past_squares", _past_squares, "heaped", largest_only=True, half=True),
-    Stress("last_of_all", _one_of_all(True), "sense", largest_only=True),
-    Stress("one_of_all", _one_of_all(False), "sense", largest_only=True),
+    Stress("last_of_all", _one_of_all(True), "sense", largest_only=True, narrow=True),
+    Stress("one_of_all", _one_of_all(False), "sense", largest_only=True, narrow=True),
     # So large that a running sum loses nothing by losing all others. An average over everything, as a loss is, hides
     # what each of its products was rounded to, but not what this number was.
-    Stress("one_huge", _one_of_all(False, 2.0**22), "growth", largest_only=True, only="few", never="transformed"),
+    Stress(
+        "one_huge",
+        _one_of_all(False, 2.0**22),
+        "growth",
+        largest_only=True,
+        only="few",
+        never="transformed",
+        narrow=True,
+    ),
     Stress("many_of_all", _many_of_all, largest_only=True, only="whole", never="transformed"),
     Stress("held", _held(1), "wide", largest_only=True),
     Stress("held_along_the_first_axis", _held(0), "wide", largest_only=True),
     # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.
-    Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", largest_only=True, finite=True),
+    Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", largest_only=True, finite=True, narrow=True),
     Stress("one_hot", _one_hot, "sense"),
     Stress("sorted", _sorted, "sense"),
     Stress("rolled", _rolled),

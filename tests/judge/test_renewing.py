@@ -8,6 +8,7 @@ from harness.judge import planning, tried_inputs
 from harness.judge.examiner import Examiner
 from harness.judge.reference import Reference
 from harness.machine.card_turns import CardTurns
+from harness.oracle.stress import SETS
 from harness.records import Status
 from harness.wire import values
 from harness.wire.messages import CandidateSource
@@ -89,6 +90,15 @@ def test_decisive_sets_come_first(opened):
     assert "one_huge" in judge.tried.decisive
     assert judge.tried.decisive <= {"one_huge", "many_of_all"}
     assert {stress.name for stress in judge.tried.in_order()[:2]} == {"one_huge", "many_of_all"}
+
+
+@pytest.mark.parametrize("expression", ["x.softmax(-1)", "torch.logsumexp(x, -1)", "torch.nn.functional.softplus(x)"])
+def test_what_tells_of_no_maximum_subtracted_comes_first_and_changes_little(expression, opened):
+    judge = opened(expression, "512, 64", CheckConfig(stress_budget_s=60.0))
+    narrow = {stress.name for stress in SETS if stress.narrow}
+    assert judge.tried.decisive & narrow
+    assert judge.tried.in_order()[0].name in judge.tried.decisive
+    assert "unshifted" not in judge.weakness()
 
 
 @pytest.mark.parametrize(
