@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.arguments import amount, count, place, port, seed
 from harness.errors import UsageError, nearest
 from harness.version import VERSION
 
@@ -321,7 +322,7 @@ def _run(commands: Commands) -> None:
     about = "evaluate the candidates that a config selects"
     add = _command(commands, "run", about, RUN_ABOUT, RUN_EXAMPLES).add_argument
     what = "what to evaluate: a config (configs/every-option.yaml shows every key), or one candidate's file"
-    add("config", type=Path, metavar="CONFIG.yaml|CANDIDATE.py", help=what)
+    add("config", type=place, metavar="CONFIG.yaml|CANDIDATE.py", help=what)
     add("--problem", default="", metavar="NAME", help="the problem that CANDIDATE.py solves: attention/sdpa, or a file")
     problems = "file, folder or glob, or a pack; may be repeated. With CANDIDATE.py: where its problem is"
     add("--problems", action="append", metavar="PATH", help=problems)
@@ -330,9 +331,9 @@ def _run(commands: Commands) -> None:
     add("--variant", action="append", metavar="NAME", help="sizes of the problems; may be repeated")
     add("--device", metavar="auto|cpu|cuda|cuda:N", help="what to run on; auto: every GPU, or else the CPU")
     out = "run directory (default: results/<config's name>, or results/<set>.<problem>.<candidate>)"
-    add("--out", type=Path, metavar="DIR", help=out)
+    add("--out", type=place, metavar="DIR", help=out)
     add("--fresh", action="store_true", help="delete the finished results in the run directory first")
-    add("--seed", type=int, metavar="N", help="seed of the inputs, to replay a run; secret if not given")
+    add("--seed", type=seed, metavar="N", help="seed of the inputs, to replay a run; secret if not given")
     add("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")
     add("--require", metavar="STATUS", help="exit with 3 unless every record has this status")
     add(
@@ -357,7 +358,7 @@ def _new(commands: Commands) -> None:
     add = _command(commands, "new", about, NEW_ABOUT, NEW_EXAMPLES).add_argument
     add("kind", choices=("problem", "solution"), help="what to write")
     add("name", metavar="NAME", help="SET/NAME of a problem, SET/PROBLEM/NAME of a candidate")
-    add("--root", type=Path, default=Path(), metavar="DIR", help="write below this folder (default: the current one)")
+    add("--root", type=place, default=Path(), metavar="DIR", help="write below this folder (default: the current one)")
 
 
 def _check(commands: Commands) -> None:
@@ -369,10 +370,10 @@ def _check(commands: Commands) -> None:
     add(
         "--arch", metavar="90a", help="architecture to compile for, 90a or 9.0a (default: this machine's GPU, else 90a)"
     )
-    add("--jobs", type=int, metavar="N", help="candidates checked in parallel (default: half the cores)")
-    add("--timeout", type=float, default=600.0, metavar="SECONDS", help="time for each candidate (default: 600)")
+    add("--jobs", type=count, metavar="N", help="candidates checked in parallel (default: half the cores)")
+    add("--timeout", type=amount, default=600.0, metavar="SECONDS", help="time for each candidate (default: 600)")
     out = "folder for the compilers' output (default: results/check)"
-    add("--out", type=Path, default=Path("results/check"), metavar="DIR", help=out)
+    add("--out", type=place, default=Path("results/check"), metavar="DIR", help=out)
     add("--require", choices=("ok",), help="exit with 3 unless every candidate is ok")
 
 
@@ -385,13 +386,13 @@ def _audit(commands: Commands) -> None:
     device = "what to run on (default: auto, the first GPU, or else the CPU)"
     add("--device", default="auto", metavar="auto|cpu|cuda|cuda:N", help=device)
     add("--compile", action="store_true", help="also use torch.compile as a right answer")
-    add("--timeout", type=float, default=300.0, metavar="SECONDS", help="time for each problem (default: 300)")
+    add("--timeout", type=amount, default=300.0, metavar="SECONDS", help="time for each problem (default: 300)")
     constant = (
         "replace a module-level constant in problems that have it, if they are too large as written; may be repeated"
     )
     add("--constant", action="append", default=[], metavar="NAME=VALUE", help=constant)
-    add("--jobs", type=int, default=1, metavar="N", help="problems audited in parallel, on one device (default: 1)")
-    add("--seed", type=int, metavar="N", help="seed of the inputs, to replay an audit; secret if not given")
+    add("--jobs", type=count, default=1, metavar="N", help="problems audited in parallel, on one device (default: 1)")
+    add("--seed", type=seed, metavar="N", help="seed of the inputs, to replay an audit; secret if not given")
     form = "a table, or Markdown of the problems that are not sound (default: terminal)"
     add("--format", default="terminal", choices=("terminal", "markdown"), help=form)
     add("--require", choices=("sound",), help="exit with 3 unless every problem is sound")
@@ -400,7 +401,7 @@ def _audit(commands: Commands) -> None:
 def _report(commands: Commands) -> None:
     about = "show the results of a run, finished or not"
     add = _command(commands, "report", about, REPORT_ABOUT, REPORT_EXAMPLES).add_argument
-    add("run_dir", type=Path, metavar="RUN_DIR", help="folder of the run, like results/quickstart")
+    add("run_dir", type=place, metavar="RUN_DIR", help="folder of the run, like results/quickstart")
     form = (
         "csv: every figure with all digits; markdown: the page leaderboard.md; html: the page report.html, one file "
         "with every candidate's figures, source and log; junit: XML for CI systems (default: terminal)"
@@ -416,8 +417,8 @@ def _report(commands: Commands) -> None:
 def _compare(commands: Commands) -> None:
     about = "show which candidates got faster or slower between two runs"
     add = _command(commands, "compare", about, COMPARE_ABOUT, COMPARE_EXAMPLES).add_argument
-    add("run_a", type=Path, metavar="RUN_A", help="folder of the run before")
-    add("run_b", type=Path, metavar="RUN_B", help="folder of the run after")
+    add("run_a", type=place, metavar="RUN_A", help="folder of the run before")
+    add("run_b", type=place, metavar="RUN_B", help="folder of the run after")
     fail_on = (
         "exit with 3 if any candidate is slower, broken (passed in A, not in B), missing (only in A) or not-compared; "
         "may be repeated, or be a list with commas"
@@ -431,24 +432,24 @@ def _serve(commands: Commands) -> None:
     about = "evaluate candidates that come over HTTP"
     add = _command(commands, "serve", about, SERVE_ABOUT, SERVE_EXAMPLES).add_argument
     what = "how to evaluate, and the problems that clients may name; its candidates count for nothing"
-    add("config", type=Path, metavar="CONFIG.yaml", help=what)
+    add("config", type=place, metavar="CONFIG.yaml", help=what)
     add("--problems", action="append", metavar="PATH", help="file, folder or glob in place of the config's; repeatable")
     add("--device", metavar="auto|cpu|cuda|cuda:N", help="what to run on; auto: every GPU, or else the CPU")
     add("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")
     out = "folder for accepted tasks and their results, of this service alone (default: results/serve)"
-    add("--dir", type=Path, default=Path("results/serve"), metavar="DIR", help=out)
+    add("--dir", type=place, default=Path("results/serve"), metavar="DIR", help=out)
     add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)")
-    add("--port", type=int, default=8642, help="port to listen on (default: 8642)")
+    add("--port", type=port, default=8642, help="port to listen on (default: 8642)")
     secret = "file with the token that clients send (default: the environment's ASSAY_TOKEN)"
-    add("--token-file", type=Path, metavar="FILE", help=secret)
-    add("--queue", type=int, default=256, metavar="N", help="tasks that may be unfinished at a time (default: 256)")
+    add("--token-file", type=place, metavar="FILE", help=secret)
+    add("--queue", type=count, default=256, metavar="N", help="tasks that may be unfinished at a time (default: 256)")
     deadline = "how long requests may wait that name no deadline, from their arrival on (default: 600)"
-    add("--deadline", type=float, default=600.0, metavar="SECONDS", help=deadline)
+    add("--deadline", type=amount, default=600.0, metavar="SECONDS", help=deadline)
     keep = "how long results are kept, and answer the same submission (default: 86400)"
-    add("--keep", type=float, default=86_400.0, metavar="SECONDS", help=keep)
-    add("--max-body", type=float, default=16.0, metavar="MB", help="largest request, in 10^6 bytes (default: 16)")
+    add("--keep", type=amount, default=86_400.0, metavar="SECONDS", help=keep)
+    add("--max-body", type=amount, default=16.0, metavar="MB", help="largest request, in 10^6 bytes (default: 16)")
     disk = "what tasks and results may take on disk, in 10^9 bytes; the oldest results go first (default: 4)"
-    add("--max-disk", type=float, default=4.0, metavar="GB", help=disk)
+    add("--max-disk", type=amount, default=4.0, metavar="GB", help=disk)
     trust = "also take problems by source: clients then run code of theirs as this user, outside the sandbox"
     add("--allow-problem-source", action="store_true", help=trust)
     share = "evaluate also while other programs compute on the card; without it, the service waits for their end"
@@ -459,7 +460,7 @@ def _serve(commands: Commands) -> None:
 def _profile(commands: Commands) -> None:
     about = "look into one call of a candidate by Nsight Compute or Compute Sanitizer"
     add = _command(commands, "profile", about, PROFILE_ABOUT, PROFILE_EXAMPLES).add_argument
-    add("candidate", type=Path, metavar="CANDIDATE.py", help="file of the candidate")
+    add("candidate", type=place, metavar="CANDIDATE.py", help="file of the candidate")
     add("--problem", default="", metavar="SET/NAME", help="the problem it solves (default: what its folders say)")
     add("--variant", default="default", metavar="NAME", help="size of the problem (default: default)")
     add("--device", default="auto", metavar="auto|cuda|cuda:N", help="the GPU (default: auto, the first)")
@@ -470,18 +471,18 @@ def _profile(commands: Commands) -> None:
         "run the inspected call without this layer of the sandbox, if the tool does not work under it; may be repeated"
     )
     add("--without", action="append", default=[], metavar="LAYER", help=layer)
-    add("--timeout", type=float, default=900.0, metavar="SECONDS", help="time for the inspected call (default: 900)")
+    add("--timeout", type=amount, default=900.0, metavar="SECONDS", help="time for the inspected call (default: 900)")
     add("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")
-    add("--out", type=Path, metavar="DIR", help="folder for records and reports (default: below results/profile)")
+    add("--out", type=place, metavar="DIR", help="folder for records and reports (default: below results/profile)")
 
 
 def _import(commands: Commands) -> None:
     about = "turn other people's packs of candidates into a folder that can be run"
     add = _command(commands, "import", about, IMPORT_ABOUT, IMPORT_EXAMPLES).add_argument
-    add("source", type=Path, metavar="SOURCE", help="file or folder with candidates of others")
-    add("--out", type=Path, required=True, metavar="DIR", help="new or empty folder for what is imported")
+    add("source", type=place, metavar="SOURCE", help="file or folder with candidates of others")
+    add("--out", type=place, required=True, metavar="DIR", help="new or empty folder for what is imported")
     kernelbench = "a checkout of KernelBench, whose problems the candidates solve (default: the problems in the pack)"
-    add("--kernelbench", type=Path, metavar="DIR", help=kernelbench)
+    add("--kernelbench", type=place, metavar="DIR", help=kernelbench)
     add("--level", type=int, metavar="N", help="KernelBench's level, for whatever does not say it itself")
     add("--problem", default="", metavar="NAME", help="number or name of the problem, for whatever does not say it")
     blocks = "of a text with several blocks that define ModelNew, the last is a candidate, or each (default: last)"

@@ -47,6 +47,15 @@ def finished(tmp_path):
         (["run", "configs/quickstart.yaml", "--problems", "/nonexistent"], "'/nonexistent' matches no Python file"),
         (["run", "solutions/attention"], "--solutions solutions/attention --problems PROBLEMS --variant default"),
         (["report", "/nonexistent"], "/nonexistent is not a run directory"),
+        (["report", ""], "an empty path; is a variable not set?"),
+        (["check", "x", "--timeout", "nan"], "'nan' is no number above 0"),
+        (["check", "x", "--timeout", "1e300"], "is no number above 0"),
+        (["check", "x", "--timeout", "-1"], "'-1' is no number above 0"),
+        (["check", "x", "--jobs", "0"], "'0' is no whole number from 1"),
+        (["run", "x", "--seed", "99999999999999999999999"], "is no whole number from 0"),
+        (["serve", "x", "--max-disk", "inf"], "'inf' is no number above 0"),
+        (["serve", "x", "--port", "65536"], "'65536' is no whole number from 1 to 65535"),
+        (["new", "problem", f"a/{'q' * 300}"], "is no name of the form"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(arguments, sentence, capsys):
@@ -92,6 +101,12 @@ def test_a_path_that_leads_nowhere_is_a_sentence(command, place, tmp_path, monke
     assert cli.main(command.replace("{}", place).split()) == 2
     error = capsys.readouterr().err
     assert error.splitlines()[-1].startswith("error: ")
+
+
+def test_a_file_in_place_of_a_folder_is_a_sentence(tmp_path, capsys):
+    (tmp_path / "problems").write_text("")
+    assert cli.main(["new", "problem", "a/b", "--root", str(tmp_path)]) == 2
+    assert "a file has the name of its folder" in capsys.readouterr().err
 
 
 def test_a_path_of_our_own_that_cannot_be_used_is_no_mistake_of_the_user_s(monkeypatch):

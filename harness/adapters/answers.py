@@ -83,9 +83,18 @@ def judged_now(
 
 def candidate(completion: Completion) -> str:
     """The source in a completion: its last fenced block with a ModelNew, or empty."""
-    text = completion if isinstance(completion, str) else str(completion[-1].get("content") or "") if completion else ""
-    found = [block.text for block in blocks(text) if "ModelNew" in block.text and not block.fault]
+    found = [block.text for block in blocks(_said(completion)) if "ModelNew" in block.text and not block.fault]
     return found[-1] if found else ""
+
+
+def _said(completion: Completion) -> str:
+    """The text of a completion's last message, whose content may be in parts."""
+    if isinstance(completion, str):
+        return completion
+    content = completion[-1].get("content") or "" if completion else ""
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") == "text")
 
 
 def _judged(record: Record, source: str, scheme: str) -> Judged:

@@ -80,7 +80,7 @@ def variants(name: str, root: Path) -> set[str]:
 def _parts(name: str, count: int, form: str) -> list[str]:
     parts = name.removesuffix(".py").split("/")
     # Names may begin with a digit, as KernelBench's do.
-    if len(parts) != count or not all(re.fullmatch(r"\w[\w-]*", part) for part in parts):
+    if len(parts) != count or not all(re.fullmatch(r"\w[\w-]{,99}", part) for part in parts):
         raise UsageError(f"'{name}' is no name of the form {form}")
     return parts
 
@@ -88,7 +88,10 @@ def _parts(name: str, count: int, form: str) -> list[str]:
 def _write(path: Path, text: str) -> Path:
     if path.exists():
         raise UsageError(f"{path} is there already; choose another name")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UsageError(f"cannot write {path}: a file has the name of its folder") from error
     with draft(path) as place:
         place.write_text(text)
     return path

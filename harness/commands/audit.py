@@ -42,7 +42,7 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
             compiled=arguments.compile,
             timeout_s=arguments.timeout,
             seed=arguments.seed,
-            at_once=max(1, arguments.jobs),
+            at_once=arguments.jobs,
             planned=planned,
             started=started,
         )

@@ -25,7 +25,7 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
             architecture=arguments.arch,
             logs=arguments.out,
             timeout_s=arguments.timeout,
-            at_once=max(1, arguments.jobs or environment.cores() // 2),
+            at_once=arguments.jobs or max(1, environment.cores() // 2),
             started=lambda title: status.update(escape(f"checking {title}")),
             note=lambda words: print(f"note: {text.clean(words)}", file=sys.stderr),
         )

@@ -19,11 +19,6 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         from harness.serve.service import Settings
     except ModuleNotFoundError as error:
         raise UsageError(f"serve needs {error.name}: pip install 'kernel-assay[serve]'") from error
-    for name in ("queue", "deadline", "keep", "max_body", "max_disk"):
-        if not 0 < getattr(arguments, name) <= configs.MOST:
-            raise UsageError(f"--{name.replace('_', '-')} must be above 0")
-    if not 0 < arguments.port < 1 << 16:
-        raise UsageError(f"--port must be 1 to 65535, not {arguments.port}")
     config = configs.load(arguments.config, arguments.set)
     replaced = {"problems": arguments.problems, "device": arguments.device}
     config = msgspec.structs.replace(config, **{name: value for name, value in replaced.items() if value is not None})

@@ -80,6 +80,7 @@ class Service:
         self._store = Store(folder, settings.disk_bytes)
         with contextlib.ExitStack() as made:
             made.callback(self._store.close)
+            unfinished = self._store.unfinished()
             # A cluster's cards are not in this machine.
             devices = environment.choose_devices(config.device) if workplace is None else []
             self.fair_use = FairUse(devices, settings.share_card)
@@ -90,7 +91,7 @@ class Service:
             self._contents = Contents(config, self.evaluator.site.surroundings, settings.allow_problem_source)
             made.pop_all()
         self._forgot_s = -math.inf
-        for task in self._store.unfinished():
+        for task in unfinished:
             self._begin(task)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+import sys
 import threading
 import time
 import zlib
@@ -72,6 +73,7 @@ class Store:
     def __init__(self, folder: Path, most_bytes: int = 4_000_000_000) -> None:
         self._lock = threading.Lock()
         self._most_bytes = most_bytes
+        self._file = folder / FILE
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Candidates, and what tests expect, are nobody else's to read; SQLite gives its log the same mode.
@@ -141,12 +143,24 @@ class Store:
         return _stored(row) if row else None
 
     def unfinished(self) -> list[Stored]:
-        """Tasks that were accepted and have not ended, the oldest first."""
+        """Tasks that were accepted and have not ended, the oldest first. Raises UsageError if they cannot be read."""
+        found = []
         with self._lock:
-            rows = self._base.execute(
-                f"SELECT {COLUMNS} FROM tasks WHERE status = '{OPEN}' ORDER BY accepted_at"
-            ).fetchall()
-        return [_stored(row) for row in rows]
+            try:
+                rows = self._base.execute(
+                    f"SELECT {COLUMNS} FROM tasks WHERE status = '{OPEN}' ORDER BY accepted_at"
+                ).fetchall()
+                for row in rows:
+                    try:
+                        found.append(_stored(row))
+                    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+                        print(f"task {row[0]!r} in {self._file} cannot be read, and is lost: {error}", file=sys.stderr)
+                        self._base.execute("DELETE FROM tasks WHERE id = ?", row[:1])
+            except sqlite3.Error as error:
+                raise UsageError(
+                    f"{self._file} is damaged: {error}; move it away, or choose another folder with --dir"
+                ) from error
+        return found
 
     def forget(self, before: float) -> None:
         """Delete what ended before that time."""

@@ -52,6 +52,11 @@ def test_each_completion_has_its_reward_and_none_is_passed_on():
     assert function.__name__ == "assay_speedup"
 
 
+def test_content_may_come_in_parts():
+    parts = [{"type": "text", "text": "Here:"}, {"type": "image", "text": "none"}, {"text": f"\n{ANSWER.format('it')}"}]
+    assert candidate([{"role": "assistant", "content": parts}]) == candidate(ANSWER.format("it")) != ""
+
+
 @pytest.mark.parametrize("completion", ["", [], [{"role": "assistant", "content": None}], "```python\nclass ModelNew"])
 def test_a_completion_without_a_whole_block_has_no_candidate(completion):
     assert candidate(completion) == ""

@@ -74,6 +74,30 @@ def test_a_folder_is_one_service_s(tmp_path):
     store.close()
 
 
+def test_what_cannot_be_read_any_more_is_told_and_stops_nothing(tmp_path, capsys):
+    store = Store(tmp_path)
+    store.accept([task("a"), task("b")])
+    store._base.execute("UPDATE tasks SET request = x'00' WHERE id = 'a'")
+    assert [one.id for one in store.unfinished()] == ["b"]
+    assert "task 'a' in " in capsys.readouterr().err
+    assert [one.id for one in store.unfinished()] == ["b"]
+    store.close()
+
+
+def test_a_damaged_file_is_told(tmp_path):
+    store = Store(tmp_path)
+    store.accept([task(f"t{number}") for number in range(200)])
+    store.close()
+    with (tmp_path / "tasks.sqlite").open("r+b") as file:
+        for page in range(3, 12):
+            file.seek(page * 4096)
+            file.write(b"\xff" * 4096)
+    store = Store(tmp_path)
+    with pytest.raises(UsageError, match=r"is damaged: .*; move it away"):
+        store.unfinished()
+    store.close()
+
+
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="choose another folder with --dir"):
