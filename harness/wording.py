@@ -63,9 +63,10 @@ def name(raw: str, longest: int = LONGEST_NAME) -> str:
 
     Any other name is repaired and gets a digest of itself, so that no two become the same, or look the same.
     """
-    if raw.isprintable() and raw == _as_seen(raw) and len(raw.encode()) <= longest and not RESERVED.match(raw):
+    seen = raw.isprintable() and "/" not in raw and raw == _as_seen(raw)
+    if seen and len(raw.encode()) <= longest and not RESERVED.match(raw):
         return raw
-    return told_apart(_as_seen(plain(raw, longest, kept="")).replace(":", "_"), raw, longest)
+    return told_apart(re.sub("[:/]", "_", _as_seen(plain(raw, longest, kept=""))), raw, longest)
 
 
 def told_apart(shown: str, raw: str, longest: int = LONGEST_NAME) -> str:

@@ -19,7 +19,9 @@ def test_a_name_that_shows_as_it_is_stays(raw):
     assert wording.name(raw) == raw
 
 
-@pytest.mark.parametrize("raw", [*LIKE_HONEST, *LIKE_NOTHING, "two  words", unicodedata.normalize("NFD", "schön")])
+@pytest.mark.parametrize(
+    "raw", [*LIKE_HONEST, *LIKE_NOTHING, "two  words", "../../x", unicodedata.normalize("NFD", "schön")]
+)
 def test_a_name_that_looks_like_another_or_nothing_is_told_by_its_digest(raw):
     assert re.fullmatch(r"[^\s](.*)~[0-9a-f]{20}|~[0-9a-f]{20}", wording.name(raw))
 
