@@ -11,9 +11,9 @@ import resource
 import sys
 from collections.abc import Sequence
 
-from harness import options
 from harness.commands import saying
 from harness.errors import UsageError
+from harness.options import options
 from harness.processes import interruption
 
 # The file of each command's name.

@@ -179,7 +179,9 @@ def loaded_by_the_session() -> set[str]:
         found.add(module)
         # What a process of its own imports when it has been started is not the session's.
         tree = ast.parse(path.read_text())
-        roles = {id(node) for one in tree.body if getattr(one, "name", "") == "main" for node in ast.walk(one)}
+        roles = {
+            id(node) for one in tree.body if getattr(one, "name", "") in ("main", "loaded") for node in ast.walk(one)
+        }
         roles = roles if module == "harness.processes.zygote" else set()
         for node in ast.walk(tree):
             if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in roles:

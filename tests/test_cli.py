@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from harness import audit as session_audit
-from harness import cli, options, session
+from harness import cli, session
 from harness.commands import audit, report, run
+from harness.options import options
 from harness.records import Status
 from harness.sandbox import probe
 from tests.conftest import HONEST, corpus_config, dump_config

@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from harness import cli, options
+from harness import cli
+from harness.options import options
 
 ASK = """
 source {script}

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli, options
+from harness import cli
+from harness.options import options
 from harness.records import Status
 from harness.store import run_directory
 from tests.doc_pages import PAGES, PROGRAMS, ROOT, SYNOPSIS, Block, blocks, mentioned

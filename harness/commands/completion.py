@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from harness import options
+from harness.options import options
 
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from harness import options
 from harness.commands.saying import quoted
 from harness.config import PackConfig
+from harness.options import options
 from harness.packs import importing
 from harness.reading.reading import Reader
 from harness.reports import imported

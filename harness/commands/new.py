@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from harness import options
 from harness.catalog import starting_points
 from harness.commands.saying import quoted, said
+from harness.options import options
 
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:

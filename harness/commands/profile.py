@@ -10,13 +10,14 @@ import msgspec
 from rich.console import Console
 
 from harness import config as configs
-from harness import environment, options, places, profile, session, wording
+from harness import environment, places, profile, session, wording
 from harness.commands.saying import said
 from harness.commands.single import of_one_candidate
 from harness.environment import Device
 from harness.errors import UsageError
 from harness.instruments import tools
 from harness.instruments.insight import FOLDER
+from harness.options import options
 from harness.reports import text, write
 from harness.reports.terminal import profile_table
 from harness.sandbox import probe

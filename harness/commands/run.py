@@ -11,12 +11,13 @@ import msgspec
 from rich.console import Console
 
 from harness import config as configs
-from harness import options, places, session
+from harness import places, session
 from harness.commands import elsewhere
 from harness.commands.saying import quoted, said
 from harness.commands.single import of_one_candidate
 from harness.config import Config
 from harness.errors import UsageError, nearest
+from harness.options import options
 from harness.records import Status
 from harness.reports import agreement, text
 from harness.reports.terminal import leaderboard

@@ -16,11 +16,11 @@ import torch
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation
 from harness.oracle.formats import calculable, format_of, next_lower, round_to
+from harness.oracle.mistakes.unshifted import Unshifted
 from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
 from harness.oracle.slices import matrix, real
 from harness.oracle.structure import compare, convert, flatten, rebuild, same, tensors
-from harness.oracle.unshifted import Unshifted
 from harness.oracle.verdict import Finding
 
 NOISE = 0.01

@@ -170,13 +170,13 @@ def test_an_answer_that_is_wrong_in_one_way_is_not(judged):
 
 
 def test_an_element_that_is_wrong_on_some_draws_is_told_with_its_values(evaluate_made):
-    # One draw in two; the seed is one whose first call is right.
-    wrong = "x + 1 + torch.nn.functional.one_hot(torch.tensor(130), 4096).view(32, 128) * (x[0, 0] > 0) * 5"
+    # One draw in two, and not the first.
+    is_other = "(self.__dict__.setdefault('first', bool(x[0, 0] > 0)) != bool(x[0, 0] > 0))"
+    wrong = f"x + 1 + torch.nn.functional.one_hot(torch.tensor(130), 4096).view(32, 128) * {is_other} * 5"
     record = evaluate_made(
         PROBLEM.format(expression="x + 1", precision="float32"),
         CANDIDATE.format(expression=wrong),
         device="cpu",
-        seed=1,
         check=CheckConfig(stress=False),
         timing=QUICK,
     )

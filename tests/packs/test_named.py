@@ -6,10 +6,11 @@ import os
 import msgspec
 import pytest
 
-from harness import cli, options, session
+from harness import cli, session
 from harness.catalog import problems, solutions
 from harness.config import Config, PackConfig
 from harness.errors import UsageError
+from harness.options import options
 from harness.packs import importing, named
 from harness.reading.reading import Reader
 from tests.packs.conftest import MODEL, NEW

@@ -10,203 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.arguments import amount, count, place, port, seed
 from harness.errors import UsageError, nearest
+from harness.options import texts
+from harness.options.arguments import amount, count, place, port, seed
 from harness.version import VERSION
 
 SCRIPT = "run_eval.py"
 QUICKSTART = "configs/quickstart.yaml"
-
-EXAMPLES = """\
-examples:
-  python run_eval.py                                          the quickstart
-  python run_eval.py run configs/seeds.yaml                   a config; the same command resumes it
-  python run_eval.py run configs/seeds.yaml --dry-run         list its jobs
-  python run_eval.py run my_kernel.py --problem attention/sdpa --variant small
-  python run_eval.py new solution attention/sdpa/mine         a candidate to begin with
-  python run_eval.py run configs/quickstart.yaml --problems ../KernelBench/KernelBench/level1 \\
-      --solutions my_kernels/
-  python run_eval.py check my_kernels/                        compile candidates and screen their source; no GPU
-  python run_eval.py report results/quickstart --format csv
-  python run_eval.py compare results/before results/after --fail-on slower,broken
-  python run_eval.py import runs/mine --kernelbench ../KernelBench --out packs/mine    other people's candidates
-  python run_eval.py serve configs/quickstart.yaml
-  python run_eval.py profile my_kernel.py --without seccomp    its kernels by Nsight Compute
-  python run_eval.py doctor                                   what this machine lacks, and how to fix it
-
-exit codes:
-  0    the command was carried out, whatever the verdicts
-  1    the harness failed; or doctor found that something vital is missing or a known verdict another one
-  2    a wrong argument or config, or no space on the disk
-  3    --require was not met, compare --fail-on found one, or a candidate fails check
-  130  interrupted; what is finished is kept, and the same command resumes a run
-"""
-
-RUN_ABOUT = """\
-Evaluate the candidates that a config selects, and show a leaderboard. The same command again resumes: what is finished
-is skipped, unless its files have changed. Options replace what the config says.
-"""
-
-RUN_EXAMPLES = """\
-examples:
-  python run_eval.py run configs/seeds.yaml --device cuda:0 --out results/seeds-h200
-  python run_eval.py run configs/quickstart.yaml --variant default --set timing.precision=0.01
-  python run_eval.py run configs/quickstart.yaml --solutions solutions/attention/sdpa/composed.py --fresh
-  python run_eval.py run configs/quickstart.yaml --variant default --problems ../KernelBench --solutions runs/mine
-
-statuses, for --require:
-  passed, incorrect, rejected, compile_error, load_error, runtime_error, crashed, timeout, out_of_memory,
-  resource_limit, unsupported, invalid_reference, harness_error
-
-exit code: 0 if the run was carried out, whatever the verdicts; 1 if the harness failed at a job (harness_error);
-3 if --require was not met; 130 if it was interrupted
-"""
-
-NEW_ABOUT = """\
-Write a working file to begin with: a problem with sizes, inputs and a reference, or a candidate that is the reference
-itself, right and as fast. Existing files are not replaced.
-"""
-
-NEW_EXAMPLES = """\
-examples:
-  python run_eval.py new problem mine/scaled_relu             problems/mine/scaled_relu.py
-  python run_eval.py new solution mine/scaled_relu/fused      solutions/mine/scaled_relu/fused.py
-  python run_eval.py new solution attention/sdpa/mine
-
-exit code: 0, or 2 if the file is there already
-"""
-
-REPORT_ABOUT = """\
-Show the results of a run, finished or not: the leaderboard, its records as a table of all figures (csv), or all of it
-as one page for a browser (html), or its verdicts for a CI system (junit).
-"""
-
-REPORT_EXAMPLES = """\
-examples:
-  python run_eval.py report results/quickstart
-  python run_eval.py report results/quickstart --format csv > quickstart.csv
-  python run_eval.py report results/quickstart --format html > quickstart.html
-  python run_eval.py report results/quickstart --format junit > quickstart.xml
-  python run_eval.py report results/h100 --claims
-  python run_eval.py report results/mine --samples > samples.csv
-
-exit code: 0, or 2 if the folder holds no run
-"""
-
-PROFILE_ABOUT = """\
-Evaluate one candidate, and then look into a single call of it by Nsight Compute (ncu), or by Compute Sanitizer with
---sanitizer. Needs a GPU and the tool. What the tool sees is shown beside verdict and roofline, and changes neither.
-"""
-
-PROFILE_EXAMPLES = """\
-examples:
-  python run_eval.py profile my_kernel.py --problem attention/sdpa --without seccomp
-  python run_eval.py profile my_kernel.py --problem attention/sdpa --without seccomp --sanitizer memcheck
-
-exit code: 0 if the tool looked into the call; 1 if it did not; 2 if it is not installed, or there is no GPU
-"""
-
-DOCTOR_ABOUT = """\
-Show what this machine can evaluate, what is missing, and how to fix it. Takes a few seconds and changes nothing. With
---try it also evaluates three candidates whose verdicts are known, in about a minute a device.
-"""
-
-DOCTOR_EXAMPLES = """\
-examples:
-  python run_eval.py doctor          # what is missing, and how to get it
-  python run_eval.py doctor --try    # and whether verdicts are right here
-
-exit code: 0 if Assay can run here; 1 if something vital is missing, like torch, or if a known verdict was another one
-"""
-
-COMPLETION_ABOUT = """\
-Print a script that completes the commands and options of `assay` in a shell. `assay` is there after `pip install .`;
-`python run_eval.py` is not completed: a shell completes the words of `python` for it.
-"""
-
-COMPLETION_EXAMPLES = """\
-examples:
-  pip install .                                               once, for the command `assay`
-  assay completion bash > ~/.local/share/bash-completion/completions/assay
-  assay completion zsh > "${fpath[1]}/_assay"
-
-exit code: 0
-"""
-
-COMPARE_ABOUT = """\
-Show how each candidate changed from run A to run B: faster, slower, same or can't tell (by the intervals of its
-speedups), broken or fixed, missing or new. Candidates are matched by problem, variant, precision and name, whether or
-not their source changed. Speedups on different devices, or over different baselines, are not compared.
-"""
-
-COMPARE_EXAMPLES = """\
-examples:
-  python run_eval.py compare results/before results/after
-  python run_eval.py compare results/main results/branch --fail-on slower,broken,missing    a gate for CI
-  python run_eval.py compare results/main results/branch --fail-on slower --fail-on not-compared
-  python run_eval.py compare results/before results/after --format html > compare.html
-
-exit code: 0, or 3 if --fail-on found something
-"""
-
-AUDIT_ABOUT = """\
-Try known wrong and known right answers on each problem. A problem is sound if its inputs show every wrong answer and no
-right one is refused; weak if a wrong answer passes; strict if a right one does not; unusable if it cannot be judged.
-"""
-
-AUDIT_EXAMPLES = """\
-examples:
-  python run_eval.py audit                                    every problem that comes with Assay
-  python run_eval.py audit problems/attention/sdpa.py --variant small --compile
-  python run_eval.py audit ../KernelBench/KernelBench/level1 --device cuda:0 --format markdown
-
-exit code: 0, or with --require sound 3 if a problem is not
-"""
-
-CHECK_ABOUT = """\
-Read each candidate (contract, source screen), compile it, load it, and show what its kernels use. Needs no GPU. CUDA
-candidates need nvcc, which `pip install -e '.[nvcc]'` installs. Nothing is timed or compared, and no kernel is run.
-"""
-
-CHECK_EXAMPLES = """\
-examples:
-  python run_eval.py check solutions/attention/sdpa/block_per_query.py
-  python run_eval.py check my_kernels/ --problems ../KernelBench/KernelBench/level1
-  python run_eval.py check 'solutions/**/*.py' --arch 100a --require ok
-
-exit code: 0 if every candidate is ok or unsure (this machine cannot decide); 3 if one fails, or with --require ok if
-one is unsure
-"""
-
-IMPORT_ABOUT = """\
-Turn candidates of others into a folder like any other: problems, solutions, a config that runs them, and import.json,
-which says where each file came from, what its source claims about it, and what was left and why. SOURCE is a file or a
-folder with KernelBench's generations, tables (JSON, JSON lines), Python files or transcripts of models. Nothing in it
-is run.
-"""
-
-IMPORT_EXAMPLES = """\
-examples:
-  python run_eval.py import runs/mine --kernelbench ../KernelBench --out packs/mine
-  python run_eval.py import h100.json --out packs/h100 --code-field custom_code --reference-field ref_code \\
-      --level-field level_id --problem-field task_id --speedup-field score_default
-  python run_eval.py import answers/ --kernelbench ../KernelBench --level 1 --blocks all --out packs/answers
-
-exit code: 0, also if something was left; with --require all 3 then; 2 if nothing could be imported
-"""
-
-SERVE_ABOUT = """\
-Take candidates over HTTP, evaluate them one after the other on each device, and answer with records, feedback and
-rewards. Accepted tasks outlive the service. Needs the extra: pip install 'kernel-assay[serve]'.
-"""
-
-SERVE_EXAMPLES = """\
-examples:
-  ASSAY_TOKEN=$(openssl rand -hex 16) python run_eval.py serve configs/quickstart.yaml
-  python run_eval.py serve CONFIG.yaml --problems ../KernelBench/KernelBench/level1 --token-file token --port 8000
-
-exit code: 0, or that of the signal that ended it; 2 if it cannot start. The same command goes on with what was accepted
-"""
 
 ALL = "show every candidate in the terminal, also those that need what this machine lacks"
 RAW = argparse.RawDescriptionHelpFormatter
@@ -255,7 +65,7 @@ def parser() -> Parser:
         usage="%(prog)s [-h] [--version] [COMMAND ...]",
         description="Evaluate kernel candidates: compile each, check its numbers, time it against PyTorch, rank them.\n"
         "Without a command: the quickstart, which needs no GPU.",
-        epilog=_said(EXAMPLES),
+        epilog=_said(texts.EXAMPLES),
         formatter_class=RAW,
     )
     top.add_argument("--version", action="version", version=f"assay {VERSION}")
@@ -270,12 +80,12 @@ def parser() -> Parser:
     _serve(commands)
     _profile(commands)
     about = "show what this machine can do, what is missing, and how to fix it"
-    add = _command(commands, "doctor", about, DOCTOR_ABOUT, DOCTOR_EXAMPLES).add_argument
+    add = _command(commands, "doctor", about, texts.DOCTOR_ABOUT, texts.DOCTOR_EXAMPLES).add_argument
     add("--json", action="store_true", help="print what was found as JSON")
     trial = "also evaluate a right candidate, a wrong one and a cheat on each device, whose verdicts are known"
     add("--try", action="store_true", dest="trial", help=trial)
     about = "print a script that completes commands and options in a shell"
-    add = _command(commands, "completion", about, COMPLETION_ABOUT, COMPLETION_EXAMPLES).add_argument
+    add = _command(commands, "completion", about, texts.COMPLETION_ABOUT, texts.COMPLETION_EXAMPLES).add_argument
     add("shell", choices=("bash", "zsh"), help="the shell")
     return top
 
@@ -306,7 +116,7 @@ def completion(shell: str) -> str:
     top.prog = "assay"
     commands: Commands = _of_commands(top)
     for action in (action for command in commands.values() for action in command._actions):
-        if action.type is Path or action.metavar in ("PATH", "FILE", "PROBLEM"):
+        if action.type is place or action.metavar in ("PATH", "FILE", "PROBLEM"):
             action.complete = shtab.FILE
     return shtab.complete(top, shell=shell)
 
@@ -320,7 +130,7 @@ def _command(commands: Commands, name: str, summary: str, about: str, examples: 
 
 def _run(commands: Commands) -> None:
     about = "evaluate the candidates that a config selects"
-    add = _command(commands, "run", about, RUN_ABOUT, RUN_EXAMPLES).add_argument
+    add = _command(commands, "run", about, texts.RUN_ABOUT, texts.RUN_EXAMPLES).add_argument
     what = "what to evaluate: a config (configs/every-option.yaml shows every key), or one candidate's file"
     add("config", type=place, metavar="CONFIG.yaml|CANDIDATE.py", help=what)
     add("--problem", default="", metavar="NAME", help="the problem that CANDIDATE.py solves: attention/sdpa, or a file")
@@ -355,7 +165,7 @@ def _executor(add: Callable[..., Any]) -> None:
 
 def _new(commands: Commands) -> None:
     about = "write a file to begin with: a problem, or a candidate of one"
-    add = _command(commands, "new", about, NEW_ABOUT, NEW_EXAMPLES).add_argument
+    add = _command(commands, "new", about, texts.NEW_ABOUT, texts.NEW_EXAMPLES).add_argument
     add("kind", choices=("problem", "solution"), help="what to write")
     add("name", metavar="NAME", help="SET/NAME of a problem, SET/PROBLEM/NAME of a candidate")
     add("--root", type=place, default=Path(), metavar="DIR", help="write below this folder (default: the current one)")
@@ -363,7 +173,7 @@ def _new(commands: Commands) -> None:
 
 def _check(commands: Commands) -> None:
     about = "compile candidates and screen their source; needs no GPU"
-    add = _command(commands, "check", about, CHECK_ABOUT, CHECK_EXAMPLES).add_argument
+    add = _command(commands, "check", about, texts.CHECK_ABOUT, texts.CHECK_EXAMPLES).add_argument
     add("files", nargs="+", metavar="FILE", help="candidate file, folder or glob")
     problems = "search for problems here first; may be repeated (default: the nearest problems/ above a candidate)"
     add("--problems", action="append", default=[], metavar="PATH", help=problems)
@@ -379,7 +189,7 @@ def _check(commands: Commands) -> None:
 
 def _audit(commands: Commands) -> None:
     about = "test problems with known wrong and known right answers"
-    add = _command(commands, "audit", about, AUDIT_ABOUT, AUDIT_EXAMPLES).add_argument
+    add = _command(commands, "audit", about, texts.AUDIT_ABOUT, texts.AUDIT_EXAMPLES).add_argument
     problems = "file, folder or glob (default: problems)"
     add("problems", nargs="*", default=["problems"], metavar="PROBLEM", help=problems)
     add("--variant", action="append", metavar="NAME", help="sizes of the problems; may be repeated (default: default)")
@@ -400,7 +210,7 @@ def _audit(commands: Commands) -> None:
 
 def _report(commands: Commands) -> None:
     about = "show the results of a run, finished or not"
-    add = _command(commands, "report", about, REPORT_ABOUT, REPORT_EXAMPLES).add_argument
+    add = _command(commands, "report", about, texts.REPORT_ABOUT, texts.REPORT_EXAMPLES).add_argument
     add("run_dir", type=place, metavar="RUN_DIR", help="folder of the run, like results/quickstart")
     form = (
         "csv: every figure with all digits; markdown: the page leaderboard.md; html: the page report.html, one file "
@@ -416,7 +226,7 @@ def _report(commands: Commands) -> None:
 
 def _compare(commands: Commands) -> None:
     about = "show which candidates got faster or slower between two runs"
-    add = _command(commands, "compare", about, COMPARE_ABOUT, COMPARE_EXAMPLES).add_argument
+    add = _command(commands, "compare", about, texts.COMPARE_ABOUT, texts.COMPARE_EXAMPLES).add_argument
     add("run_a", type=place, metavar="RUN_A", help="folder of the run before")
     add("run_b", type=place, metavar="RUN_B", help="folder of the run after")
     fail_on = (
@@ -430,7 +240,7 @@ def _compare(commands: Commands) -> None:
 
 def _serve(commands: Commands) -> None:
     about = "evaluate candidates that come over HTTP"
-    add = _command(commands, "serve", about, SERVE_ABOUT, SERVE_EXAMPLES).add_argument
+    add = _command(commands, "serve", about, texts.SERVE_ABOUT, texts.SERVE_EXAMPLES).add_argument
     what = "how to evaluate, and the problems that clients may name; its candidates count for nothing"
     add("config", type=place, metavar="CONFIG.yaml", help=what)
     add("--problems", action="append", metavar="PATH", help="file, folder or glob in place of the config's; repeatable")
@@ -459,7 +269,7 @@ def _serve(commands: Commands) -> None:
 
 def _profile(commands: Commands) -> None:
     about = "look into one call of a candidate by Nsight Compute or Compute Sanitizer"
-    add = _command(commands, "profile", about, PROFILE_ABOUT, PROFILE_EXAMPLES).add_argument
+    add = _command(commands, "profile", about, texts.PROFILE_ABOUT, texts.PROFILE_EXAMPLES).add_argument
     add("candidate", type=place, metavar="CANDIDATE.py", help="file of the candidate")
     add("--problem", default="", metavar="SET/NAME", help="the problem it solves (default: what its folders say)")
     add("--variant", default="default", metavar="NAME", help="size of the problem (default: default)")
@@ -478,7 +288,7 @@ def _profile(commands: Commands) -> None:
 
 def _import(commands: Commands) -> None:
     about = "turn other people's packs of candidates into a folder that can be run"
-    add = _command(commands, "import", about, IMPORT_ABOUT, IMPORT_EXAMPLES).add_argument
+    add = _command(commands, "import", about, texts.IMPORT_ABOUT, texts.IMPORT_EXAMPLES).add_argument
     add("source", type=place, metavar="SOURCE", help="file or folder with candidates of others")
     add("--out", type=place, required=True, metavar="DIR", help="new or empty folder for what is imported")
     kernelbench = "a checkout of KernelBench, whose problems the candidates solve (default: the problems in the pack)"
