@@ -5,7 +5,7 @@ import random
 
 from tests.kills import Killer
 
-KILLS = 6
+KILLS = 4
 
 
 def test_sigkill_at_random_moments(tmp_path):
