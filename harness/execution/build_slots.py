@@ -37,29 +37,43 @@ def how_many(config: Config) -> int:
     return max(1, min(cores() // 2, available_memory_bytes() // BUILD_MEMORY_BYTES, by_processes))
 
 
-class _Attempt:
-    """What one build starts processes by, in a folder of its own. Once stopped, it is without any."""
+class _Withdrawn(NotStarted):
+    """Nobody waits for what was to be started."""
 
-    def __init__(self, nursery: Starter, folder: Path) -> None:
-        self.folder = folder
+    reason = "withdrawn"
+
+
+class _Build:
+    """What one build starts processes by, however often it is tried; once stopped, it has none and starts none."""
+
+    def __init__(self, nursery: Starter) -> None:
+        self.folders: list[Path] = []
         self._nursery = nursery
         self._child: Child | None = None
         self._stopped = False
         self._lock = threading.Lock()
 
+    def begin(self, folder: Path) -> None:
+        """Another try, in a folder of its own. Raises NotStarted once it is stopped."""
+        with self._lock:
+            if self._stopped:
+                raise _Withdrawn("nobody waits for it any more")
+            self.folders.append(folder)
+
     def start(self, *args: Any, **kwargs: Any) -> Child:
+        """As Nursery.start."""
         child = self._nursery.start(*args, **kwargs)
         with self._lock:
             self._child = child
-        if self._stopped:
-            child.stop()
+            if self._stopped:
+                child.stop()
         return child
 
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
-        if self._child is not None:
-            self._child.stop()
+            if self._child is not None:
+                self._child.stop()
 
 
 class BuildSlots:
@@ -76,7 +90,7 @@ class BuildSlots:
         self._workshop = Workshop(device, config)
         self._turns = Turns()
         self._numbers = itertools.count()
-        self._attempts: dict[BuildKey, list[_Attempt]] = {}
+        self._builds: dict[BuildKey, list[_Build]] = {}
         self._lock = threading.Lock()
         self._closed = False
         self._threads = ThreadPoolExecutor(how_many(config), thread_name_prefix="build")
@@ -89,20 +103,27 @@ class BuildSlots:
     def start(self, job: Job) -> Future[BuildResult]:
         """The build of one candidate file, or of one variant of it where its constructor may compile."""
         if needs_build(job) and not job.problem.fault and not job.candidate.fault:
-            return self._threads.submit(self._in_a_slot, job)
+            return self._threads.submit(self._in_a_slot, job, self._begun(job))
         nothing: Future[BuildResult] = Future()
         nothing.set_result(BuildResult(fault=job.candidate.fault))
         return nothing
 
     def build(self, job: Job, log: Path, card: Device | None = None) -> BuildResult:
         """One build; that its process cannot be started is a result, too. It may use `card`, if one is given."""
+        return self._built(job, self._begun(job), log, card)
 
+    def _begun(self, job: Job) -> _Build:
+        one = _Build(self._nursery)
+        with self._lock:
+            self._builds.setdefault(build_key(job), []).append(one)
+        return one
+
+    def _built(self, job: Job, one: _Build, log: Path, card: Device | None = None) -> BuildResult:
         def attempt() -> BuildResult:
             # Each has a folder of its own: what the last one left may still be there.
-            one = _Attempt(self._nursery, self._scratch / str(next(self._numbers)))
-            with self._lock:
-                self._attempts.setdefault(build_key(job), []).append(one)
-            return self._workshop.build(job, one, one.folder, log, card)
+            folder = self._scratch / str(next(self._numbers))
+            one.begin(folder)
+            return self._workshop.build(job, one, folder, log, card)
 
         try:
             result = self._with_room(lambda: built_again(attempt))
@@ -115,17 +136,17 @@ class BuildSlots:
     def end(self, job: Job) -> list[Path]:
         """End what still builds for a job, and for no other; the folders of what was built, which are to be removed."""
         with self._lock:
-            left = self._attempts.pop(build_key(job), [])
+            left = self._builds.pop(build_key(job), [])
         for one in left:
             one.stop()
-        return [one.folder for one in left]
+        return [folder for one in left for folder in one.folders]
 
-    def _in_a_slot(self, job: Job) -> BuildResult:
+    def _in_a_slot(self, job: Job, one: _Build) -> BuildResult:
         # The pool numbers its threads from 0.
         slot = f"builder {threading.current_thread().name.rpartition('_')[2]}"
         self._report_phase(slot, job.title, "building")
         try:
-            return self.build(job, self._logs / f"{recording.build_name(job)}.build.txt")
+            return self._built(job, one, self._logs / f"{recording.build_name(job)}.build.txt")
         finally:
             self._report_phase(slot, job.title, "")
 
