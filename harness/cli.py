@@ -58,6 +58,8 @@ def _see_to_streams() -> None:
             opened = os.open(os.devnull, os.O_RDWR)
             os.dup2(opened, descriptor)
             os.set_inheritable(descriptor, True)
+            if opened != descriptor:
+                os.close(opened)
         if getattr(sys, name) is None:
             setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115 - open as long as the process
         stream = getattr(sys, name)
