@@ -84,6 +84,5 @@ def _tried(oracle: Oracle, some: list[controls.Control], sets: Sets) -> list[Tri
                 found[tried.control.name] = tried
         # Before the next one is made.
         del one
-        # What does not apply to the first set's inputs is no answer to the problem.
-        some = [control for control in some if control.name in found]
+        some = [control for control in some if control.name in found or not control.by_form]
     return [found[control.name] for control in some if control.name in found]

@@ -31,11 +31,13 @@ TILE = 16
 
 @dataclass(frozen=True)
 class Control:
-    """`refuse` says what the verdict should be; `make` gives the outputs for an expectation's inputs."""
+    """`refuse` says what the verdict should be; `make` gives the outputs for an expectation's inputs. `by_form`: what
+    does not apply to some inputs of a problem applies to none."""
 
     name: str
     refuse: bool
     make: Callable[[Expectation], Any | None]
+    by_form: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,14 @@ def negative(reference: ExactReference, other: Any) -> list[Control]:
         "lower_inputs": lambda e: _lower(reference, e, rounded=False),
         **{f"part_of_axis_{d}": functools.partial(_part_of_axis, reference, d) for d in range(AXES)},
     }
-    return [Control(name, True, _different(make)) for name, make in made.items()]
+    by_form = ("input", "lower_", "part_of_axis_")
+    return [Control(name, True, _different(make), name.startswith(by_form)) for name, make in made.items()]
 
 
 def careless(reference: ExactReference) -> list[Control]:
     """What is wrong on some inputs alone, if such ones can occur at all."""
-    unshifted = Control("unshifted", True, _different(lambda e: reference.native(e.inputs, e.seed, mode=Unshifted())))
-    return [unshifted]
+    unshifted = _different(lambda e: reference.native(e.inputs, e.seed, mode=Unshifted()))
+    return [Control("unshifted", True, unshifted, by_form=True)]
 
 
 def positive(reference: ExactReference, compiled: bool = False) -> list[Control]:

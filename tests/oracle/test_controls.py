@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from harness.oracle import controls
+from harness.oracle import auditing, controls
 from harness.oracle.oracle import Oracle
 from tests.oracle.references import GemmTail, Of, attention, heads
 
@@ -49,3 +49,14 @@ def test_reordered_sums_are_another_kernel():
     got = reordered.make(expected)
     assert not torch.equal(got, expected.native)
     assert torch.allclose(got, expected.native, atol=1e-5)
+
+
+def test_what_is_right_on_drawn_inputs_alone_is_tried_on_others():
+    oracle = Oracle(Of(lambda x: (x - 100).relu()))
+    draws = [[torch.rand(64, 50)], [torch.rand(64, 50)]]
+    other, expected = oracle.glance(draws[0]).native, oracle.expect(draws[1])
+    sets = auditing.drawn_first(expected, auditing.binding(oracle.stress(draws[1])))
+    found, decisive = auditing.decisive(oracle, other, sets)
+    (zeros,) = [one for one in found if one.control.name == "zeros"]
+    assert zeros.refused_on in decisive
+    assert "unshifted" not in {one.control.name for one in found}
