@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import errno
 import importlib
@@ -10,6 +11,7 @@ import os
 import resource
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from harness.commands import saying
 from harness.errors import UsageError
@@ -75,32 +77,46 @@ def _exit_code(words: list[str]) -> int:
         if arguments.command is None:
             raise UsageError(f"choose a command: {', '.join(COMMANDS)}; see {options.typed()} --help")
         command = importlib.import_module(f"harness.commands.{COMMANDS[arguments.command]}")
-        code: int = command.carry_out(arguments, words)
-        return code
+        return _carried_out(command, arguments, words)
     except UsageError as error:
-        print(f"error: {saying.said(error)}", file=sys.stderr)
+        _say(f"error: {saying.said(error)}")
         return 2
     except KeyboardInterrupt as interrupt:
-        # The terminal may be gone.
-        with contextlib.suppress(OSError):
-            saved = " Finished results are saved; run the same command to resume." if resumes else ""
-            print(f"Interrupted.{saved}", file=sys.stderr)
+        saved = " Finished results are saved; run the same command to resume." if resumes else ""
+        _say(f"Interrupted.{saved}")
         return interruption.exit_code(interrupt)
     except BrokenPipeError:
         # The reader (head, less) has seen enough; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        if resumes:
+            _say("Nobody reads the output any more. Finished results are saved; run the same command to resume.")
+        return 1 if resumes else 0
     except OSError as error:
         where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
         if error.errno in REFUSALS and where and _is_given(os.fsdecode(error.filename), words):
-            print(f"error: {saying.said(error.strerror)}{saying.said(where)}", file=sys.stderr)
+            _say(f"error: {saying.said(error.strerror)}{saying.said(where)}")
             return 2
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         said = f"{saying.said(error.strerror)}{saying.said(where)}"
         saved = " Finished results are saved." if resumes else ""
-        print(f"error: {said}.{saved} Free some disk space", file=sys.stderr)
+        _say(f"error: {said}.{saved} Free some disk space")
         return 2
+
+
+def _carried_out(command: ModuleType, arguments: argparse.Namespace, words: list[str]) -> int:
+    try:
+        code: int = command.carry_out(arguments, words)
+    except SystemExit as error:
+        # So rich ends a process whose output nobody reads.
+        raise BrokenPipeError from error
+    return code
+
+
+def _say(sentence: str) -> None:
+    """The terminal may be gone, or its disk full."""
+    with contextlib.suppress(OSError):
+        print(sentence, file=sys.stderr)
 
 
 def _is_given(place: str, words: list[str]) -> bool:

@@ -49,6 +49,8 @@ def finished(tmp_path):
         (["run", "solutions/attention"], "--solutions solutions/attention --problems PROBLEMS --variant default"),
         (["report", "/nonexistent"], "/nonexistent is not a run directory"),
         (["report", ""], "an empty path; is a variable not set?"),
+        (["audit", "x", "--constant", "N={[1]:2}"], "write it as NAME=VALUE, with a number or another literal"),
+        (["audit", "x", "--constant", "N=1j"], "write it as NAME=VALUE, with a number or another literal"),
         (["check", "x", "--timeout", "nan"], "'nan' is no number above 0"),
         (["check", "x", "--timeout", "1e300"], "is no number above 0"),
         (["check", "x", "--timeout", "-1"], "'-1' is no number above 0"),
@@ -180,6 +182,14 @@ def test_reports_need_no_torch(finished, form):
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "honest_cpp" in result.stdout
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(finished):
+    words = [sys.executable, str(ROOT / "run_eval.py"), "report", str(finished)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as shown:
+        shown.stdout.close()
+        assert shown.stderr.read() == ""
+    assert shown.returncode == 0
 
 
 def test_what_an_encoding_lacks_is_escaped(finished):

@@ -7,6 +7,7 @@ import ast
 import contextlib
 import sys
 
+import msgspec
 from rich.console import Console
 from rich.markup import escape
 
@@ -66,6 +67,8 @@ def _constants(words: list[str]) -> dict[str, object]:
         name, _, text = word.partition("=")
         try:
             constants[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+            # As it is sent to the process that tries it.
+            msgspec.json.encode(constants[name])
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             raise UsageError(f"--constant {word}: write it as NAME=VALUE, with a number or another literal") from None
     return constants

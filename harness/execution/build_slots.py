@@ -50,13 +50,13 @@ class _Build:
         self.folders: list[Path] = []
         self._nursery = nursery
         self._child: Child | None = None
-        self._stopped = False
+        self.stopped = False
         self._lock = threading.Lock()
 
     def begin(self, folder: Path) -> None:
         """Another try, in a folder of its own. Raises NotStarted once it is stopped."""
         with self._lock:
-            if self._stopped:
+            if self.stopped:
                 raise _Withdrawn("nobody waits for it any more")
             self.folders.append(folder)
 
@@ -65,13 +65,13 @@ class _Build:
         child = self._nursery.start(*args, **kwargs)
         with self._lock:
             self._child = child
-            if self._stopped:
+            if self.stopped:
                 child.stop()
         return child
 
     def stop(self) -> None:
         with self._lock:
-            self._stopped = True
+            self.stopped = True
             if self._child is not None:
                 self._child.stop()
 
@@ -127,8 +127,13 @@ class BuildSlots:
 
         try:
             result = self._with_room(lambda: built_again(attempt))
+            if one.stopped:
+                # Nobody reads it.
+                log.unlink(missing_ok=True)
             return msgspec.structs.replace(result, log=log.name if log.is_file() else "")
         except NotStarted as error:
+            if one.stopped:
+                log.unlink(missing_ok=True)
             return BuildResult(fault=losses.not_started(error))
         except BlockingIOError as error:
             return BuildResult(fault=losses.not_started(NoProcess(str(error))))

@@ -27,7 +27,7 @@ from harness.oracle.formats import all_finite
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.slices import real, rms, widened
 from harness.oracle.stress import SETS, Stress
-from harness.oracle.structure import compare, convert, flatten, places, tensors
+from harness.oracle.structure import compare, flatten, places, tensors
 from harness.oracle.verdict import Finding
 from harness.oracle.yardstick import Yardstick
 from harness.records import Status
@@ -236,15 +236,16 @@ class Oracle:
             expected = expectation.expect(self.reference, inputs, seed, self.allow, self._fills, broken, native)
             yards = {path: yard.as_a_whole() for path, yard in expected.yards.items()}
             expected = replace(expected, yards=yards, empty=self._empty or frozenset())
+            some = _telling(expected, proposed)
+            # Within, the reference is run on other inputs.
+            return some and self._demanded(proposed, some, drawn)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
             self._leave_out(proposed, error)
             return None
-        some = _telling(expected, proposed)
-        if some is None:
-            return None
-        expected = some
+
+    def _demanded(self, proposed: Stress, expected: Expectation, drawn: list[Any]) -> Expectation | None:
         if proposed.demands == "absolute":
             expected = self._as_on_drawn(expected, drawn)
             return expected if self._takes_safe_denominators(expected) else None
@@ -333,7 +334,7 @@ class Oracle:
 
     def _as_it_grows(self, expected: Expectation) -> Expectation | None:
         """With the limits of outputs that grow as a power of the inputs, or of those that stay; None for any other."""
-        quarter = convert(expected.inputs, lambda t: t / 4 if t.is_floating_point() else t)
+        quarter = self._promises.changed(expected.inputs, lambda t: t / 4)
         before = dict(flatten(self.reference.native(quarter, expected.seed)))
         after = dict(flatten(expected.native))
         powers = {

@@ -186,8 +186,9 @@ class Application:
     async def _health(self, request: Request) -> Response:
         alive = self.service.evaluator.alive
         held = any(use.held_since is not None for use in await asyncio.to_thread(self.service.fair_use.uses))
-        told = {"status": "ok" if alive else "no device is left", "held": held, "version": VERSION}
-        return _json(told, 200 if alive else 503)
+        trouble = self.service.trouble if alive else "no device is left"
+        told = {"status": trouble or "ok", "held": held, "version": VERSION}
+        return _json(told, 503 if trouble else 200)
 
     async def _queue(self, request: Request) -> Response:
         service = self.service

@@ -7,6 +7,7 @@ import functools
 import math
 import secrets
 import sqlite3
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -71,6 +72,8 @@ class Service:
         self.settings = settings
         self.counts = Counter[str]()
         self.running: dict[str, str] = {}
+        # Why the last task that ended could not be noted; empty if it could.
+        self.trouble = ""
         self._ended = ended
         self._config = config
         self._walls_s = deque[float](maxlen=REMEMBERED)
@@ -250,14 +253,26 @@ class Service:
         """Note how a task ended, and its record by `content`; again and again while the disk does not take it."""
         try:
             if record is not None and content:
-                self._store.keep(content, record)
+                self._keep(content, record)
             ended = self._store.end(identity, status, record and records.presentable(record), error[:2000])
-        except sqlite3.Error:
+        except sqlite3.Error as failure:
+            self.trouble = f"tasks cannot be kept: {failure}"
             again = functools.partial(self._end, identity, status, record, error, content)
             self.evaluator.deadlines.at(time.monotonic() + WRITE_AGAIN_S, again)
             return
+        self.trouble = ""
         if ended:
             self._ended(identity)
+
+    def _keep(self, content: str, record: Record) -> None:
+        """Keep a result for later. Where that part of the file is damaged, it is not kept."""
+        try:
+            self._store.keep(content, record)
+        except sqlite3.OperationalError:
+            # The disk may be full.
+            raise
+        except sqlite3.DatabaseError as error:
+            print(f"a result cannot be kept: {error}", file=sys.stderr)
 
     def _phase(self, slot: str, title: str, phase: str) -> None:
         with self._lock:

@@ -40,6 +40,8 @@ CREATE INDEX IF NOT EXISTS results_by_end ON results (ended_at);
 ENDS = "SELECT ended_at FROM tasks WHERE ended_at IS NOT NULL UNION ALL SELECT ended_at FROM results"
 # The log of changes, which SQLite empties again and again, is cut to so much then.
 LOG = "journal_size_limit = 16000000"
+# What a damaged row raises as it is decoded.
+UNREADABLE = (zlib.error, msgspec.MsgspecError, ValueError, TypeError)
 COLUMNS = "id, content, request, accepted_at, expires_at, status, ended_at, cached, error, record"
 
 
@@ -135,12 +137,25 @@ class Store:
             row = self._base.execute(
                 "SELECT record FROM results WHERE content = ? AND ended_at >= ?", (content, since)
             ).fetchone()
-        return records.decode(zlib.decompress(row[0])) if row else None
+            try:
+                return records.decode(zlib.decompress(row[0])) if row else None
+            except UNREADABLE as error:
+                self._lose("results", "content", content, error)
+                return None
 
     def task(self, identity: str) -> Stored | None:
         with self._lock:
             row = self._base.execute(f"SELECT {COLUMNS} FROM tasks WHERE id = ?", (identity,)).fetchone()
-        return _stored(row) if row else None
+            try:
+                return _stored(row) if row else None
+            except UNREADABLE as error:
+                self._lose("tasks", "id", identity, error)
+                return None
+
+    def _lose(self, table: str, column: str, value: str, error: Exception) -> None:
+        """Delete a row that cannot be read any more."""
+        print(f"{value!r} of {table} in {self._file} cannot be read, and is lost: {error}", file=sys.stderr)
+        self._base.execute(f"DELETE FROM {table} WHERE {column} = ?", (value,))
 
     def unfinished(self) -> list[Stored]:
         """Tasks that were accepted and have not ended, the oldest first. Raises UsageError if they cannot be read."""
@@ -153,9 +168,10 @@ class Store:
                 for row in rows:
                     try:
                         found.append(_stored(row))
-                    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
-                        print(f"task {row[0]!r} in {self._file} cannot be read, and is lost: {error}", file=sys.stderr)
-                        self._base.execute("DELETE FROM tasks WHERE id = ?", row[:1])
+                    except UNREADABLE as error:
+                        self._lose("tasks", "id", row[0], error)
+                # Whether that table can be read at all.
+                self._base.execute("SELECT content FROM results LIMIT 1").fetchone()
             except sqlite3.Error as error:
                 raise UsageError(
                     f"{self._file} is damaged: {error}; move it away, or choose another folder with --dir"

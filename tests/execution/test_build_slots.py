@@ -19,6 +19,7 @@ class Workshop:
     def build(self, job, nursery, folder, log, card):
         self.folders.append(folder)
         child = nursery.start("builder")
+        log.write_text("begun")
         self.begun.set()
         assert child.stopped.wait(10.0)
         return BuildResult(fault=Outcome(status=Status.CRASHED, reason=KILLED))
@@ -48,5 +49,6 @@ def test_a_build_that_is_ended_is_not_tried_again(tmp_path):
     assert slots.end(job) == workshop.folders
     assert build.result(10.0).fault.reason == "withdrawn"
     assert len(workshop.folders) == 1
+    assert list(tmp_path.iterdir()) == []
     assert slots.end(job) == []
     slots.close()

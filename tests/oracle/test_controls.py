@@ -4,6 +4,7 @@ from torch import nn
 
 from harness.oracle import auditing, controls
 from harness.oracle.oracle import Oracle
+from harness.oracle.promises import find
 from tests.oracle.references import GemmTail, Of, attention, heads
 
 PROBLEMS = {
@@ -60,3 +61,47 @@ def test_what_is_right_on_drawn_inputs_alone_is_tried_on_others():
     (zeros,) = [one for one in found if one.control.name == "zeros"]
     assert zeros.refused_on in decisive
     assert "unshifted" not in {one.control.name for one in found}
+
+
+def _looked_up(x):
+    return torch.arange(101.0)[(x.softmax(-1) * 100).round().long()]
+
+
+def _into_an_output(x):
+    out = x.new_empty(x.shape[0])
+    return torch.logsumexp(x, 1, out=out)
+
+
+PARTICULAR = {
+    "checks probabilities": lambda x: torch.distributions.Categorical(probs=x.softmax(-1)).entropy(),
+    "looks up places": _looked_up,
+    "writes to an output": _into_an_output,
+    "checks a simplex": lambda x: torch.distributions.Dirichlet(torch.full((50,), 2.0)).log_prob(x.softmax(-1)),
+}
+
+
+@pytest.mark.parametrize("name", PARTICULAR)
+def test_a_reference_that_does_not_take_what_a_control_gives_it_is_no_fault(name):
+    oracle = Oracle(Of(PARTICULAR[name]))
+    draws = [[torch.randn(64, 50)], [torch.randn(64, 50)]]
+    other, expected = oracle.glance(draws[0]).native, oracle.expect(draws[1])
+    sets = auditing.drawn_first(expected, auditing.binding(oracle.stress(draws[1])))
+    found, _ = auditing.decisive(oracle, other, sets)
+    assert "zeros" in {one.control.name for one in found}
+
+
+def test_what_a_reference_checks_is_kept_where_growth_is_looked_at():
+    def draw():
+        return [torch.randn(64, 50), torch.randn(64, 50).softmax(-1)]
+
+    def checked(rewards, p):
+        if not torch.allclose(p.sum(-1), torch.ones(len(p)), atol=1e-2):
+            raise ValueError("no probabilities")
+        return (p * rewards).sum(-1)
+
+    first = draw()
+    oracle = Oracle(Of(checked), promises=find(first, draw))
+    oracle.expect(first)
+    tried = {stress.name for stress, _ in oracle.stress(first)}
+    assert "huge_above" in tried
+    assert not {"huge_above", "huge_below", "one_huge"} & oracle.undefined.keys()

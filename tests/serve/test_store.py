@@ -79,8 +79,23 @@ def test_what_cannot_be_read_any_more_is_told_and_stops_nothing(tmp_path, capsys
     store.accept([task("a"), task("b")])
     store._base.execute("UPDATE tasks SET request = x'00' WHERE id = 'a'")
     assert [one.id for one in store.unfinished()] == ["b"]
-    assert "task 'a' in " in capsys.readouterr().err
+    assert "'a' of tasks in " in capsys.readouterr().err
     assert [one.id for one in store.unfinished()] == ["b"]
+    store.close()
+
+
+def test_a_record_that_cannot_be_read_any_more_is_none(tmp_path, capsys):
+    store = Store(tmp_path)
+    store.accept([task("a")])
+    store.end("a", "completed", passed(2.0))
+    store.keep("c", passed(2.0))
+    for table in ("tasks", "results"):
+        store._base.execute(f"UPDATE {table} SET record = x'00'")
+    assert store.task("a") is None
+    assert store.result("c", 0.0) is None
+    assert capsys.readouterr().err.count("cannot be read, and is lost") == 2
+    store.keep("c", passed(3.0))
+    assert store.result("c", 0.0).speedup == 3.0
     store.close()
 
 
