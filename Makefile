@@ -31,7 +31,7 @@ docs: setup
 candidates: setup
 	$(BIN)/python run_eval.py check solutions 'tests/corpus/solutions/*/*/*/cuda_*.py' --jobs 2
 
-# The first one with CUDA of each set of problems, in a twentieth of the time.
+# The first one with CUDA of each set of problems.
 some-candidates: setup
 	$(BIN)/python run_eval.py check $$(for folder in solutions/*/ tests/corpus/solutions/*/; do \
 	    grep -rl --include='*.py' __global__ "$$folder" | sort | head -n 1; done) --jobs 2

@@ -108,8 +108,10 @@ def _carried_out(command: ModuleType, arguments: argparse.Namespace, words: list
     try:
         code: int = command.carry_out(arguments, words)
     except SystemExit as error:
-        # So rich ends a process whose output nobody reads.
-        raise BrokenPipeError from error
+        # So rich ends a process whose output nobody reads; whatever else ends one stays.
+        if isinstance(error.__context__, BrokenPipeError):
+            raise error.__context__ from None
+        raise
     return code
 
 

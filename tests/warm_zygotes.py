@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 from harness.processes import keeper, zygote
 
@@ -47,14 +48,17 @@ class WarmZygotes:
         self._process: subprocess.Popen[bytes] | None = None
         self.usual = zygote.start
         self._environment: dict[str, str] = {}
+        # An answer belongs to the request before it.
+        self._lock = threading.Lock()
 
     def start(self, control: socket.socket, environment: dict[str, str]) -> Forked | subprocess.Popen[bytes]:
-        if self._process is None:
-            self._begin(environment)
-        if any(environment.get(name) != self._environment.get(name) for name in FROM_THE_START):
-            return self.usual(control, environment)
-        socket.send_fds(self._ours, [json.dumps(environment).encode()], [control.fileno()])
-        said, fds, _, _ = socket.recv_fds(self._ours, MOST_BYTES, 1)
+        with self._lock:
+            if self._process is None:
+                self._begin(environment)
+            if any(environment.get(name) != self._environment.get(name) for name in FROM_THE_START):
+                return self.usual(control, environment)
+            socket.send_fds(self._ours, [json.dumps(environment).encode()], [control.fileno()])
+            said, fds, _, _ = socket.recv_fds(self._ours, MOST_BYTES, 1)
         return Forked(int(said), fds[0])
 
     def __enter__(self) -> None:

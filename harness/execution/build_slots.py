@@ -127,16 +127,15 @@ class BuildSlots:
 
         try:
             result = self._with_room(lambda: built_again(attempt))
-            if one.stopped:
-                # Nobody reads it.
-                log.unlink(missing_ok=True)
             return msgspec.structs.replace(result, log=log.name if log.is_file() else "")
         except NotStarted as error:
-            if one.stopped:
-                log.unlink(missing_ok=True)
             return BuildResult(fault=losses.not_started(error))
         except BlockingIOError as error:
             return BuildResult(fault=losses.not_started(NoProcess(str(error))))
+        finally:
+            if one.stopped:
+                # Nobody reads it.
+                log.unlink(missing_ok=True)
 
     def end(self, job: Job) -> list[Path]:
         """End what still builds for a job, and for no other; the folders of what was built, which are to be removed."""

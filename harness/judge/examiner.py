@@ -89,11 +89,10 @@ class Examiner:
         self.tried = TriedInputs(reference, self._oracle, draw, expected, keep=self._keep)
         drawn = [expected]
         del draw, expected
-        # Sets on which a known wrong answer was told that none before tells of.
-        self._decisive: frozenset[str] = frozenset()
         # What no candidate could be told from here. A permitted precision is no wrong answer.
-        self.lets_through = self._lets_through(drawn, few, () if not allow else ("lower_precision", "lower_inputs"))
-        self.tried.open(self._decisive)
+        permitted = ("lower_precision", "lower_inputs") if allow else ()
+        self.lets_through, decisive = self._lets_through(drawn, few, permitted)
+        self.tried.open(decisive)
         give_back(self._reference.device)
 
     def _opening(self, draw: Draw) -> tuple[Few | None, Expectation]:
@@ -120,21 +119,23 @@ class Examiner:
         names = ", ".join(self.lets_through)
         return f"known wrong answers pass on this problem: {names}" if names else ""
 
-    def _lets_through(self, drawn: list[Expectation], few: Few | None, permitted: tuple[str, ...]) -> list[str]:
-        """Names of the audit's wrong answers that neither drawn nor, as far as the time goes, hard inputs tell; of a
-        large problem, on a `few` entries of its batch.
+    def _lets_through(
+        self, drawn: list[Expectation], few: Few | None, permitted: tuple[str, ...]
+    ) -> tuple[list[str], frozenset[str]]:
+        """Names of the audit's wrong answers that neither drawn nor, as far as the time goes, hard inputs tell, and of
+        the sets that are decisive; of a large problem, on a `few` entries of its batch.
 
         Takes what to expect of drawn inputs out of its list, so that it goes before hard inputs are made.
         """
         if not self.meaningful:
-            return []
+            return [], frozenset()
         other = self._reference.draw()
         inputs = list(other.inputs)
         output = self._oracle.glance(few.inputs(inputs) if few else inputs, other.seed).native
         del other, inputs
-        found, self._decisive = auditing.decisive(self._oracle, output, self._audited(drawn, few))
+        found, decisive = auditing.decisive(self._oracle, output, self._audited(drawn, few))
         passed = [one.control.name for one in found if not one.refused_on]
-        return [name for name in passed if name not in permitted]
+        return [name for name in passed if name not in permitted], decisive
 
     def _audited(self, drawn: list[Expectation], few: Few | None) -> auditing.Sets:
         yield auditing.DRAWN, drawn.pop()
