@@ -119,18 +119,22 @@ class _Alike:
         # Those of which the look does not have every element, and of these the ones that are added up.
         self.large = range(len(tensors)) if one.numel() > ELEMENTS else range(0)
         self.summed: list[int] = []
-        self._sums = torch.zeros(len(tensors), dtype=torch.int64, device=one.device)
+        self._word = _word(tensors)
+        # torch converts before it adds: a sum of another width than its terms takes a copy of them, up to eight times
+        # as large, behind the end mark. One of their own width wraps around, which hides nothing in 32 bits.
+        self._total = self._word if self._word.itemsize >= 4 else torch.int64
+        self._sums = torch.zeros(len(tensors), dtype=self._total, device=one.device)
 
     def add_up(self) -> None:
         for row in self.summed:
             # In memory of before: an allocation behind the end mark could wait for the device.
-            torch.sum(signed(self.tensors[row]), dim=None, dtype=torch.int64, out=self._sums[row])
+            torch.sum(signed(self.tensors[row]).view(self._word), dim=None, dtype=self._total, out=self._sums[row])
 
     def _same_sums(self, flat: torch.Tensor, rows: list[int]) -> torch.Tensor:
         """Whether copies, one in each row of `flat`, of the tensors in these `rows` have the sums that were seen."""
         unknown = torch.tensor([row not in self.summed for row in rows], device=flat.device)
         seen = self._sums[torch.tensor(rows, device=flat.device)]
-        return ((flat.sum(1, dtype=torch.int64) == seen) | unknown).all()
+        return ((flat.view(self._word).sum(1, dtype=self._total) == seen) | unknown).all()
 
     def copies(self, tensors: list[torch.Tensor]) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Some of the tensors as they are now, and whether what was seen is the same there (one bool, on the card)."""
@@ -173,6 +177,23 @@ class _Look:
 
     def take(self) -> None:
         torch.index_select(self._memory, 0, self._places, out=self._seen)
+
+
+def _word(tensors: list[torch.Tensor]) -> torch.dtype:
+    """The widest integers that tensors of one shape can be added up in, where they lie: several elements in one, if
+    their last dimension lies together."""
+    own = signed(tensors[0]).dtype
+    for wider in (torch.int64, torch.int32):
+        if wider.itemsize > own.itemsize and all(_fits(tensor, wider) for tensor in tensors):
+            return wider
+    return own
+
+
+def _fits(tensor: torch.Tensor, word: torch.dtype) -> bool:
+    share = word.itemsize // tensor.element_size()
+    *others, last = tensor.stride() or (0,)
+    together = last == 1 and tensor.shape[-1] % share == 0 and not any(stride % share for stride in others)
+    return together and not tensor.storage_offset() % share and not tensor.data_ptr() % word.itemsize
 
 
 def signed(tensor: torch.Tensor) -> torch.Tensor:

@@ -16,6 +16,7 @@ import torch
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation
 from harness.oracle.formats import calculable, format_of, next_lower, round_to
+from harness.oracle.mistakes.lookups import Lookups
 from harness.oracle.mistakes.unshifted import Unshifted
 from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
@@ -233,7 +234,7 @@ def _part_of_axis(reference: ExactReference, dimension: int, expected: Expectati
         has_it = tensor.dim() > dimension and tensor.shape[dimension] == length
         return tensor.narrow(dimension, gone, length - gone) if has_it else tensor
 
-    output = reference.native(convert(expected.inputs, part), expected.seed)
+    output = reference.native(convert(expected.inputs, part), expected.seed, mode=Lookups())
     return output if gone and compare(expected.native, output) is None else None
 
 

@@ -32,6 +32,41 @@ def test_one_element_of_a_million_is_seen(outputs, dtype, late):
     assert torch.equal(snapshot.output((late + 1) % 3), tensors[(late + 1) % 3])
 
 
+FORMS = {
+    "odd": lambda tensor: tensor[:, :-1].contiguous(),
+    "across": lambda tensor: tensor.T,
+    "every_second_row": lambda tensor: tensor[::2],
+    "from_the_second_on": lambda tensor: tensor[:, 1:],
+    "one_dimension": lambda tensor: tensor.reshape(-1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float16, torch.float32, torch.complex64, torch.complex128])
+@pytest.mark.parametrize("form", FORMS)
+def test_so_is_one_of_an_output_of_any_form(outputs, dtype, form):
+    tensors = [FORMS[form](tensor) for tensor in outputs(16, dtype)]
+    snapshot = Snapshot(tensors)
+    snapshot.take()
+    assert all(torch.equal(snapshot.output(call), tensor) for call, tensor in enumerate(tensors))
+    last = tensors[1][(-1,) * tensors[1].dim()]
+    last.copy_(last.logical_not())
+    with pytest.raises(LateOutput):
+        snapshot.output(1)
+    assert snapshot.together([0, 1, 2]) is None
+
+
+def test_what_is_added_up_needs_no_copy(outputs):
+    """Two halves, or four bytes, are one integer where they lie together."""
+    sums = {form: Snapshot([of(tensor) for tensor in outputs(16, torch.float16)]) for form, of in FORMS.items()}
+    assert {form: snapshot._summing[0]._word.itemsize for form, snapshot in sums.items()} == {
+        "odd": 2,
+        "across": 2,
+        "every_second_row": 8,
+        "from_the_second_on": 2,
+        "one_dimension": 8,
+    }
+
+
 def test_every_element_of_a_small_output_is_looked_at(outputs):
     tensors = [tensor[0, :4096] for tensor in outputs(1, torch.float32)]
     snapshot = Snapshot(tensors)
