@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import gc
 import importlib
 import io
 import os
@@ -40,6 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 the harness failed, 2 wrong usage, 3 a gate failed, and 128
     with the number of the signal that ended it."""
     words = list(sys.argv[1:] if argv is None else argv)
+    # Records of a large run are millions of objects in no circle. To look for circles among them after every 700 more,
+    # as Python does, takes as long as reading them.
+    gc.set_threshold(100_000)
     _see_to_streams()
     # Descriptors in transit count against their user's limit. A candidate may send many that nobody receives, so this
     # process, which may have the same user, takes the largest limit that it can get.

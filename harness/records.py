@@ -351,12 +351,15 @@ def encode(record: Record) -> bytes:
 def decode(line: bytes) -> Record:
     """Raises msgspec.DecodeError (or its subclass ValidationError) where the line is torn or not a record."""
     try:
-        return msgspec.json.decode(line, type=Record)
+        return _DECODER.decode(line)
     except msgspec.ValidationError as error:
         # What a newer version added may be what does not fit; its number then says more.
         if fault := newer(msgspec.json.decode(line, type=_Versioned).schema):
             raise msgspec.ValidationError(fault) from error
         raise
+
+
+_DECODER = msgspec.json.Decoder(Record)
 
 
 class _Versioned(msgspec.Struct):

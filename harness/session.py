@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -49,30 +50,39 @@ def run(
     """
     # Before files are made or deleted, because this may raise.
     site = (workplace or ThisMachine()).site(config)
-    config, todo = _planned(config, site.surroundings)
-    claims = Claims()
-    claimed = {job.key: claims.about(job.candidate) for job in todo.jobs}
+    with Reader() as reader:
+        config, notes = named.resolved(config, reader)
+        outline = jobs.outline(config, site.surroundings, reader)
     with Journal(out / run_directory.JOURNAL) as book:
         run_directory.make_folder(out / "logs")
+        finished = set() if fresh else book.finished(limits(config))
+        with Reader() as reader:
+            left = [cell for cell in outline.cells if cell.key not in finished]
+            waiting = jobs.read(left, config, site.surroundings, reader)
+        claims = Claims()
+        claimed = {job.key: claims.about(job.candidate) for job in waiting}
         if fresh:
             book.clear()
-        finished = book.finished(limits(config))
-        waiting = [job for job in todo.jobs if job.key not in finished]
-        wanted = {job.key for job in todo.jobs}
-        earlier = {record.key: record for record in book.records if record.key in wanted & finished}
-        parts = run_directory.parts(out) if book.records else []
+        finished &= {cell.key for cell in outline.cells}
+        earlier = {record.key: record for record in book.records if record.key in finished}
+        wanted = finished | claimed.keys()
+        before = run_directory.manifest(out) if book.records else {}
+        parts = run_directory.parts(before)
         manifest = _manifest(config, site, command, parts)
         if waiting:
             parts.append(_part(manifest, site.sandbox, len(book.records)))
         # Those of the newest part: if nothing is left to do, this call starts no sandbox.
         manifest["environment"] |= {name: parts[-1].get(name) for name in ("sandbox", "sandbox_missing") if parts}
-        run_directory.write_manifest(out, manifest)
+        # A call that finds nothing to do or to mend leaves the folder as it is.
+        is_new = bool(waiting) or _lasting(manifest) != _lasting(before) or not write.are_current(out)
+        if is_new:
+            run_directory.write_manifest(out, manifest)
         make_executor = make_executor or functools.partial(LocalExecutor, workplace=workplace)
         executor = make_executor(site.devices, config, out / "logs", config.seed)
         with Progress(console) as progress:
-            for note in [*todo.notes, *claims.notes]:
+            for note in [*notes, *outline.notes, *claims.notes]:
                 progress.note(note)
-            progress.start(map(_named, todo.jobs), earlier.values())
+            progress.start(map(_named, outline.cells), earlier.values())
             try:
                 with closing(executor.run(waiting, progress.phase)) as records:  # type: ignore[type-var]
                     for record in records:
@@ -82,26 +92,23 @@ def run(
                 if waiting:
                     parts[-1]["finished_at"] = manifest["finished_at"]
                 # If a record could not be written because the disk is full, these may fail, too; one message is enough.
-                run_directory.write_manifest(out, manifest)
-                write.write_all(out, journal.latest(book.records), manifest)
+                if is_new:
+                    run_directory.write_manifest(out, manifest)
+                    write.write_all(out, journal.latest(book.records), manifest)
         return [record for record in journal.latest(book.records) if record.key in wanted]
 
 
 def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:
     """The jobs of a config on these devices, or by default on those that the config names."""
-    return _planned(config, environment.surroundings(devices or environment.choose_devices(config.device)))[1]
-
-
-def _planned(config: Config, surroundings: dict[str, str]) -> tuple[Config, jobs.JobMatrix]:
-    """The config with folders in place of packs, and its jobs."""
+    surroundings = environment.surroundings(devices or environment.choose_devices(config.device))
     with Reader() as reader:
         config, notes = named.resolved(config, reader)
         todo = jobs.plan(config, surroundings, reader)
-    return config, msgspec.structs.replace(todo, notes=[*notes, *todo.notes])
+    return msgspec.structs.replace(todo, notes=[*notes, *todo.notes])
 
 
-def _named(job: jobs.Job) -> Planned:
-    return job.problem.id, job.variant, job.precision, job.candidate.name
+def _named(cell: jobs.Cell) -> Planned:
+    return cell.problem.id, cell.variant, cell.precision, cell.candidate.name
 
 
 def _manifest(config: Config, site: Site, command: list[str], parts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -114,6 +121,13 @@ def _manifest(config: Config, site: Site, command: list[str], parts: list[dict[s
         "finished_at": None,
         "parts": parts,
     }
+
+
+def _lasting(manifest: dict[str, Any]) -> dict[str, Any]:
+    """What run.json says beside who called when, as JSON has it."""
+    kept = {name: value for name, value in manifest.items() if name not in ("command", "started_at", "finished_at")}
+    found: dict[str, Any] = json.loads(json.dumps(kept, default=str))
+    return found
 
 
 def _part(manifest: dict[str, Any], found: Found, line: int) -> dict[str, Any]:

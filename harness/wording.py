@@ -31,10 +31,10 @@ def plain(text: str, longest: int, kept: str = "\n\t") -> str:
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     if not cut.isprintable():
         cut = "".join(letter if letter.isprintable() or letter in kept else REPLACEMENT for letter in cut)
-    return _with_few_marks(cut)
+    return with_few_marks(cut)
 
 
-def _with_few_marks(text: str) -> str:
+def with_few_marks(text: str) -> str:
     """The text without marks beyond MOST_MARKS on one letter, which would be drawn over the lines around it."""
     if text.isascii():
         return text
@@ -78,7 +78,7 @@ def told_apart(shown: str, raw: str, longest: int = LONGEST_NAME) -> str:
 def _as_seen(raw: str) -> str:
     """The name as a reader tells it from others: composed, without blanks at its ends, two in a row, or what shows
     nothing."""
-    words = " ".join(_with_few_marks(unicodedata.normalize("NFKC", UNSEEN.sub(REPLACEMENT, raw))).split())
+    words = " ".join(with_few_marks(unicodedata.normalize("NFKC", UNSEEN.sub(REPLACEMENT, raw))).split())
     # A mark would be drawn on what stands before the name.
     return f"{REPLACEMENT}{words}" if words and unicodedata.category(words[0]).startswith("M") else words
 

@@ -70,6 +70,68 @@ def test_a_second_run_does_only_what_is_missing(tmp_path):
     assert third.seen == []
 
 
+def files_of(out):
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in out.iterdir() if path.is_file()}
+
+
+def test_a_run_with_nothing_to_do_leaves_its_folder_as_it_is(tmp_path):
+    run(tmp_path, FakeExecutor(), *HONEST)
+    before = files_of(tmp_path)
+    assert len(run(tmp_path, FakeExecutor(), *HONEST)) == 3
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["run.json", "results.csv", "leaderboard.md", "report.html"])
+def test_a_run_with_nothing_to_do_writes_a_file_again_that_somebody_changed_or_removed(tmp_path, name):
+    run(tmp_path, FakeExecutor(), *HONEST)
+    kept = (tmp_path / name).read_text()
+    (tmp_path / name).write_text("{}")
+    run(tmp_path, FakeExecutor(), *HONEST)
+    assert len((tmp_path / name).read_text()) > len(kept) / 2
+    (tmp_path / name).unlink()
+    run(tmp_path, FakeExecutor(), *HONEST)
+    assert len((tmp_path / name).read_text()) > len(kept) / 2
+
+
+def test_a_run_with_nothing_to_do_by_another_config_says_by_which(tmp_path):
+    run(tmp_path, FakeExecutor(), *HONEST)
+    run(tmp_path, FakeExecutor(), "honest")
+    manifest = json.loads((tmp_path / "run.json").read_text())
+    assert [one["candidate"] for one in manifest["config"]["include"]] == ["honest"]
+
+
+def test_candidates_whose_jobs_are_finished_are_not_parsed_again(tmp_path, monkeypatch):
+    run(tmp_path, FakeExecutor(), "honest", "honest_after")
+    parsed = []
+    candidate = session.Reader.candidate
+
+    def counted(reader, source, file):
+        parsed.append(file)
+        return candidate(reader, source, file)
+
+    monkeypatch.setattr(session.Reader, "candidate", counted)
+    assert len(run(tmp_path, FakeExecutor(), *HONEST)) == 3
+    assert parsed == ["honest_cpp.py"]
+
+
+def test_a_candidate_that_is_changed_while_it_is_planned_is_evaluated_as_it_then_is(tmp_path, monkeypatch):
+    place = tmp_path / "solutions/toy/scale/mine.py"
+    place.parent.mkdir(parents=True)
+    text = next((CORPUS / "solutions").rglob("scale/honest.py")).read_text()
+    place.write_text(text)
+    config = msgspec.structs.replace(corpus_config(), solutions=[str(tmp_path / "solutions")])
+    read = session.jobs.read
+
+    def meanwhile(*told):
+        place.write_text(f"{text}# later\n")
+        return read(*told)
+
+    monkeypatch.setattr(session.jobs, "read", meanwhile)
+    (record,) = session.run(config, tmp_path / "run", CONSOLE, command=["test"], make_executor=FakeExecutor())
+    monkeypatch.undo()
+    assert [job.key for job in session.plan(config).jobs] == [record.key]
+
+
 def test_fresh_forgets(tmp_path):
     run(tmp_path, FakeExecutor(), *HONEST)
     again = FakeExecutor()
@@ -185,7 +247,7 @@ def test_a_run_s_folder_with_links_in_it_changes_nothing_of_the_user_s(tmp_path)
     assert not any((out / name).is_symlink() for name in names)
 
 
-@pytest.mark.parametrize("victim", ["run.json", "results.csv", "leaderboard.md", "report.html"])
+@pytest.mark.parametrize("victim", ["run.json", "results.csv", "leaderboard.md", "report.html", "reports.sha256"])
 def test_a_full_disk_is_one_sentence_and_leaves_no_draft(tmp_path, monkeypatch, victim):
     run(tmp_path, FakeExecutor(), "honest")
     fsync = os.fsync
@@ -200,7 +262,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_draft(tmp_path, monkeypatch, 
         UsageError, match=rf"cannot write .*{victim}: No space left on device. Finished results are saved"
     ):
         run(tmp_path, FakeExecutor(), *HONEST)
-    kept = {"run.json", "records.jsonl", "results.csv", "leaderboard.md", "report.html", "logs"}
+    kept = {"run.json", "records.jsonl", "results.csv", "leaderboard.md", "report.html", "reports.sha256", "logs"}
     assert {path.name for path in tmp_path.iterdir()} == kept
     monkeypatch.undo()
     assert len(run(tmp_path, FakeExecutor(), *HONEST)) == 3

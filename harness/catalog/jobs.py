@@ -12,6 +12,7 @@ import msgspec
 
 from harness.catalog import baselines, solutions
 from harness.catalog import problems as catalog
+from harness.catalog import sources as files
 from harness.catalog.facts import Reads
 from harness.catalog.problems import PRECISIONS, Problem
 from harness.catalog.solutions import Candidate, Place
@@ -43,26 +44,80 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.problem.id} {self.variant} {self.precision} {self.candidate.name}"
 
 
-class _Cell(NamedTuple):
-    """A cell of the matrix; its candidate may not have been read yet."""
+class Cell(NamedTuple):
+    """A cell of the matrix, before its candidate is read. `key` is that of its job, by the files as they are now."""
 
     problem: Problem
     variant: str
     precision: str
     candidate: Place | Candidate
+    key: str = ""
+
+
+class Outline(msgspec.Struct, frozen=True, kw_only=True):
+    """The matrix of a run, and notes about what was asked for but is not in it."""
+
+    cells: list[Cell]
+    notes: list[str]
 
 
 class JobMatrix(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs of a run, and notes about what was asked for but is not among them."""
+    """The jobs of a run, and notes as in its outline."""
 
     jobs: list[Job]
     notes: list[str]
 
 
 def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatrix:
+    """Find all files and read those that are selected, as `outline` and `read`."""
+    found = _matrix(config, reader)
+    return JobMatrix(jobs=read(found.cells, config, surroundings, reader), notes=found.notes)
+
+
+def outline(config: Config, surroundings: dict[str, str], reader: Reads) -> Outline:
     """Find all files and build the matrix. `surroundings` (device, torch, ...) are part of every key: records made in
-    others are not resumed. `reader` reads only selected candidates. Raises UsageError if a part of the matrix is
-    empty or a name is wrong."""
+    others are not resumed. `reader` reads problems only. Raises UsageError if a part of the matrix is empty or a name
+    is wrong."""
+    found = _matrix(config, reader)
+    keys = _Keys(config, surroundings)
+    known: dict[Path, str] = {}
+    folders: files.Folders = {}
+    cells = []
+    for cell in found.cells:
+        if isinstance(cell.candidate, Candidate):
+            content = cell.candidate.digest
+        elif not (content := known.get(cell.candidate.path, "")):
+            content = known[cell.candidate.path] = solutions.digest(cell.candidate, folders)
+        cells.append(cell._replace(key=keys.of(cell, content)))
+    return Outline(cells=cells, notes=found.notes)
+
+
+def read(cells: Iterable[Cell], config: Config, surroundings: dict[str, str], reader: Reads) -> list[Job]:
+    """The jobs of these cells, by their files as they are now: one that was changed since has another key."""
+    keys = _Keys(config, surroundings)
+    known: dict[Path, Candidate] = {}
+    jobs = []
+    for cell in cells:
+        candidate = cell.candidate
+        if isinstance(candidate, Place):
+            if candidate.path not in known:
+                known[candidate.path] = solutions.read(candidate, reader)
+            candidate = known[candidate.path]
+        jobs.append(
+            Job(
+                problem=cell.problem,
+                variant=cell.variant,
+                overrides=catalog.overrides(cell.problem, cell.variant) or {},
+                precision=cell.precision,
+                candidate=candidate,
+                key=keys.of(cell, candidate.digest),
+            )
+        )
+    return jobs
+
+
+def _matrix(config: Config, reader: Reads) -> Outline:
+    """The selected cells, without keys."""
     for name in (config.baseline, *config.baselines):
         if name not in baselines.CAPTIONS:
             raise UsageError(f"unknown baseline '{name}'; {nearest(name, baselines.CAPTIONS)}")
@@ -84,10 +139,13 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
         if len(strangers) == len(candidates):
             raise UsageError(f"no candidate solves a selected problem; candidates are for {', '.join(owners)}")
         notes.append(f"skipped {len(strangers)} candidates of problems that are not selected: {_some(owners)}")
-    cells: list[_Cell] = []
+    owned: dict[str, list[Place]] = {}
+    for one in candidates:
+        owned.setdefault(one.problem, []).append(one)
+    cells: list[Cell] = []
     without: dict[str, list[str]] = {}
     for problem in problems:
-        own: list[Place | Candidate] = [candidate for candidate in candidates if candidate.problem == problem.id]
+        own: list[Place | Candidate] = [*owned.get(problem.id, [])]
         if not own:
             without.setdefault("candidate", []).append(problem.id)
         own += [baselines.as_candidate(problem, name) for name in config.baselines]
@@ -96,7 +154,7 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
                 without.setdefault(f"variant '{variant}'", []).append(problem.id)
                 continue
             for precision in _precisions(config, problem):
-                cells += [_Cell(problem, variant, precision, one) for one in own]
+                cells += [Cell(problem, variant, precision, one) for one in own]
     notes += [_lacking(what, ids) for what, ids in without.items()]
     if not cells:
         names = {name for problem in problems for name in problem.variants} | {"default"}
@@ -107,16 +165,7 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
     chosen = [cell for cell in cells if _selected(cell, config)]
     if not chosen:
         raise UsageError(f"include and exclude leave none of the {len(cells)} jobs")
-    read: dict[Path, Candidate] = {}
-    jobs = []
-    for cell in chosen:
-        candidate = cell.candidate
-        if isinstance(candidate, Place):
-            if candidate.path not in read:
-                read[candidate.path] = solutions.read(candidate, reader)
-            candidate = read[candidate.path]
-        jobs.append(_job(config, cell, candidate, surroundings))
-    return JobMatrix(jobs=jobs, notes=notes)
+    return Outline(cells=chosen, notes=notes)
 
 
 def sources(todo: Iterable[Job]) -> set[Path]:
@@ -144,37 +193,39 @@ def _some(ids: list[str]) -> str:
     return f"{', '.join(ids[:MOST_NAMED])}{more}"
 
 
-def _job(config: Config, cell: _Cell, candidate: Candidate, surroundings: dict[str, str]) -> Job:
-    overrides = catalog.overrides(cell.problem, cell.variant) or {}
-    conditions = {
-        "protocol": PROTOCOL_VERSION,
-        "overrides": overrides,
-        "precision": cell.precision,
-        "baseline": config.baseline,
-        "timing": config.timing,
-        "check": config.check,
-        "provenance": config.provenance,
-        "allow": config.allow,
-        "seed": config.seed,
-        "surroundings": surroundings,
-    }
-    content = msgspec.json.encode(conditions, order="deterministic")
-    identity = f"{cell.problem.id}\0{cell.variant}\0{candidate.name}".encode()
-    digest = hashlib.sha256()
-    digest.update(hashlib.sha256(identity).digest())
-    digest.update(bytes.fromhex(cell.problem.digest) + bytes.fromhex(candidate.digest))
-    digest.update(hashlib.sha256(content).digest())
-    return Job(
-        problem=cell.problem,
-        variant=cell.variant,
-        overrides=overrides,
-        precision=cell.precision,
-        candidate=candidate,
-        key=digest.hexdigest()[:32],
-    )
+class _Keys:
+    """The resume keys of a run's jobs."""
+
+    def __init__(self, config: Config, surroundings: dict[str, str]) -> None:
+        self._conditions = {
+            "protocol": PROTOCOL_VERSION,
+            "baseline": config.baseline,
+            "timing": config.timing,
+            "check": config.check,
+            "provenance": config.provenance,
+            "allow": config.allow,
+            "seed": config.seed,
+            "surroundings": surroundings,
+        }
+        # By problem, variant and precision, which many candidates share.
+        self._digests: dict[tuple[str, str, str], bytes] = {}
+
+    def of(self, cell: Cell, content: str) -> str:
+        """The key of a cell whose candidate has this digest."""
+        place = (cell.problem.id, cell.variant, cell.precision)
+        if place not in self._digests:
+            own = {"overrides": catalog.overrides(cell.problem, cell.variant) or {}, "precision": cell.precision}
+            conditions = msgspec.json.encode(self._conditions | own, order="deterministic")
+            self._digests[place] = hashlib.sha256(conditions).digest()
+        identity = f"{cell.problem.id}\0{cell.variant}\0{cell.candidate.name}".encode()
+        digest = hashlib.sha256()
+        digest.update(hashlib.sha256(identity).digest())
+        digest.update(bytes.fromhex(cell.problem.digest) + bytes.fromhex(content))
+        digest.update(self._digests[place])
+        return digest.hexdigest()[:32]
 
 
-def _selected(cell: _Cell, config: Config) -> bool:
+def _selected(cell: Cell, config: Config) -> bool:
     called = cell.candidate.called if isinstance(cell.candidate, Place) else cell.candidate.name
 
     def matches(pattern: Pattern) -> bool:

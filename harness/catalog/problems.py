@@ -72,12 +72,12 @@ def _read(path: Path, reader: Reads) -> tuple[Problem, bool]:
     folder = wording.name(path.parent.resolve().name)
     problem = Problem(id=f"{folder}/{wording.name(path.stem)}", path=path, digest="")
     try:
-        data = sources.load(path)
+        data, digest = sources.digested(path)
     except sources.LoadFault as fault:
         digest = hashlib.sha256(fault.reason.encode()).hexdigest()
         text = wording.plain(f"{path.name}: {fault}", 500)
         return msgspec.structs.replace(problem, digest=digest, fault=text), True
-    problem = msgspec.structs.replace(problem, digest=sources.digest(path, data))
+    problem = msgspec.structs.replace(problem, digest=digest)
     facts = reader.problem(data, path.name)
     if not isinstance(facts, ProblemFacts):
         return msgspec.structs.replace(problem, fault=facts.message), True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -52,12 +53,17 @@ def discover(patterns: Iterable[str], note: Callable[[str], None] = lambda text:
     `note` is called for what has a candidate's name but is not a file. Raises UsageError if a pattern matches nothing.
     """
     found: dict[tuple[str, str], dict[Path, Path]] = {}
+    folders: dict[str, tuple[Path, str]] = {}
     for pattern in patterns:
         for path in python_files(pattern, note)[1]:
             # A link solves the problem of the folder that contains the link.
-            folder = path.parent.resolve()
-            problem = f"{wording.name(folder.parent.name)}/{wording.name(folder.name)}"
-            found.setdefault((problem, wording.name(path.stem)), {})[path.resolve()] = path
+            named = os.path.dirname(path)
+            if named not in folders:
+                real = path.parent.resolve()
+                folders[named] = real, f"{wording.name(real.parent.name)}/{wording.name(real.name)}"
+            folder, problem = folders[named]
+            place = path.resolve() if os.path.islink(path) else folder / path.name
+            found.setdefault((problem, wording.name(path.stem)), {})[place] = path
     return [place for key in sorted(found) for place in _places(*key, found[key])]
 
 
@@ -79,19 +85,34 @@ def _places(problem: str, name: str, found: dict[Path, Path]) -> list[Place]:
 
 def read(place: Place, reader: Reads) -> Candidate:
     """The candidate at this place; if it cannot be read, `fault` says why."""
-    known = Candidate(problem=place.problem, name=place.name, path=place.path, digest="")
-    if place.others:
-        called, others = f"{place.problem}/{place.called}", " and ".join(map(str, place.others))
-        return _unread(known, "doubled_name", f"{place.path} is called {called}, as is {others}; rename one")
-    try:
-        data = sources.load(place.path)
-    except sources.LoadFault as fault:
-        return _unread(known, fault.reason, f"{place.path.name}: {fault}")
-    known = msgspec.structs.replace(known, digest=sources.digest(place.path, data))
+    known, data = _loaded(place)
+    if known.fault:
+        return known
     answer = reader.candidate(data, place.path.name)
     if isinstance(answer, Outcome):
         return msgspec.structs.replace(known, fault=answer)
     return msgspec.structs.replace(known, facts=answer, caption=answer.caption)
+
+
+def digest(place: Place, known: sources.Folders) -> str:
+    """The digest that `read` would give, without having the file parsed, which takes longer than all else.
+
+    `known` is filled and used by calls for one moment's digests.
+    """
+    return _loaded(place, known)[0].digest
+
+
+def _loaded(place: Place, folders: sources.Folders | None = None) -> tuple[Candidate, bytes]:
+    """The candidate without what its text says, and its text, which is empty where it cannot be read."""
+    known = Candidate(problem=place.problem, name=place.name, path=place.path, digest="")
+    if place.others:
+        called, others = f"{place.problem}/{place.called}", " and ".join(map(str, place.others))
+        return _unread(known, "doubled_name", f"{place.path} is called {called}, as is {others}; rename one"), b""
+    try:
+        data, content = sources.digested(place.path, folders)
+    except sources.LoadFault as fault:
+        return _unread(known, fault.reason, f"{place.path.name}: {fault}"), b""
+    return msgspec.structs.replace(known, digest=content), data
 
 
 def _unread(known: Candidate, reason: str, why: str) -> Candidate:

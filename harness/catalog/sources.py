@@ -3,16 +3,19 @@ nothing."""
 
 from __future__ import annotations
 
+import bisect
 import hashlib
+import itertools
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from harness.errors import AssayError
 
 # Weights or a cubin belong in a file beside the candidate.
 MOST_BYTES = 4 << 20
+SHORT = 1 << 16
 # For the data beside one: requests name each file for each process that may read it, and all are digested.
 MOST_DATA_FILES, MOST_DATA_BYTES = 128, 4 << 30
 KINDS = {
@@ -44,8 +47,28 @@ def obstacle(path: Path) -> str:
 
 def load(path: Path) -> bytes:
     """All of the file. Raises LoadFault (`unreadable`, `source_too_large`, `data_too_large`)."""
+    return _loaded(path)[0]
+
+
+def digested(path: Path, known: Folders | None = None) -> tuple[bytes, str]:
+    """All of the file as `load`, and its digest as `digest`. `known` has what was read of folders for other files."""
+    data, beside = _loaded(path, known)
+    return data, _digest(data, beside)
+
+
+def _loaded(path: Path, known: Folders | None = None) -> tuple[bytes, list[str]]:
+    """All of the file, and the data beside it that it may read."""
     try:
-        str(path.resolve()).encode()
+        named = os.path.dirname(path)
+        if known is None or os.path.islink(path):
+            real = path.resolve()
+            folder = _listed(real.parent)
+        else:
+            if named not in known:
+                known[named] = _listed(path.parent.resolve())
+            folder = known[named]
+            real = folder.path / path.name
+        str(real).encode()
         data = regular(path, MOST_BYTES)
     except UnicodeEncodeError:
         raise LoadFault("unreadable", "the name of the file, or of a folder above it, is not valid UTF-8") from None
@@ -53,8 +76,9 @@ def load(path: Path) -> bytes:
         raise LoadFault("unreadable", f"it cannot be read: {error.strerror}") from error
     if len(data) > MOST_BYTES:
         raise LoadFault("source_too_large", f"it is larger than {MOST_BYTES >> 20} MiB; put data in a file beside it")
-    _check_data(own_files(path.resolve())[1:])
-    return data
+    beside = _beside(real, folder.names)
+    _check_data(beside)
+    return data, beside
 
 
 def regular(path: Path, most: int, flags: int = 0) -> bytes:
@@ -69,7 +93,9 @@ def regular(path: Path, most: int, flags: int = 0) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise LoadFault("unreadable", "it is not a regular file")
         _refuse_a_secret(status, is_link=os.path.islink(path))
-        return file.read(most + 1)
+        # Most files are short, and room for the longest takes longer to get than they take to read.
+        found = file.read(min(most + 1, SHORT))
+        return found if len(found) < SHORT else found + file.read(most + 1 - len(found))
 
 
 def _refuse_a_secret(status: os.stat_result, *, is_link: bool) -> None:
@@ -108,8 +134,12 @@ def digest(path: Path, data: bytes, copy_to: Path | None = None) -> str:
     These files are also written to the folder `copy_to`, if one is given; raises OSError where that fails. A file that
     cannot be read counts only by its name, and is not copied.
     """
+    return _digest(data, own_files(path.resolve())[1:], copy_to)
+
+
+def _digest(data: bytes, beside: list[str], copy_to: Path | None = None) -> str:
     whole = hashlib.sha256(data)
-    for place in own_files(path.resolve())[1:]:
+    for place in beside:
         name = os.path.basename(place)
         whole.update(b"\0" + os.fsencode(name) + b"\0")
         try:
@@ -146,21 +176,42 @@ def own_files(source: Path) -> list[str]:
 
     The folder itself stays closed, because other candidates are in it. `source` is absolute, without links.
     """
+    return [str(source), *_beside(source, _listed(source.parent).names)]
+
+
+class _Folder(NamedTuple):
+    """A folder's path, absolute and without links, and the names in it in their order."""
+
+    path: Path
+    names: list[str]
+
+
+# By the path that was given.
+Folders = dict[str, _Folder]
+
+
+def _listed(folder: Path) -> _Folder:
+    """Without names if it was closed or deleted meanwhile: opening the source will report that."""
     try:
-        entries = [entry for entry in os.scandir(source.parent) if entry.name.startswith(f"{source.stem}.")]
+        return _Folder(folder, sorted(os.listdir(folder)))
     except OSError:
-        # Closed or deleted meanwhile: opening the source will report that.
-        return [str(source)]
+        return _Folder(folder, [])
+
+
+def _beside(source: Path, names: list[str]) -> list[str]:
+    """The data named after a source, of the `names` in its folder."""
+    stem, own = f"{source.stem}.", source.name
+    first = bisect.bisect_left(names, stem)
+    alike = list(itertools.takewhile(lambda name: name.startswith(stem), itertools.islice(names, first, None)))
     # `fast.v2.cu` belongs to `fast.v2.py` if that exists.
-    others = tuple(
-        entry.name.removesuffix("py") for entry in entries if entry.name.endswith(".py") and entry.name != source.name
-    )
-    beside = (
-        entry.path
-        for entry in entries
-        if not entry.name.endswith(".py")
-        and not entry.name.startswith(others)
-        # A link may lead to somebody else's file.
-        and entry.is_file(follow_symlinks=False)
-    )
-    return [str(source), *sorted(beside)]
+    others = tuple(name.removesuffix("py") for name in alike if name.endswith(".py") and name != own)
+    beside = [name for name in alike if not name.endswith(".py") and not name.startswith(others)]
+    return [place for name in beside if _is_file(place := os.path.join(source.parent, name))]
+
+
+def _is_file(place: str) -> bool:
+    """Whether it is a file and no link, which may lead to somebody else's."""
+    try:
+        return stat.S_ISREG(os.lstat(place).st_mode)
+    except OSError:
+        return False

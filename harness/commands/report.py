@@ -10,6 +10,14 @@ from harness.store import run_directory
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     """The exit code."""
+    if arguments.format == "terminal" and not arguments.claims and not arguments.samples:
+        from rich.console import Console
+
+        from harness.reports.terminal import leaderboard
+
+        manifest, records = run_directory.as_kept(arguments.run_dir)
+        leaderboard.show(records, Console(), manifest, every=arguments.all)
+        return 0
     manifest, records = run_directory.read(arguments.run_dir)
     if arguments.claims:
         from harness.reports import agreement
@@ -21,12 +29,6 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         print(samples.to_csv(records), end="")
         if not samples.series(records):
             print("note: no problem of this run has several samples (sample_0, sample_1, ...)", file=sys.stderr)
-    elif arguments.format == "terminal":
-        from rich.console import Console
-
-        from harness.reports.terminal import leaderboard
-
-        leaderboard.show(records, Console(), manifest, every=arguments.all)
     elif arguments.format == "csv":
         from harness.reports import rows
 

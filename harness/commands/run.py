@@ -62,8 +62,7 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     with elsewhere.workplace(arguments.executor, arguments.address) as workplace:
         records = session.run(config, out, console, command=called, fresh=arguments.fresh, workplace=workplace)
     console.print()
-    manifest, _ = run_directory.read(out)
-    leaderboard.show(records, console, manifest, every=arguments.all)
+    leaderboard.show(records, console, run_directory.manifest(out), every=arguments.all)
     if any(map(agreement.claimed, records)):
         more = f"{options.typed()} report {quoted(out)} --claims"
         console.print(f"\nEach claim that we disagree with: {more}", highlight=False, soft_wrap=True, markup=False)

@@ -18,7 +18,7 @@ from harness.version import VERSION
 SCRIPT = "run_eval.py"
 QUICKSTART = "configs/quickstart.yaml"
 
-ALL = "show every candidate in the terminal, also those that need what this machine lacks"
+ALL = "show every candidate in the terminal, also those that need what this machine lacks, and of more than 250"
 RAW = argparse.RawDescriptionHelpFormatter
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from harness import wording
 from harness.records import OWN, Provenance, Record, Status
 from harness.reports.groups import Summary
 
@@ -37,7 +38,9 @@ def clean(text: str) -> str:
     """One printable line: text from candidates must not move the cursor, hide text or break a table."""
     # The text may be long and consist of spaces only.
     line = " ".join(text[: 4 * LONGEST].split())
-    line = "".join(letter if letter.isprintable() else "?" for letter in line)
+    if not line.isprintable():
+        line = "".join(letter if letter.isprintable() else "?" for letter in line)
+    line = wording.with_few_marks(line)
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 

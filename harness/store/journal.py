@@ -48,7 +48,8 @@ class Journal:
             self.records, intact = parse(data)
             if not _torn(data[intact:]):
                 raise OSError(errno.EEXIST, "its last line is no record, nor the beginning of one")
-            os.ftruncate(self._file, intact)
+            if intact < len(data):
+                os.ftruncate(self._file, intact)
             if intact and data[intact - 1 : intact] != b"\n":
                 os.write(self._file, b"\n")
         except BaseException as error:

@@ -50,9 +50,8 @@ def replace(path: Path, text: str) -> None:
         raise journal.unwritable(path, error) from error
 
 
-def parts(run_dir: Path) -> list[dict[str, Any]]:
-    """The parts of a run so far, from its `run.json`: one for each session that had jobs to do."""
-    manifest = _manifest(run_dir)
+def parts(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a run so far, from the content of its `run.json`: one for each session that had jobs to do."""
     environment = manifest.get("environment", {})
     if "parts" not in manifest and "sandbox" in environment:
         # Written by a version without parts: one part, as far as the manifest shows.
@@ -66,29 +65,36 @@ def parts(run_dir: Path) -> list[dict[str, Any]]:
 
 def read(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
     """Manifest and latest records of a run; raises UsageError if the folder is not a run directory."""
+    found, latest = as_kept(run_dir)
+    # Another version may have written them; they are made printable like new ones.
+    return found, [records.presentable(one) for one in latest]
+
+
+def as_kept(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
+    """As `read`, in half the time, for who shows few of many records: those must be made presentable."""
     try:
         data = journal.contents(run_dir / JOURNAL)
     except OSError as error:
         raise UsageError(f"{run_dir} is not a run directory: {JOURNAL}: {error.strerror}") from error
     try:
-        # Another version may have written them; they are made printable like new ones.
-        return _manifest(run_dir), [records.presentable(one) for one in journal.latest(journal.parse(data)[0])]
+        return manifest(run_dir), journal.latest(journal.parse(data)[0])
     except UsageError as error:
         raise UsageError(f"{run_dir}: {error}") from error
 
 
-def _manifest(run_dir: Path) -> dict[str, Any]:
+def manifest(run_dir: Path) -> dict[str, Any]:
+    """The content of `run.json`; empty where there is none. Raises UsageError if it cannot be used."""
     place = run_dir / MANIFEST
     try:
-        manifest: Any = json.loads(journal.contents(place))
+        found: Any = json.loads(journal.contents(place))
     except FileNotFoundError:
         return {}
     except (ValueError, RecursionError, OSError) as error:
         what = error.strerror or error if isinstance(error, OSError) else error
         raise UsageError(f"{place} cannot be read: {wording.plain(str(what), 200)}; {REMEDY}") from error
-    if fault := _misshapen(manifest):
+    if fault := _misshapen(found):
         raise UsageError(f"{place} is not a run's manifest: {fault}; {REMEDY}")
-    return {key: value for key, value in manifest.items() if value is not None or key not in SHAPES}
+    return {key: value for key, value in found.items() if value is not None or key not in SHAPES}
 
 
 REMEDY = "move the file away: the records can be shown without it"

@@ -197,6 +197,27 @@ def test_keys_follow_content_not_place(tree):
     assert not set(keys().values()) & set(after.values())
 
 
+def test_an_outline_has_the_keys_of_the_plan_and_parses_no_candidate(tree):
+    class Problems:
+        problem = staticmethod(Here.problem)
+
+    (tree / "solutions/math/relu/linked.py").symlink_to(tree / "solutions/math/relu/slow.py")
+    put(tree / "solutions/math/relu/fast.weights.bin", "x" * 100_000)
+    put(tree / "solutions/math/relu/long.py", f"# {'x' * 100_000}")
+    put(tree / "more/math/relu/slow.py", "# of the same name")
+    chosen = config(
+        tree,
+        solutions=[str(tree / "solutions"), str(tree / "more")],
+        variants=["default", "small"],
+        baselines=["compile"],
+    )
+    found = jobs.outline(chosen, SURROUNDINGS, Problems())
+    whole = jobs.plan(chosen, SURROUNDINGS, Here())
+    assert len(found.cells) == 12
+    assert [cell.key for cell in found.cells] == [job.key for job in whole.jobs]
+    assert jobs.read(found.cells, chosen, SURROUNDINGS, Here()) == whole.jobs
+
+
 OTHER = {
     "baseline": "compile",
     "seed": 3,

@@ -73,6 +73,10 @@ def test_cleaned_words_are_one_bounded_printable_line_and_stay_so(words):
     assert text.clean(line) == line
 
 
+def test_marks_are_not_drawn_over_other_lines():
+    assert text.clean("a" + 50 * "\N{COMBINING ACUTE ACCENT}").count("\N{COMBINING ACUTE ACCENT}") == 2
+
+
 def test_every_status_has_a_meaning():
     assert list(text.MEANINGS) == list(Status)
 

@@ -58,7 +58,7 @@ def test_a_pipe_in_place_of_a_file_holds_nobody_up(tmp_path, name):
     with pytest.raises(UsageError, match="not a regular file"):
         run_directory.read(tmp_path)
     with pytest.raises(UsageError, match="not a regular file"), Journal(tmp_path / "records.jsonl"):
-        run_directory.parts(tmp_path)
+        run_directory.manifest(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from harness.records import Record, Status
+from harness.records import Record, Status, presentable
 from harness.reports import agreement, samples, text
 from harness.reports.groups import Entry, Group, grouped, summarise
 from harness.reports.terminal import styles
@@ -22,6 +22,9 @@ from harness.reports.terminal import styles
 GAP = 2
 # Notes narrower than this go on lines of their own; they are never wider than the second.
 NOTES_MIN, NOTES_MAX = 40, 80
+# A run may have thousands of rows, which nobody reads here: of more than MOST_ROWS there are about FEWER_ROWS, but one
+# at least of each problem. KernelBench has 250 problems.
+MOST_ROWS, FEWER_ROWS = 250, 100
 # Candidate names get narrower than this only in a very narrow terminal.
 NAME_MIN = 16
 
@@ -35,27 +38,39 @@ def show(
 ) -> None:
     """Print a table for each group, best candidate first, then the summary and a note if the sandbox was incomplete.
 
-    Candidates that lack something of this machine (`text.lacking`) are counted in a line, unless `every` one is wanted.
+    Unless `every` candidate is wanted, those that lack something of this machine (`text.lacking`) are only counted, and
+    so are those for which there are too many.
     """
     groups = grouped(records)
     summary = summarise(groups)
     if summary is None:
         console.print("No records yet.")
         return
-    shown = [[one for one in group.entries if every or not text.lacking(one.record)] for group in groups]
+    wanted = [[one for one in group.entries if every or not text.lacking(one.record)] for group in groups]
+    # Of a run on disk, records may be another version's.
+    shown = [
+        [Entry(entry.rank, presentable(entry.record)) for entry in entries]
+        for entries in (wanted if every else _cut(wanted))
+    ]
     columns = _Columns.fit([_cells(entry) for entries in shown for entry in entries], console.width)
-    for group, entries in zip(groups, shown, strict=True):
+    for group, entries, whole in zip(groups, shown, wanted, strict=False):
         console.print(_heading(group))
         if entries:
             console.print(columns.line(TITLES, Text()), style="bold")
             console.print(Rule(style="dim"), width=columns.rule)
         for entry in entries:
             console.print(columns.line(_cells(entry), _notes(entry.record)))
+        if more := len(whole) - len(entries):
+            console.print(f"{more} more {_candidates(more)} (--all shows each)", style="dim")
         for line in [] if every else _folded(group):
             console.print(line, style="dim")
         console.print()
+    if more := len(groups) - len(shown):
+        many = sum(len(group.entries) for group in groups[len(shown) :])
+        problems = "problem" if more == 1 else "problems"
+        console.print(f"{more} more {problems} with {many} {_candidates(many)} (--all shows each)\n", style="dim")
     count = sum(summary.statuses.values())
-    total = Text(f"{count} {'candidate' if count == 1 else 'candidates'}: ", style="bold")
+    total = Text(f"{count} {_candidates(count)}: ", style="bold")
     statuses = Text(", ").join(styles.counts(summary.statuses))
     console.print(Text.assemble(total, statuses, f". {text.scores(summary)}"))
     for said in agreement.summaries(records):
@@ -64,6 +79,17 @@ def show(
         console.print(Text("\n".join(["", *lines])))
     if note := text.sandbox_note(manifest or {}):
         console.print(Text.assemble(("note: ", styles.DOUBT), note))
+
+
+def _cut(groups: Sequence[list[Entry]]) -> Sequence[list[Entry]]:
+    """The first entries of each group, or of the first MOST_ROWS groups, if there are too many."""
+    if sum(map(len, groups)) <= MOST_ROWS:
+        return groups
+    return [entries[: max(1, FEWER_ROWS // len(groups))] for entries in groups[:MOST_ROWS]]
+
+
+def _candidates(count: int) -> str:
+    return "candidate" if count == 1 else "candidates"
 
 
 def _folded(group: Group) -> list[Text]:
