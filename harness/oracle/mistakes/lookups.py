@@ -12,8 +12,9 @@ import torch
 from harness.errors import AssayError
 from harness.oracle.modes import Mode
 
-# Operators that look up places by integers; of these, the ones below say how many places there are.
-LOOKUPS = ("index", "gather", "scatter", "embedding", "take", "put_", "one_hot", "bincount", "nll_loss", "ctc_loss")
+# Words in the names of operators that look up places by integers, and those of losses over classes.
+PLACES = ("index", "gather", "scatter", "embedding", "take", "put", "one_hot", "bincount")
+LOSSES = ("nll_loss", "ctc_loss")
 
 
 class OutOfPlace(AssayError):
@@ -25,7 +26,7 @@ class Lookups(Mode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func._schema.name.removeprefix("aten::")
-        if any(word in name for word in LOOKUPS) and not _are_there(name, args, kwargs or {}):
+        if any(word in name for word in (*PLACES, *LOSSES)) and not _are_there(name, args, kwargs or {}):
             raise OutOfPlace(name)
         return func(*args, **(kwargs or {}))
 

@@ -8,13 +8,14 @@ from typing import Any
 import torch
 
 from harness.errors import AssayError
+from harness.oracle.mistakes.lookups import PLACES
 from harness.oracle.modes import Mode
 
 # Operators that look up places or check ranges. What they are given may now be no number, and on a card that is the end
 # of the process.
 PARTICULAR = (
-    *("index", "gather", "scatter", "embedding", "take", "put", "one_hot", "bincount", "multinomial", "bernoulli"),
-    *("binary_cross_entropy", "grid_sampler", "max_unpool"),
+    *PLACES,
+    *("multinomial", "bernoulli", "binary_cross_entropy", "grid_sampler", "max_unpool"),
 )
 
 
