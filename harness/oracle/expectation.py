@@ -14,10 +14,10 @@ from harness.oracle.chunks import Cut
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
 from harness.oracle.fills import NONE, Fills, find
-from harness.oracle.formats import Format, all_finite, calculable
+from harness.oracle.formats import Format, all_finite, calculable, on_grid
 from harness.oracle.rule import FURTHER
-from harness.oracle.slices import SHORTEST_ROW, real, wide_dtype
-from harness.oracle.structure import flatten, places, unsupported
+from harness.oracle.slices import SHORTEST_ROW, matrix, real, tiles, wide_dtype
+from harness.oracle.structure import flatten, places, tensors, unsupported
 from harness.oracle.yardstick import Runs, Yardstick, yardstick
 
 # Runs with inputs moved by a unit in the last place, for outputs whose own error may be small by luck.
@@ -159,6 +159,9 @@ def expect(
         )
         return [run for run in runs if run is not None]
 
+    # Of integers and their like, sums and products are exact as well.
+    on_a_grid = any(on_grid(tensor) for tensor in tensors(inputs) if tensor.is_floating_point())
+    comparable = precision == "float64" and not on_a_grid
     composed = taken(lambda some: reference.composed(some, seed)) if attention else None
     permitted = taken(lambda some: reference.permitted(some, seed)) if dtype is torch.float32 else None
     lowered = functools.cache(lambda format: taken(lambda some: reference.lowered(some, format, seed)))
@@ -180,6 +183,7 @@ def expect(
             part=parts[path],
             native=filled.get(path, NONE).lifted(parts[path].of(leaves[path])),
             finite=_as_finite(path, real(leaves[path]), exact[path], broken),
+            unrounded=comparable and _unrounded(filled.get(path, NONE).lifted(real(leaves[path])), exact[path]),
             dtype=dtypes[path],
             lowered=lower,
             coarsened=coarser,
@@ -221,6 +225,19 @@ def _as_finite(path: str, native: torch.Tensor, exact: torch.Tensor, drawn: dict
         return False
     its = kinds != 0
     return torch.equal(kinds[its], _kinds(exact.to(native.device))[its])
+
+
+def _unrounded(native: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Whether each of many numbers is the exact one, though `exact` resolves more digits. Of a computation's none is, or
+    few by chance."""
+    if native.numel() < SHORTEST_ROW or native.dtype is exact.dtype or native.dtype.itemsize == 1:
+        return False
+    own, right = matrix(native), matrix(exact)
+    for block in tiles(own):
+        y, x = right[block], own[block].to(right.device, right.dtype)
+        if not bool(((x == y) | (x.isnan() & y.isnan())).all()):
+            return False
+    return True
 
 
 def _widened(exact: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:

@@ -103,6 +103,8 @@ class Oracle:
         self._fills: dict[str, Fills] = {}
         # Of those, which are nothing but zeros; None before the first.
         self._empty: frozenset[str] | None = None
+        # Of the floating leaves, which only move or select numbers; None before the first.
+        self._unrounded: frozenset[str] | None = None
         # The places of all leaves of the reference's output; None before the first.
         self._places: list[str] | None = None
         self._infinite = False
@@ -126,6 +128,9 @@ class Oracle:
         largest = max((tensor.numel() for tensor in tensors(inputs) if tensor.is_floating_point()), default=0)
         if any(2 * yard.heaped >= largest > 0 for yard in expected.yards.values()):
             self._kinds |= {"whole"}
+        unrounded = frozenset(path for path, yard in expected.yards.items() if yard.unrounded)
+        self._unrounded = unrounded if self._unrounded is None else self._unrounded & unrounded
+        expected = self._to_the_bit(expected)
         for path, yard in expected.yards.items():
             self._fast[path] = Fast.of(yard).stricter(self._fast.get(path))
             self._kinds |= yard.kinds
@@ -238,12 +243,19 @@ class Oracle:
             expected = replace(expected, yards=yards, empty=self._empty or frozenset())
             some = _telling(expected, proposed)
             # Within, the reference is run on other inputs.
-            return some and self._demanded(proposed, some, drawn)
+            some = some and self._demanded(proposed, some, drawn)
+            return some and self._to_the_bit(some)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
             self._leave_out(proposed, error)
             return None
+
+    def _to_the_bit(self, expected: Expectation) -> Expectation:
+        """Without room for rounding in what only moves or selects numbers, for drawn inputs and for these."""
+        held = {path for path, yard in expected.yards.items() if yard.unrounded} & (self._unrounded or frozenset())
+        yards = {path: yard.to_the_bit() if path in held else yard for path, yard in expected.yards.items()}
+        return replace(expected, yards=yards)
 
     def _demanded(self, proposed: Stress, expected: Expectation, drawn: list[Any]) -> Expectation | None:
         if proposed.demands == "absolute":
@@ -288,6 +300,7 @@ class Oracle:
             if finding is not None:
                 return finding
             expected = expectation.expect(self.reference, expected.inputs, expected.seed, self.allow)
+            expected = self._to_the_bit(expected)
         return checks.full(self.reference, expected, outputs, self._earlier if explained else None, poison)
 
     def check_together(self, expected: list[Glance], outputs: list[Any]) -> list[bool]:

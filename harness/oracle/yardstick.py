@@ -74,7 +74,8 @@ class Yardstick:
     or of no account). drift: what a plain running sum may lose, where rounding goes one way, or where a variance is the
     difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. kinds: of the
     computation (`Longest.kinds`). limits: what a candidate may show; `loose` the same for each allowed format. finite:
-    whether the reference's output is. fills: its fill values, of which none of the others knows.
+    whether the reference's output is. unrounded: whether it is the exact one, to the last bit, without a sum behind it.
+    fills: its fill values, of which none of the others knows.
     """
 
     numel: int
@@ -91,6 +92,7 @@ class Yardstick:
     loose: dict[str, Tolerances]
     expected: Expected
     finite: bool
+    unrounded: bool
     signature: Signature | None
     fills: Fills = NONE
 
@@ -127,6 +129,17 @@ class Yardstick:
         """The same with no limit of its own for the bulk of the output."""
         return replace(self, limits=replace(self.limits, bulk=math.inf))
 
+    @property
+    def exacting(self) -> bool:
+        """Whether there is no room for rounding."""
+        return self.expected.own == 0.0
+
+    def to_the_bit(self) -> Yardstick:
+        """The same with no room for rounding, for an output that only moves or selects numbers; subnormal ones may be
+        flushed to zero."""
+        limits = Tolerances(math.inf, worst=1.0)
+        return replace(self, limits=limits, expected=Expected(0.0, 0.0, self.expected.smallest), signature=None)
+
     def no_less(self, norm: float) -> Yardstick:
         """The same with a limit of at least `norm`, and none for single rows and elements where that is more."""
         return self if norm <= self.limits.norm else replace(self, limits=Tolerances(norm), signature=None)
@@ -136,7 +149,7 @@ class Yardstick:
 class Runs:
     """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` whole and widened, of the
     others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
-    `rule.FURTHER` of them.
+    `rule.FURTHER` of them. `unrounded` is whether all of the native output is the exact one.
 
     `lowered` (with products in a format), `coarsened` (from inputs and parameters rounded to it) and `strict` run the
     reference when they are asked, and answer None where it cannot run that way. `finite` is whether all of the native
@@ -147,6 +160,7 @@ class Runs:
     part: Part
     native: torch.Tensor
     finite: bool
+    unrounded: bool
     dtype: torch.dtype
     lowered: Callable[[Format], torch.Tensor | None]
     coarsened: Callable[[Format], torch.Tensor | None]
@@ -240,6 +254,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         loose=loose,
         expected=expected,
         finite=runs.finite,
+        unrounded=runs.unrounded and longest.any == 1,
         signature=None if tight or lower is None else _signature(runs, lower, max(base, permitted)),
     )
     # A kernel by way of Fourier's transform errs everywhere by the largest numbers.
