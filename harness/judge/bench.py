@@ -31,7 +31,9 @@ from harness.timing.suspicion import Suspicion
 from harness.wire.messages import Checks
 
 WARM_UP_BURSTS = 3
-LATENCY_CALLS = 9
+# Of a candidate's bursts, hard ones among them: as many follow each other among timed pairs, in ABBA order.
+MOST_IN_A_ROW = 2
+LATENCY_CALLS = 5
 # A side's bursts are planned by its own time, but by at most this many times the baseline's: a candidate that is
 # slow on purpose in the warm-up would get bursts of one call, which say little.
 SLOWEST_PLANNED = 2.0
@@ -97,6 +99,8 @@ class Bench:
         # costs beside its calls is in both alike.
         self._share = 1.0
         self.single_us: dict[Side, float] = {}
+        # Of the candidate's bursts, since the baseline's last one.
+        self._in_a_row = 0
         self.problem = problem
         self.before = before
         self._examiners = examiners
@@ -272,6 +276,7 @@ class Bench:
         if options.get("gated") is None:
             options["gated"] = self.clock.gated
         draws = draw()
+        self._in_a_row = self._in_a_row + 1 if side == "candidate" else 0
         try:
             reading = self._links[side].burst(draws, **options)
         except RepeatAsked:
@@ -310,8 +315,8 @@ class Bench:
     def _meet(self, due: Iterator[list[HardCall]]) -> None:
         """Bursts of the candidate's with some of these calls in each: to the runner they are like any other."""
         for hard in due:
-            # As before a timed burst.
-            self._reading("baseline")
+            if self._in_a_row >= MOST_IN_A_ROW:
+                self._reading("baseline")
             calls = self.clock.bursts["candidate"].at(self.rng.random())
             places = dict(zip(self.rng.sample(range(calls), len(hard)), hard, strict=True))
             draws = functools.partial(self._draws_with, places, calls)

@@ -12,7 +12,7 @@ from harness.config import Limits
 from harness.integrity import provenance
 from harness.integrity.provenance import Profile
 from harness.judge import appraisal, suspicions
-from harness.judge.bench import LATENCY_CALLS, Before, Bench, OpenProblem
+from harness.judge.bench import Before, Bench, OpenProblem
 from harness.judge.examiner import Examiner
 from harness.judge.hard_turns import HardInputs
 from harness.links.link import BurstReading, Link, RunnerFailed
@@ -26,6 +26,8 @@ from harness.wire.channel import DeadlineExceeded, PeerGone
 from harness.wire.messages import Ending
 
 NULL_BURSTS = 30
+# Each takes the way of the messages besides.
+NULL_BURSTS_UNGATED = 9
 # Bursts of the baseline, of each kind, before any candidate is there.
 ALONE_BURSTS = 9
 # Of calls so long that these take longer than this, there are fewer.
@@ -152,7 +154,7 @@ def _calibrated(baseline: Link) -> FixedCost:
 
 def _ungated_us(baseline: Link) -> float:
     """What a burst without the gate takes that runs nothing, on a card."""
-    return statistics.median([baseline.null_us(gated=False) for _ in range(LATENCY_CALLS)])
+    return statistics.median([baseline.null_us(gated=False) for _ in range(NULL_BURSTS_UNGATED)])
 
 
 def _profile(bench: Bench, timed_us: float, deadline_s: float) -> tuple[Profile, list[str]]:

@@ -228,8 +228,8 @@ def _as_finite(path: str, native: torch.Tensor, exact: torch.Tensor, drawn: dict
 
 
 def _unrounded(native: torch.Tensor, exact: torch.Tensor) -> bool:
-    """Whether each of many numbers is the exact one, though `exact` resolves more digits. Of a computation's none is, or
-    few by chance."""
+    """Whether each of many numbers is the exact one, though `exact` resolves more digits. Of a computation's none is,
+    or few by chance."""
     if native.numel() < SHORTEST_ROW or native.dtype is exact.dtype or native.dtype.itemsize == 1:
         return False
     own, right = matrix(native), matrix(exact)

@@ -31,9 +31,14 @@ from harness.wire.messages import (
     Built,
 )
 
+# Of a build beside evaluations, by `nice`: a machine of many builds keeps its cards fed.
+NICENESS = 10
+
 
 def main(channel_fd: int) -> None:
     """Serve one Build request, answer Built or BuildFailed, and end."""
+    # Whoever waits for a card, or for what it has computed, goes first.
+    os.nice(NICENESS)
     channel = Channel.from_fd(channel_fd, Build)
     request, _ = channel.receive(60.0)
     channel.send(build(request))

@@ -13,6 +13,7 @@ from harness.config import TimingConfig
 from harness.judge import appraisal, measurement, suspicions
 from harness.judge.bench import Before, Bench, OpenProblem, Surroundings
 from harness.judge.endings import Refused
+from harness.judge.hard_turns import HardInputs
 from harness.judge.planning import Workload
 from harness.links.link import BurstReading, RepeatAsked
 from harness.machine.card import State
@@ -232,6 +233,26 @@ def test_a_burst_that_cannot_be_told_from_none_has_no_time():
     assert made.clock.unresolved(samples) == "the candidate's"
     made, samples = sampled(Card(20.0, 18.0), Card(20.0, 18.0))
     assert made.clock.unresolved(samples) == ""
+
+
+def test_hard_bursts_follow_each_other_as_timed_ones_do():
+    """Never three of a candidate's in a row; between two of them a baseline's costs time, and says nothing."""
+    order = []
+
+    class Told(Card):
+        def burst(self, draws, **options):
+            order.append("b" if self is baseline else "c")
+            return super().burst(draws, **options)
+
+    baseline, candidate = Told(20.0, 20.0), Told(30.0, 30.0)
+    sets = ((SimpleNamespace(name=str(number), binding=True), object(), object) for number in range(12))
+    made = Bench(*given(baseline=baseline, candidate=candidate), alone(baseline), HardInputs(sets, 12, 5.0))
+    made.warm_up()
+    del order[:]
+    made.sample(dataclasses.replace(RULE, min_pairs=4, max_pairs=4))
+    bursts = "".join(order)
+    assert "ccc" not in bursts
+    assert bursts.count("c") - bursts.count("b") > 3
 
 
 def test_a_burst_is_repeated_on_other_inputs():
