@@ -299,11 +299,15 @@ def _limits(norm: float, base: float, known: list[Errors], scale: Scale) -> Tole
     if (numel := scale.row.numel() * scale.col.numel()) < SHORTEST_ROW:
         return Tolerances(norm) if numel == 1 else Tolerances(norm, worst=rule.SPREAD * norm / base)
     bulk = rule.bulk_limit(scale.bulk / rule.BULK_WIDTH, max((errors.bulk for errors in known), default=0.0))
-    # The errors of a run that hits the exact output almost everywhere are not spread as others are.
-    known = [errors for errors in known if errors.norm >= 0.3 * base and not errors.broken]
 
     def most(name: str, least: float) -> float:
-        shapes: list[float] = [getattr(errors, name) / errors.norm for errors in known]
+        # The errors of a run that hits the exact output almost everywhere, or where it is largest, are not spread as
+        # others are: they are taken for those of a run that errs by the base.
+        shapes = [
+            getattr(errors, name) / (errors.norm if errors.norm >= 0.3 * base else base)
+            for errors in known
+            if not errors.broken
+        ]
         return rule.SPREAD * norm * max([least / base, *shapes])
 
     return Tolerances(

@@ -325,3 +325,23 @@ def test_a_state_that_forgets_has_to_remember_where_gates_hold_it(kind):
         assert oracle.check(usual, layer(drawn[0][:, -96:])[0][:, -1]).passed
         assert not oracle.check(held, layer(held.inputs[0][:, -96:])[0][:, -1]).passed
         assert oracle.check(held, layer(held.inputs[0].double().float())[0][:, -1]).passed
+
+
+def test_where_one_number_is_all_of_an_output_the_others_may_be_rounded():
+    """Of a mean whose largest number is rounded to nothing by luck, the reference's error elsewhere says what others
+    may err by."""
+    torch.manual_seed(1)
+    oracle, drawn = Oracle(Of(lambda x: F.adaptive_avg_pool2d(x, (5, 7)))), [torch.randn(3, 17, 33, 45)]
+    oracle.expect(drawn)
+
+    def by_matrices(x):
+        sides = [F.adaptive_avg_pool1d(torch.eye(n), out).T.contiguous() for n, out in ((33, 5), (45, 7))]
+        return sides[0] @ x @ sides[1].T
+
+    found = [
+        oracle.check(expected, by_matrices(*expected.inputs)).message
+        for seed in range(40)
+        for _, expected in oracle.stress(drawn, seed, [BY_NAME["one_huge"]])
+    ]
+    assert len(found) > 30
+    assert not any(found)
