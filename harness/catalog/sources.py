@@ -46,7 +46,7 @@ def obstacle(path: Path) -> str:
 
 
 def load(path: Path) -> bytes:
-    """All of the file. Raises LoadFault (`unreadable`, `source_too_large`, `data_too_large`)."""
+    """All of the file. Raises LoadFault (`unreadable`, `source_too_large`, `data_too_large`, `doubled_data`)."""
     return _loaded(path)[0]
 
 
@@ -76,6 +76,7 @@ def _loaded(path: Path, known: Folders | None = None) -> tuple[bytes, list[str]]
         raise LoadFault("unreadable", f"it cannot be read: {error.strerror}") from error
     if len(data) > MOST_BYTES:
         raise LoadFault("source_too_large", f"it is larger than {MOST_BYTES >> 20} MiB; put data in a file beside it")
+    _check_owner(real, folder.names)
     beside = _beside(real, folder.names)
     _check_data(beside)
     return data, beside
@@ -172,7 +173,8 @@ def _new_file(path: Path) -> BinaryIO:
 
 
 def own_files(source: Path) -> list[str]:
-    """A source and the data named after it: `fast.cu` and `fast.weights.bin` beside `fast.py`, no other Python file.
+    """A source and the data named after it: `fast.cu` and `fast.weights.bin` beside `fast.py`, no other Python file
+    and nothing that could as well be of `fast.weights.py`.
 
     The folder itself stays closed, because other candidates are in it. `source` is absolute, without links.
     """
@@ -198,15 +200,39 @@ def _listed(folder: Path) -> _Folder:
         return _Folder(folder, [])
 
 
+def _check_owner(source: Path, names: list[str]) -> None:
+    """Raises LoadFault (`doubled_data`) if data named after a source could as well be another's, of `names` in its
+    folder: whichever of the two got them, the other would lack them."""
+    data, rivals = _named_after(source, names)
+    is_both = (name for name in data if name.startswith(rivals) and _is_file(os.path.join(source.parent, name)))
+    if name := next(is_both, ""):
+        rival = next(rival for rival in rivals if name.startswith(rival))
+        both = " or of ".join(sorted((source.name, f"{rival}py"), key=len))
+        raise LoadFault(
+            "doubled_data",
+            f"{name} beside it could be data of {both}; rename one of these two, so that its name does not begin with "
+            "the other's and a dot",
+        )
+
+
 def _beside(source: Path, names: list[str]) -> list[str]:
-    """The data named after a source, of the `names` in its folder."""
-    stem, own = f"{source.stem}.", source.name
+    """The data that no other source could own, of the `names` in its folder."""
+    data, rivals = _named_after(source, names)
+    return [
+        place for name in data if not name.startswith(rivals) and _is_file(place := os.path.join(source.parent, name))
+    ]
+
+
+def _named_after(source: Path, names: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    """What is named after a source, of the `names` in its folder and without Python files; and how names begin that
+    are named after another source, too: `fast.v2.` beside `fast.py`, and `fast.` beside `fast.v2.py`."""
+    stem = f"{source.stem}."
     first = bisect.bisect_left(names, stem)
     alike = list(itertools.takewhile(lambda name: name.startswith(stem), itertools.islice(names, first, None)))
-    # `fast.v2.cu` belongs to `fast.v2.py` if that exists.
-    others = tuple(name.removesuffix("py") for name in alike if name.endswith(".py") and name != own)
-    beside = [name for name in alike if not name.endswith(".py") and not name.startswith(others)]
-    return [place for name in beside if _is_file(place := os.path.join(source.parent, name))]
+    longer = [name.removesuffix("py") for name in alike if name.endswith(".py") and name != source.name]
+    dotted = [stem[: place + 1] for place, letter in enumerate(source.stem) if letter == "."]
+    shorter = [start for start in dotted if os.path.lexists(source.parent / f"{start}py")]
+    return [name for name in alike if not name.endswith(".py")], (*longer, *shorter)
 
 
 def _is_file(place: str) -> bool:
