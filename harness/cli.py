@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # Records of a large run are millions of objects in no circle. To look for circles among them after every 700 more,
     # as Python does, takes as long as reading them.
-    gc.set_threshold(100_000)
+    gc.set_threshold(1_000_000)
     _see_to_streams()
     # Descriptors in transit count against their user's limit. A candidate may send many that nobody receives, so this
     # process, which may have the same user, takes the largest limit that it can get.

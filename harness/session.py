@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Generator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +16,10 @@ from rich.console import Console
 from harness import environment, places, wording
 from harness.catalog import jobs
 from harness.catalog.claims import Claim, Claims
+from harness.catalog.jobs import Job
 from harness.config import Config, limits
 from harness.environment import Device
-from harness.execution.executor import Executor
-from harness.execution.local import LocalExecutor
+from harness.execution.executor import Executor, ReportPhase
 from harness.execution.workplace import Site, ThisMachine, Workplace
 from harness.packs import named
 from harness.reading.reading import Reader
@@ -48,17 +48,20 @@ def run(
     Jobs that are finished in `out` are skipped, unless `fresh`. `workplace` is where to run, in place of this machine.
     Raises UsageError for errors that the user can fix.
     """
-    # Before files are made or deleted, because this may raise.
-    site = (workplace or ThisMachine()).site(config)
     with Reader() as reader:
+        # Before files are made or deleted, because this may raise.
+        site = (workplace or ThisMachine()).site(config)
         config, notes = named.resolved(config, reader)
         outline = jobs.outline(config, site.surroundings, reader)
+    sandbox = None if os.path.lexists(out / run_directory.JOURNAL) else site.sandbox
     with Journal(out / run_directory.JOURNAL) as book:
         run_directory.make_folder(out / "logs")
         finished = set() if fresh else book.finished(limits(config))
-        with Reader() as reader:
-            left = [cell for cell in outline.cells if cell.key not in finished]
-            waiting = jobs.read(left, config, site.surroundings, reader)
+        waiting: list[Job] = []
+        if left := [cell for cell in outline.cells if cell.key not in finished]:
+            sandbox = sandbox or site.sandbox
+            with Reader() as reader:
+                waiting = jobs.read(left, config, site.surroundings, reader)
         claims = Claims()
         claimed = {job.key: claims.about(job.candidate) for job in waiting}
         if fresh:
@@ -69,22 +72,28 @@ def run(
         before = run_directory.manifest(out) if book.records else {}
         parts = run_directory.parts(before)
         manifest = _manifest(config, site, command, parts)
-        if waiting:
-            parts.append(_part(manifest, site.sandbox, len(book.records)))
+        if sandbox and waiting:
+            parts.append(_part(manifest, sandbox, len(book.records)))
         # Those of the newest part: if nothing is left to do, this call starts no sandbox.
         manifest["environment"] |= {name: parts[-1].get(name) for name in ("sandbox", "sandbox_missing") if parts}
         # A call that finds nothing to do or to mend leaves the folder as it is.
         is_new = bool(waiting) or _lasting(manifest) != _lasting(before) or not write.are_current(out)
         if is_new:
             run_directory.write_manifest(out, manifest)
-        make_executor = make_executor or functools.partial(LocalExecutor, workplace=workplace)
-        executor = make_executor(site.devices, config, out / "logs", config.seed)
+
+        def make() -> Executor:
+            if make_executor:
+                return make_executor(site.devices, config, out / "logs", config.seed)
+            from harness.execution.local import LocalExecutor
+
+            return LocalExecutor(site.devices, config, out / "logs", config.seed, workplace=workplace)
+
         with Progress(console) as progress:
             for note in [*notes, *outline.notes, *claims.notes]:
                 progress.note(note)
             progress.start(map(_named, outline.cells), earlier.values())
             try:
-                with closing(executor.run(waiting, progress.phase)) as records:  # type: ignore[type-var]
+                with closing(_evaluated(waiting, make, progress.phase)) as records:
                     for record in records:
                         progress.finished(book.append(_with_claim(_portable(record), claimed.get(record.key))))
             finally:
@@ -96,6 +105,12 @@ def run(
                     run_directory.write_manifest(out, manifest)
                     write.write_all(out, journal.latest(book.records), manifest)
         return [record for record in journal.latest(book.records) if record.key in wanted]
+
+
+def _evaluated(waiting: list[Job], make: Callable[[], Executor], report_phase: ReportPhase) -> Generator[Record]:
+    """The records of these jobs. What carries them out is neither loaded nor made where there are none."""
+    if waiting:
+        yield from make().run(waiting, report_phase)
 
 
 def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:

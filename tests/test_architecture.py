@@ -244,6 +244,12 @@ def test_who_uses_the_package_waits_for_no_library():
     assert found.stdout == "[]\n"
 
 
+def test_a_run_with_nothing_to_do_loads_nothing_of_what_carries_out():
+    script = "import sys, harness.commands.run; print([one for one in sys.modules if 'harness.supervise' in one])"
+    found = subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, capture_output=True, text=True)
+    assert found.stdout == "[]\n"
+
+
 def test_no_room_is_crowded():
     folders = Counter(path.parent.relative_to(ROOT / "harness") for path in FILES if path.name != "__init__.py")
     assert {str(folder) for folder, count in folders.items() if count > 17} <= {"oracle"}

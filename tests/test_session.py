@@ -81,6 +81,12 @@ def test_a_run_with_nothing_to_do_leaves_its_folder_as_it_is(tmp_path):
     assert files_of(tmp_path) == before
 
 
+def test_a_run_with_nothing_to_do_asks_for_no_sandbox_and_makes_no_executor(tmp_path, monkeypatch):
+    run(tmp_path, FakeExecutor(), *HONEST)
+    monkeypatch.delattr(workplace.probe, "chosen")
+    assert len(run(tmp_path, NotImplemented, *HONEST)) == 3
+
+
 @pytest.mark.parametrize("name", ["run.json", "results.csv", "leaderboard.md", "report.html"])
 def test_a_run_with_nothing_to_do_writes_a_file_again_that_somebody_changed_or_removed(tmp_path, name):
     run(tmp_path, FakeExecutor(), *HONEST)

@@ -16,7 +16,7 @@ from harness.packs.fences import blocks
 Completion = str | Sequence[dict[str, Any]]
 """A text, or the messages of a conversation."""
 
-NO_CANDIDATE = "There is no fenced block of Python with a class ModelNew in the answer."
+NO_CANDIDATE = "There is no fenced block of Python with a ModelNew in the answer."
 # Of one candidate, where the harness failed at the first.
 TRIES = 2
 TASK = """Write a faster version of this PyTorch module, as a class ModelNew with the same constructor and forward.

@@ -15,7 +15,7 @@ from harness.errors import UsageError
 
 
 class KernelAction(Action):
-    """What the model answered: a text with a fenced block of Python that has a class ModelNew."""
+    """What the model answered: a text with a fenced block of Python that has a ModelNew."""
 
     answer: str
 

@@ -29,7 +29,7 @@ def remarks(candidate: Candidate, problem: Problem | None) -> list[Remark]:
     if not candidate.caption:
         found.append(Remark(text="no docstring: its first line is the candidate's caption in reports"))
     if not facts.entry:
-        found.append(Remark(text="defines no class ModelNew or Model", fatal=True))
+        found.append(Remark(text="defines no ModelNew or Model that can be called", fatal=True))
     if problem is None or problem.fault:
         if facts.compiles_later:
             text = "may compile in its constructor, and its problem was not found, so its class cannot be constructed"

@@ -49,12 +49,12 @@ def text(tree: ast.Module) -> TextFacts:
     """Whether a piece of a text is a problem, a candidate or both."""
     reference = [one for one in tree.body if getattr(one, "name", "") in REFERENCE]
     problem = {getattr(one, "name", "") for one in reference} == set(REFERENCE)
-    place = next((one for one in tree.body if _new_classes(one) or "ModelNew" in modules.assigned_names([one])), None)
+    place = next((one for one in tree.body if _new_ones(one) or "ModelNew" in modules.assigned_names([one])), None)
     if place is None:
         return TextFacts(problem=problem)
-    classes = _new_classes(place)
+    made = _new_ones(place)
     lacks = "" if any(isinstance(one, ast.Import | ast.ImportFrom) for one in ast.walk(tree)) else "it imports nothing"
-    if classes and not any(_usable(one) for one in classes):
+    if made and not any(_usable(one) for one in made):
         lacks = "its ModelNew has no forward that does anything"
     begin = min([place.lineno, *(one.lineno for one in getattr(place, "decorator_list", []))])
     end = max((one.end_lineno or 0 for one in reference), default=0)
@@ -69,7 +69,7 @@ def definitions(tree: ast.Module) -> set[str]:
 
 
 def entry(nodes: Iterable[ast.AST]) -> str:
-    """The name of the class to evaluate, one of ENTRIES; empty if the module cannot have one."""
+    """The name of what makes the module to evaluate, one of ENTRIES; empty if the file cannot have one."""
     names = set(_bound(nodes))
     return next((name for name in ENTRIES if name in names), "")
 
@@ -133,13 +133,16 @@ def without_half(nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
     return found
 
 
-def _new_classes(statement: ast.stmt) -> list[ast.ClassDef]:
-    """Classes called `ModelNew` in a statement of a module; one may be below an `if` or `try`."""
-    return [one for one in ast.walk(statement) if isinstance(one, ast.ClassDef) and one.name == "ModelNew"]
+def _new_ones(statement: ast.stmt) -> list[ast.ClassDef | ast.FunctionDef]:
+    """Classes and functions called `ModelNew` in a statement of a module; one may be below an `if` or `try`."""
+    found = (one for one in ast.walk(statement) if isinstance(one, ast.ClassDef | ast.FunctionDef))
+    return [one for one in found if one.name == "ModelNew"]
 
 
-def _usable(owner: ast.ClassDef) -> bool:
-    """Whether a class has a forward that is more than a sketch, or may inherit one."""
+def _usable(owner: ast.ClassDef | ast.FunctionDef) -> bool:
+    """Whether a class has a forward that is more than a sketch, or may inherit one; a function makes one elsewhere."""
+    if isinstance(owner, ast.FunctionDef):
+        return True
     forward = next((one for one in owner.body if getattr(one, "name", "") == "forward"), None)
     if isinstance(forward, ast.FunctionDef):
         return not all(
@@ -190,9 +193,9 @@ def _dotted(node: ast.AST) -> str:
 
 
 def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Names that may refer to a class of the module: defined, imported or assigned, also below an `if` or `try`."""
+    """Names that may refer to what makes a module: defined, imported or assigned, also below an `if` or `try`."""
     for node in nodes:
-        if isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
             yield node.name
         elif isinstance(node, ast.Import | ast.ImportFrom):
             yield from (alias.asname or alias.name for alias in node.names)

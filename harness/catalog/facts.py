@@ -67,9 +67,9 @@ class HeadersWanted(msgspec.Struct, frozen=True, kw_only=True):
 class CandidateFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What is read in a candidate's file.
 
-    `parsed`: Python's parser accepts it. `entry` is the class to evaluate, `methods` are its contract.METHODS as far as
-    reading shows them. `kernels` are names of kernels that the file itself defines. `without_half`: line and macro of
-    dispatches that do not cover half precision.
+    `parsed`: Python's parser accepts it. `entry` makes the module to evaluate, `methods` are its contract.METHODS as
+    far as reading shows them. `kernels` are names of kernels that the file itself defines. `without_half`: line and
+    macro of dispatches that do not cover half precision.
     """
 
     parsed: bool = False

@@ -7,6 +7,7 @@ import importlib.util
 import itertools
 import linecache
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -97,14 +98,17 @@ def _identifier(stem: str) -> str:
     return "".join(letter if f"_{letter}".isidentifier() else "_" for letter in stem)
 
 
-def entry_class(module: ModuleType, names: tuple[str, ...]) -> type:
-    """The first of `names` that the module defines; raises LoadFault (`missing_entry`)."""
+def entry(module: ModuleType, names: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
+    """The first of `names` that the module defines as something to call: a class, a function, a partial one; with its
+    name.
+
+    Raises LoadFault (`missing_entry`)."""
     for name in names:
         found = getattr(module, name, None)
-        if isinstance(found, type):
-            return found
+        if callable(found):
+            return name, found
     file = Path(module.__file__ or "").name
-    raise LoadFault("missing_entry", f"{file} defines no class {' or '.join(names)}")
+    raise LoadFault("missing_entry", f"{file} defines no {' or '.join(names)} that can be called")
 
 
 def _replacements(statement: ast.stmt, overrides: dict[str, Any]) -> list[ast.stmt]:

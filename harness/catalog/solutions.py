@@ -52,7 +52,7 @@ def discover(patterns: Iterable[str], note: Callable[[str], None] = lambda text:
 
     `note` is called for what has a candidate's name but is not a file. Raises UsageError if a pattern matches nothing.
     """
-    found: dict[tuple[str, str], dict[Path, Path]] = {}
+    found: dict[tuple[str, str], dict[str, Path]] = {}
     folders: dict[str, tuple[Path, str]] = {}
     for pattern in patterns:
         for path in python_files(pattern, note)[1]:
@@ -62,19 +62,19 @@ def discover(patterns: Iterable[str], note: Callable[[str], None] = lambda text:
                 real = path.parent.resolve()
                 folders[named] = real, f"{wording.name(real.parent.name)}/{wording.name(real.name)}"
             folder, problem = folders[named]
-            place = path.resolve() if os.path.islink(path) else folder / path.name
+            place = os.path.realpath(path) if os.path.islink(path) else os.path.join(folder, path.name)
             found.setdefault((problem, wording.name(path.stem)), {})[place] = path
     return [place for key in sorted(found) for place in _places(*key, found[key])]
 
 
-def _places(problem: str, name: str, found: dict[Path, Path]) -> list[Place]:
+def _places(problem: str, name: str, found: dict[str, Path]) -> list[Place]:
     """The candidates of one name for one problem, by where they really are and as they were found."""
     if len(found) == 1:
         return [Place(problem=problem, name=name, called=name, path=path) for path in found.values()]
     return [
         Place(
             problem=problem,
-            name=wording.told_apart(name, str(real)),
+            name=wording.told_apart(name, real),
             called=name,
             path=found[real],
             others=tuple(found[other] for other in sorted(found) if other != real),

@@ -46,7 +46,7 @@ def obstacle(path: Path) -> str:
 
 
 def load(path: Path) -> bytes:
-    """All of the file. Raises LoadFault (`unreadable`, `source_too_large`, `data_too_large`)."""
+    """All of the file. Raises LoadFault (`unreadable`, `source_too_large`, `data_too_large`, `doubled_data`)."""
     return _loaded(path)[0]
 
 
@@ -59,16 +59,15 @@ def digested(path: Path, known: Folders | None = None) -> tuple[bytes, str]:
 def _loaded(path: Path, known: Folders | None = None) -> tuple[bytes, list[str]]:
     """All of the file, and the data beside it that it may read."""
     try:
-        named = os.path.dirname(path)
+        named, name = os.path.split(path)
         if known is None or os.path.islink(path):
             real = path.resolve()
-            folder = _listed(real.parent)
+            folder, name = _listed(real.parent), real.name
         else:
             if named not in known:
                 known[named] = _listed(path.parent.resolve())
             folder = known[named]
-            real = folder.path / path.name
-        str(real).encode()
+        f"{folder.path}/{name}".encode()
         data = regular(path, MOST_BYTES)
     except UnicodeEncodeError:
         raise LoadFault("unreadable", "the name of the file, or of a folder above it, is not valid UTF-8") from None
@@ -76,7 +75,9 @@ def _loaded(path: Path, known: Folders | None = None) -> tuple[bytes, list[str]]
         raise LoadFault("unreadable", f"it cannot be read: {error.strerror}") from error
     if len(data) > MOST_BYTES:
         raise LoadFault("source_too_large", f"it is larger than {MOST_BYTES >> 20} MiB; put data in a file beside it")
-    beside = _beside(real, folder.names)
+    beside, doubt = _beside(folder, name)
+    if doubt:
+        raise LoadFault("doubled_data", doubt)
     _check_data(beside)
     return data, beside
 
@@ -88,20 +89,28 @@ def regular(path: Path, most: int, flags: int = 0) -> bytes:
     """
     # Without blocking: it may be a pipe without a writer.
     descriptor = os.open(path, flags | os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise LoadFault("unreadable", "it is not a regular file")
-        _refuse_a_secret(status, is_link=os.path.islink(path))
+        _refuse_a_secret(path, status)
         # Most files are short, and room for the longest takes longer to get than they take to read.
-        found = file.read(min(most + 1, SHORT))
-        return found if len(found) < SHORT else found + file.read(most + 1 - len(found))
+        parts, room = [], most + 1
+        while room and (part := os.read(descriptor, min(room, SHORT))):
+            parts.append(part)
+            room -= len(part)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
-def _refuse_a_secret(status: os.stat_result, *, is_link: bool) -> None:
+def _refuse_a_secret(path: Path | str, status: os.stat_result) -> None:
     """Raise LoadFault for a file that others may not read and that has another name elsewhere: whoever put this name
     here may be somebody else, and what the session reads, a candidate's process gets to read."""
-    if (is_link or status.st_nlink > 1) and not status.st_mode & stat.S_IROTH:
+    if status.st_mode & stat.S_IROTH:
+        return
+    is_link = os.path.islink(path)
+    if is_link or status.st_nlink > 1:
         kind = "a link" if is_link else "another name (a hard link)"
         raise LoadFault(
             "unreadable",
@@ -122,7 +131,7 @@ def _check_data(beside: list[str]) -> None:
             raise LoadFault("unreadable", "the name of a file beside it is not valid UTF-8") from None
         except OSError:
             continue
-        _refuse_a_secret(status, is_link=False)
+        _refuse_a_secret(place, status)
         total += status.st_size
     if total > MOST_DATA_BYTES:
         raise LoadFault("data_too_large", f"the data beside it are larger than {MOST_DATA_BYTES >> 30} GiB")
@@ -172,17 +181,18 @@ def _new_file(path: Path) -> BinaryIO:
 
 
 def own_files(source: Path) -> list[str]:
-    """A source and the data named after it: `fast.cu` and `fast.weights.bin` beside `fast.py`, no other Python file.
+    """A source and the data named after it: `fast.cu` and `fast.weights.bin` beside `fast.py`, no other Python file
+    and nothing that could as well be of `fast.weights.py`.
 
     The folder itself stays closed, because other candidates are in it. `source` is absolute, without links.
     """
-    return [str(source), *_beside(source, _listed(source.parent).names)]
+    return [str(source), *_beside(_listed(source.parent), source.name)[0]]
 
 
 class _Folder(NamedTuple):
     """A folder's path, absolute and without links, and the names in it in their order."""
 
-    path: Path
+    path: str
     names: list[str]
 
 
@@ -193,20 +203,36 @@ Folders = dict[str, _Folder]
 def _listed(folder: Path) -> _Folder:
     """Without names if it was closed or deleted meanwhile: opening the source will report that."""
     try:
-        return _Folder(folder, sorted(os.listdir(folder)))
+        return _Folder(str(folder), sorted(os.listdir(folder)))
     except OSError:
-        return _Folder(folder, [])
+        return _Folder(str(folder), [])
 
 
-def _beside(source: Path, names: list[str]) -> list[str]:
-    """The data named after a source, of the `names` in its folder."""
-    stem, own = f"{source.stem}.", source.name
-    first = bisect.bisect_left(names, stem)
-    alike = list(itertools.takewhile(lambda name: name.startswith(stem), itertools.islice(names, first, None)))
-    # `fast.v2.cu` belongs to `fast.v2.py` if that exists.
-    others = tuple(name.removesuffix("py") for name in alike if name.endswith(".py") and name != own)
-    beside = [name for name in alike if not name.endswith(".py") and not name.startswith(others)]
-    return [place for name in beside if _is_file(place := os.path.join(source.parent, name))]
+def _beside(folder: _Folder, source: str) -> tuple[list[str], str]:
+    """The data that are named after a source and that no other one could own; and if another could own some, too, a
+    sentence about these: whichever of the two got them, the other would lack them."""
+    stem = f"{os.path.splitext(source)[0]}."
+    first = bisect.bisect_left(folder.names, stem)
+    alike = list(itertools.takewhile(lambda name: name.startswith(stem), itertools.islice(folder.names, first, None)))
+    data = [name for name in alike if not name.endswith(".py") and _is_file(os.path.join(folder.path, name))]
+    rivals = _rivals(folder, source, alike) if data else ()
+    own = [os.path.join(folder.path, name) for name in data if not name.startswith(rivals)]
+    name = next((name for name in data if name.startswith(rivals)), "")
+    if not name:
+        return own, ""
+    rival = next(rival for rival in rivals if name.startswith(rival))
+    both = " or of ".join(sorted((source, f"{rival}py"), key=len))
+    mend = "rename one of these two, so that its name does not begin with the other's and a dot"
+    return own, f"{name} beside it could be data of {both}; {mend}"
+
+
+def _rivals(folder: _Folder, source: str, alike: list[str]) -> tuple[str, ...]:
+    """How names begin that are named after another source, too, `alike` being those that are named after this one:
+    `fast.v2.` beside `fast.py`, and `fast.` beside `fast.v2.py`."""
+    longer = [name.removesuffix("py") for name in alike if name.endswith(".py") and name != source]
+    stem = os.path.splitext(source)[0]
+    dotted = [stem[: place + 1] for place, letter in enumerate(stem) if letter == "."]
+    return (*longer, *(start for start in dotted if os.path.lexists(os.path.join(folder.path, f"{start}py"))))
 
 
 def _is_file(place: str) -> bool:

@@ -132,14 +132,15 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _renamed(source: str) -> str:
-    """`Model` as `ModelNew`, wherever it is the class."""
+    """`Model` as `ModelNew`, wherever it is the class or the function."""
     lines = source.splitlines()
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Name) and node.id == "Model":
             found.append((node.lineno - 1, node.col_offset))
-        elif isinstance(node, ast.ClassDef) and node.name == "Model":
-            found.append((node.lineno - 1, node.col_offset + len("class ")))
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == "Model":
+            keyword = "class " if isinstance(node, ast.ClassDef) else "def "
+            found.append((node.lineno - 1, node.col_offset + len(keyword)))
     for line, column in sorted(found, reverse=True):
         before = lines[line].encode()[:column].decode()
         lines[line] = f"{before}ModelNew{lines[line][len(before) + len('Model') :]}"

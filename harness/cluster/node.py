@@ -7,6 +7,8 @@ import threading
 from concurrent.futures import Future
 from pathlib import Path
 
+import msgspec
+
 from harness import records
 from harness.catalog.jobs import Job
 from harness.cluster.parcels import Files, Shelf
@@ -39,7 +41,8 @@ class Node:
         if above := _above_rays_floor():
             os.environ.setdefault(memory_watch.FLOOR_VARIABLE, f"{above:.3f}")
         self._config = config
-        self._site = site(config)
+        found = site(config)
+        self._site = msgspec.structs.replace(found, known=found.sandbox)
         self._lock = threading.Lock()
         self._waiting: dict[int, Future[Record]] = {}
         self._folder: Path | None = None

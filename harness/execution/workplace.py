@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -13,23 +13,35 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device
 from harness.execution.executor import ReportPhase
-from harness.execution.pool import Pool, Tell
-from harness.execution.schedule import Task
 from harness.sandbox import probe
 from harness.sandbox.probe import Found
+
+# Loaded where something is carried out: that takes longer than all else that a run with nothing to do loads.
+if TYPE_CHECKING:
+    from harness.execution.pool import Tell
+    from harness.execution.schedule import Task
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the machines before jobs are planned for them.
 
-    `surroundings` are part of every job's key, `description` is what run.json keeps, `sandbox` the layers in force.
-    `devices` are those of all machines; all else is the same on each of them.
+    `surroundings` are part of every job's key, `description` is what run.json keeps. `devices` are those of all
+    machines; all else is the same on each of them, such as the layers of the sandbox, which are `known` of others.
     """
 
     devices: list[Device]
     surroundings: dict[str, str]
     description: dict[str, Any]
-    sandbox: Found
+    sandbox_mode: str
+    known: Found | None = None
+
+    @property
+    def sandbox(self) -> Found:
+        """The layers in force. To find them out takes a process; who has nothing to evaluate need not ask.
+
+        Raises UsageError where all are required and one is missing.
+        """
+        return self.known or probe.chosen(self.sandbox_mode, self.devices[0].kind == "cuda")
 
 
 def site(config: Config, names: Sequence[str] = ()) -> Site:
@@ -39,7 +51,7 @@ def site(config: Config, names: Sequence[str] = ()) -> Site:
         devices=devices,
         surroundings=environment.surroundings(devices),
         description=environment.describe(devices),
-        sandbox=probe.chosen(config.sandbox, devices[0].kind == "cuda"),
+        sandbox_mode=config.sandbox,
     )
 
 
@@ -107,4 +119,6 @@ class ThisMachine:
         private: Iterable[Path] = (),
     ) -> Slots:
         """A Pool."""
+        from harness.execution.pool import Pool
+
         return Pool(devices, config, logs, seed, tell, report_phase, private=private, admits=self._admits)

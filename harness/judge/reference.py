@@ -54,7 +54,7 @@ class Trial:
 class Reference:
     """A problem's `Model`, cast to the precision under test, and a source of draws.
 
-    Raises whatever the problem's own code raises, and modules.LoadFault where it has no `Model`.
+    Raises whatever the problem's own code raises, and modules.LoadFault where it has no `Model` that makes a module.
     """
 
     def __init__(self, source: CandidateSource, precision: str, device: torch.device, seed: int) -> None:
@@ -70,7 +70,8 @@ class Reference:
         self.init_seed = self._derive("weights")
         torch.manual_seed(self.init_seed)
         with weights.drawn(self.init_seed):
-            self.model = _constructed(modules.entry_class(module, source.entries), self.init_args, device, self.dtype)
+            self.model = weights.constructed(module, source.entries, self.init_args)
+            _cast(self.model, device, self.dtype)
         # Of all that is drawn in place of ones and zeros, the ones and zeros.
         self.plain = weights.draw_the_rest(self.model, self.init_seed)
         self.is_plain = False
@@ -202,10 +203,8 @@ def _returned(module: ModuleType, name: str) -> list[Any]:
 
 
 @door
-def _constructed(entry: type, arguments: Any, device: torch.device, dtype: torch.dtype) -> torch.nn.Module:
-    model: torch.nn.Module = entry(*arguments)
+def _cast(model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> None:
     weights.cast(model, device, dtype)
-    return model
 
 
 def _synchronize(device: torch.device) -> None:

@@ -100,9 +100,9 @@ def _is_pack(entry: str) -> bool:
         return False
     suffixes = set()
     for below in _files_below(path, (".", "_")):
-        if _says_its_problem([*reversed(below.parts), path.absolute().name]):
+        if _says_its_problem([*reversed(below.split(os.sep)), path.absolute().name]):
             return True
-        suffixes.add(below.suffix.lower())
+        suffixes.add(os.path.splitext(below)[1].lower())
     return ".py" not in suffixes and bool(suffixes & formats.BY_SUFFIX.keys())
 
 
@@ -118,11 +118,13 @@ def _says_its_problem(parts: Sequence[str]) -> bool:
     return parts[0].endswith(".py") and bool(named) and not own_layout
 
 
-def _files_below(folder: Path, hidden: tuple[str, ...]) -> Iterator[Path]:
+def _files_below(folder: Path, hidden: tuple[str, ...]) -> Iterator[str]:
+    """Their paths from the folder on."""
+    start = len(os.path.join(folder, ""))
     for _, entries in search.folders([str(folder)], hidden):
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
-                yield Path(entry.path).relative_to(folder)
+                yield entry.path[start:]
 
 
 def _imported(source: Path, config: Config, checkout: Path | None, reader: ReadsTexts) -> _Found:
@@ -158,7 +160,7 @@ def _counted(manifest: Manifest) -> str:
 
 def _state(source: Path) -> list[tuple[str, int, int]]:
     """Name, size and time of every file of a source, by which a change of it is seen."""
-    below = sorted(map(str, _files_below(source, ()))) if source.is_dir() else [""]
+    below = sorted(_files_below(source, ())) if source.is_dir() else [""]
     found = []
     for name in below:
         try:

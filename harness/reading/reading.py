@@ -81,13 +81,18 @@ class ReaderLost(AssayError):
 
 
 class Reader:
-    """A process that reads files, as a context manager. For one thread: it ends with the thread that began it."""
+    """A process that reads files, as a context manager. For one thread: it ends with the thread that began it.
+
+    It comes up beside whatever is done between entering and the first file.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
+        self._is_up = False
 
     def __enter__(self) -> Reader:
+        self._begin()
         return self
 
     def __exit__(
@@ -134,6 +139,7 @@ class Reader:
         self, request: ToReader, wanted: type[Answer], deadline_s: float, descriptors: tuple[int, ...] = ()
     ) -> Answer:
         channel = self._channel or self._begin()
+        self._wait_for(channel)
         try:
             channel.send(request, descriptors)
             answer = channel.receive(deadline_s)[0]
@@ -150,7 +156,7 @@ class Reader:
         raise ReaderLost(*why)
 
     def _begin(self) -> Channel:
-        """Start the process. Raises ReaderFailed where not even that works, which is no file's doing."""
+        """Start the process."""
         ours, theirs = pair()
         # It says nothing: what it would say is made of the files' words.
         silent = subprocess.DEVNULL
@@ -164,15 +170,21 @@ class Reader:
             stderr=silent,
         )
         theirs.close()
-        self._channel = Channel(ours, FromReader)
+        self._channel, self._is_up = Channel(ours, FromReader), False
+        return self._channel
+
+    def _wait_for(self, channel: Channel) -> None:
+        """Raises ReaderFailed where not even the start works, which is no file's doing."""
+        if self._is_up:
+            return
         try:
-            self._channel.receive(START_S)
+            channel.receive(START_S)
         except (DeadlineExceeded, PeerGone, ProtocolError) as error:
             self._end()
             raise ReaderFailed(
                 f"the process that reads files could not be started ({sys.executable}): {error}"
             ) from error
-        return self._channel
+        self._is_up = True
 
     def _end(self) -> None:
         channel, process = self._channel, self._process

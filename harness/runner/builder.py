@@ -45,7 +45,7 @@ def main(channel_fd: int) -> None:
 
 
 def build(request: Build) -> Built | BuildFailed:
-    """Import the candidate, and construct its class if there is a problem to do it for."""
+    """Import the candidate, and construct its module if there is a problem to do it for."""
     path = Path(request.candidate)
     os.environ.setdefault("MAX_JOBS", "2")
     builder = extensions.Builder(
@@ -77,7 +77,7 @@ def build(request: Build) -> Built | BuildFailed:
 
 
 def _carried_out(path: Path, request: Build, builder: extensions.Builder) -> str:
-    """Import the candidate, and construct its class if there is a problem to do it for; what constructing raised.
+    """Import the candidate, and construct its module if there is a problem to do it for; what constructing raised.
 
     A file that asks whether there is a card is told of its runner's. One that goes on to use it cannot, here: it is
     carried out once more, by the truth.
@@ -107,13 +107,13 @@ def _by_compiler(error: BaseException, builder: extensions.Builder) -> bool:
 
 
 def _construct(module: ModuleType, request: Build, builder: extensions.Builder) -> str:
-    """Construct the entry class as the runner will, for the compiling it does on the way; what it raised, if it did.
+    """Construct the candidate's module as the runner will, for the compiling on the way; what that raised, if it did.
 
     What else fails is the runner's to find out, which has a device; only compile failures count here.
     """
-    entry = modules.entry_class(module, ("ModelNew", "Model"))
+    _, make = modules.entry(module, ("ModelNew", "Model"))
     try:
-        entry(*modules.execute(Path(request.problem), request.overrides).get_init_inputs())
+        make(*modules.execute(Path(request.problem), request.overrides).get_init_inputs())
     except Exception as error:
         if _by_compiler(error, builder):
             raise

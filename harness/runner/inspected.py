@@ -53,7 +53,8 @@ def carry_out(task: Task) -> None:
     problem = modules.execute(Path(task.problem), source.overrides)
     module = modules.execute(Path(source.path), source.overrides)
     torch.manual_seed(SEED)
-    model = _made(modules.entry_class(module, source.entries), problem.get_init_inputs(), device, dtype)
+    model = weights.constructed(module, source.entries, problem.get_init_inputs())
+    weights.cast(model, device, dtype)
     with torch.device(device):
         drawn = tuple(problem.get_inputs())
     inputs = _on(device, values.cast_floating(drawn, dtype))
@@ -62,13 +63,6 @@ def carry_out(task: Task) -> None:
     _profiler(device, starts=True)
     _call(model, inputs, device)
     _profiler(device, starts=False)
-
-
-@door
-def _made(entry: type, arguments: Any, device: torch.device, dtype: torch.dtype) -> Any:
-    model = entry(*arguments)
-    weights.cast(model, device, dtype)
-    return model
 
 
 @door

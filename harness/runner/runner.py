@@ -12,6 +12,7 @@ import sys
 import traceback
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 import torch
@@ -115,14 +116,13 @@ class Runner:
         source = request.source
         extensions.intercept(extensions.Prebuilt(source.libraries, source.failures, source.unconstructed))
         module = modules.execute(Path(source.path), source.overrides)
-        entry = modules.entry_class(module, source.entries)
         arguments = values.decode(request.init_args, self._shared)
         with weights.drawn(request.init_seed):
-            self.model = self._made(entry, arguments, request)
+            self.model = self._made(module, arguments, request)
         plain = self._lacks(request.plain)
         if plain:
             # Nobody can tell its weights what the reference's are, so both have those that modules begin with.
-            self.model = self._made(entry, arguments, request)
+            self.model = self._made(module, arguments, request)
         unmatched = self._take_over(request.state | request.plain if plain else request.state)
         self.forward = as_baseline(self.model, source.baseline, self.device.device)
         self.device.synchronize()
@@ -185,16 +185,11 @@ class Runner:
     def _shared(self, ref: TensorRef) -> torch.Tensor:
         return layout.view(self.device.block(ref.block), ref)
 
-    def _made(self, entry: type, arguments: Any, request: Prepare) -> torch.nn.Module:
+    def _made(self, module: ModuleType, arguments: Any, request: Prepare) -> torch.nn.Module:
         torch.manual_seed(request.init_seed)
-        model = _constructed(entry, arguments)
-        if not isinstance(model, torch.nn.Module):
-            file = Path(request.source.path).name
-            raise modules.LoadFault("not_a_module", f"{entry.__name__} in {file} is no torch.nn.Module")
+        model = weights.constructed(module, request.source.entries, arguments)
         if lost := _lost_methods(model):
-            said = (
-                f"{entry.__name__} in {Path(request.source.path).name} sets {lost}, which is a method of every module"
-            )
+            said = f"{Path(request.source.path).name}: its module sets {lost}, which is a method of every module"
             raise modules.LoadFault("not_a_module", f"{said}: give it another name")
         _move(model, self.device.device, values.dtype_named(request.precision))
         return model
@@ -221,11 +216,6 @@ class Runner:
                 else:
                     unmatched.append(name)
         return unmatched
-
-
-@door
-def _constructed(entry: type, arguments: Any) -> Any:
-    return entry(*arguments)
 
 
 @door

@@ -12,12 +12,16 @@ from __future__ import annotations
 import contextlib
 import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from harness.catalog import modules
+from harness.errors import door
 from harness.wire import layout
 
 NORMS: tuple[type[nn.Module], ...] = (
@@ -31,6 +35,20 @@ USUAL = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
 SIGNED = ("weight",)
 # A constant below this hides what it multiplies, as the 1e-6 does by which blocks are scaled down to begin with.
 TINY = 2.0**-9
+
+
+@door
+def constructed(module: ModuleType, names: tuple[str, ...], arguments: Any) -> nn.Module:
+    """What the first of `names` in a file's module makes of a problem's init arguments.
+
+    Raises LoadFault (`missing_entry`, `not_a_module`), and whatever the file itself raises."""
+    name, make = modules.entry(module, names)
+    model = make(*arguments)
+    if not isinstance(model, nn.Module):
+        file = Path(module.__file__ or "").name
+        said = f"{name} in {file} makes a {type(model).__name__}, and no torch.nn.Module"
+        raise modules.LoadFault("not_a_module", said)
+    return model
 
 
 def cast(model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:

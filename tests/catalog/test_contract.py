@@ -71,13 +71,21 @@ def test_an_init_that_is_left_out_takes_nothing(remarks):
 
 
 def test_a_missing_entry_is_fatal(remarks):
-    assert remarks('"""Caption."""\nclass Other: pass\n') == [("defines no class ModelNew or Model", 0, True)]
+    assert remarks('"""Caption."""\nclass Other: pass\n') == [
+        ("defines no ModelNew or Model that can be called", 0, True)
+    ]
     assert remarks("def broken(:\n") == []
 
 
 def test_model_and_imported_entries_count(remarks):
     assert remarks(CANDIDATE.replace("ModelNew", "Model")) == []
     assert remarks('"""Caption."""\nfrom elsewhere import Fast as ModelNew\n') == []
+
+
+def test_what_makes_a_module_need_not_be_a_class(remarks):
+    own = CANDIDATE.replace("ModelNew", "Own")
+    assert remarks(f"{own}\ndef ModelNew(features):\n    return Own(features)\n") == []
+    assert remarks(f"{own}\nimport functools\nModelNew = functools.partial(Own)\n") == []
 
 
 def test_compiling_inside_a_function_needs_the_problem(tmp_path):

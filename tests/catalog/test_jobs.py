@@ -272,3 +272,35 @@ def test_data_beside_a_problem_are_part_of_its_digest(tree):
     before = problems.read(path, Here()).digest
     put(path.with_suffix(".npy"), "table")
     assert problems.read(path, Here()).digest != before
+
+
+def test_data_that_two_candidates_could_own_refuse_both_and_no_other(tree):
+    folder = tree / "solutions/math/relu"
+    put(folder / "fast.weights.py", "")
+    put(folder / "fast.bin", "of fast.py alone")
+
+    def faults() -> dict[str, str]:
+        found = (job.candidate for job in jobs.plan(config(tree), SURROUNDINGS, Here()).jobs)
+        return {one.name: f"{one.fault.reason} {one.fault.message}" for one in found if one.fault}
+
+    assert faults() == {}
+    (folder / "fast.weights.d").mkdir()
+    assert faults() == {}
+    put(folder / "fast.weights.bin", "of which one?")
+    said = (
+        "doubled_data {}: fast.weights.bin beside it could be data of fast.py or of fast.weights.py; rename one of "
+        "these two, so that its name does not begin with the other's and a dot"
+    )
+    assert faults() == {name: said.format(f"{name}.py") for name in ("fast", "fast.weights")}
+    (folder / "fast.weights.py").rename(folder / "fast_weights.py")
+    assert faults() == {}
+
+
+def test_data_that_two_problems_could_own_refuse_both(tree):
+    put(tree / "problems/math/relu.large.py", PROBLEM)
+    put(tree / "problems/math/relu.large.npy", "table")
+    found = problems.discover([str(tree / "problems")], Here())
+    assert [problem.fault.partition(";")[0] for problem in found] == [
+        f"{name}.py: relu.large.npy beside it could be data of relu.py or of relu.large.py"
+        for name in ("relu", "relu.large")
+    ]

@@ -57,11 +57,25 @@ def test_a_syntax_error_has_its_line(tmp_path):
     assert (raised.value.reason, raised.value.line) == ("syntax_error", 2)
 
 
-def test_the_first_entry_that_is_a_class_is_taken(tmp_path):
-    module = modules.execute(write(tmp_path, "class Model: pass\nModelNew = None\n"))
-    assert modules.entry_class(module, ("ModelNew", "Model")).__name__ == "Model"
-    with pytest.raises(LoadFault, match="defines no class ModelNew"):
-        modules.entry_class(module, ("ModelNew",))
+ENTRIES = {
+    "class ModelNew: pass": "ModelNew",
+    "def ModelNew(): return Model()": "ModelNew",
+    "import functools\nModelNew = functools.partial(Model)": "ModelNew",
+    "ModelNew = None": "Model",
+}
+
+
+@pytest.mark.parametrize("source, taken", ENTRIES.items())
+def test_the_first_entry_that_can_be_called_is_taken(tmp_path, source, taken):
+    module = modules.execute(write(tmp_path, f"class Model: pass\n{source}\n"))
+    assert modules.entry(module, ("ModelNew", "Model")) == (taken, getattr(module, taken))
+
+
+def test_a_file_without_an_entry_is_told_which_it_lacks(tmp_path):
+    module = modules.execute(write(tmp_path, "ModelNew = None\n"))
+    with pytest.raises(LoadFault, match=r"module\.py defines no ModelNew or Model that can be called") as raised:
+        modules.entry(module, ("ModelNew", "Model"))
+    assert raised.value.reason == "missing_entry"
 
 
 def test_computed_constants_are_no_literals(tmp_path):

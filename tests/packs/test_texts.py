@@ -68,6 +68,11 @@ def test_a_block_that_cannot_stand_alone_is_left(block, reason, texts):
     assert reasons(found)[0].startswith(reason)
 
 
+def test_a_function_that_makes_the_module_is_a_candidate(texts):
+    code = f"{NEW.replace('ModelNew', 'Own')}\n\ndef ModelNew(*sizes):\n    return Own(*sizes)\n"
+    assert taken(ours.attempts(fenced(code), texts, every=False)) == [code]
+
+
 def test_an_empty_answer_is_called_that(texts):
     assert reasons(ours.attempts(" \n", texts, every=True)) == ["it is empty"]
 

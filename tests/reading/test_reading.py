@@ -105,7 +105,8 @@ def test_an_answer_that_is_none_is_the_files_fault():
     ours, theirs = socket.socketpair()
     with theirs, Reader() as reader:
         theirs.sendall(b"\xff\xff\xff\xff")
-        reader._channel = reading.Channel(ours, reading.FromReader)
+        reader._end()
+        reader._channel, reader._is_up = reading.Channel(ours, reading.FromReader), True
         assert reader.candidate(b"", "babbles.py").reason == "parser_died"
 
 

@@ -840,13 +840,13 @@ def test_own_files_are_those_named_after_the_source(place):
     (place / "candidate.b.py").write_text("")
     names = [Path(path).name for path in sources.own_files(place / "candidate.py")]
     assert names == ["candidate.py", "candidate.cu"]
-    # The longest name of a source that fits is the owner's.
+    # What either of two sources could own is neither's.
     (place / "candidate.b.cu").write_text("")
     (place / "candidate.bits").write_text("")
     names = [Path(path).name for path in sources.own_files(place / "candidate.py")]
     assert names == ["candidate.py", "candidate.bits", "candidate.cu"]
     names = [Path(path).name for path in sources.own_files(place / "candidate.b.py")]
-    assert names == ["candidate.b.py", "candidate.b.cu"]
+    assert names == ["candidate.b.py"]
 
 
 def test_require_names_the_missing_layer_and_the_mend(monkeypatch):

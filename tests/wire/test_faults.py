@@ -9,7 +9,13 @@ import torch
 from harness.catalog import modules
 from harness.records import Status
 from harness.runner import runner
-from harness.wire import faults
+from harness.wire import faults, weights
+
+SPARSE = """class Entry(torch.nn.Module):
+    def __init__(self, x):
+        super().__init__()
+        self.register_buffer("sparse", x.to_sparse())
+"""
 
 
 class Unspeakable(Exception):
@@ -45,17 +51,17 @@ def test_a_long_class_name_is_cut():
         ("class Entry(torch.nn.Linear):\n    def __new__(cls, x): torch.nn.Linear(3, 3)(x)", "", Status.RUNTIME_ERROR),
         ("Entry = torch.nn.Linear(3, 3)", "torch/nn/modules/linear.py:", Status.RUNTIME_ERROR),
         ("class Entry: ...", "", Status.RUNTIME_ERROR),
-        ("def Entry(x): return torch.ones(2).to_sparse()", "harness/wire/layout.py:", Status.RUNTIME_ERROR),
+        (SPARSE, "harness/wire/layout.py:", Status.RUNTIME_ERROR),
     ],
     ids=["own", "library", "signature", "handled by the harness"],
 )
 def test_an_exception_is_whose_it_is(source, outside, status, tmp_path):
     path = tmp_path / "c.py"
     path.write_text(f"import torch\n{source}\n")
-    entry = modules.execute(path).Entry
+    module = modules.execute(path)
     with pytest.raises(Exception) as raised:
         # Made by the file's own class; what we then do with it is our own business.
-        runner._takes([runner._constructed(entry, [torch.ones(2)])], ())
+        runner._takes([*weights.constructed(module, ("Entry",), [torch.ones(2)]).buffers()], ())
     found = faults.outside(raised.value, path)
     assert (found.startswith(outside), bool(found)) == (True, bool(outside))
     outcome = faults.classify("call", type(raised.value).__name__, str(raised.value), "c.py", 0, "", found)

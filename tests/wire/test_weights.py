@@ -4,7 +4,15 @@ import pytest
 import torch
 from torch import nn
 
+from harness.catalog import modules
 from harness.wire import weights
+
+OWN = """from torch import nn
+class Own(nn.Linear):
+    def __init__(self, width, height=3):
+        super().__init__(width, height)
+"""
+PARTIAL = "import functools\nModelNew = functools.partial(Own, height=4)"
 
 
 class Model(nn.Module):
@@ -32,6 +40,24 @@ def test_no_norm_is_constructed_with_ones_and_zeros():
     assert bool((model.norm.running_var >= 0.5).all())
     assert bool((model.norm.weight.abs() >= 0.5).all())
     assert model.norm.num_batches_tracked == 0
+
+
+@pytest.mark.parametrize("source", ["ModelNew = Own", "def ModelNew(width): return Own(width)", PARTIAL])
+def test_whatever_makes_a_module_is_called(tmp_path, source):
+    path = tmp_path / "candidate.py"
+    path.write_text(f"{OWN}{source}\n")
+    model = weights.constructed(modules.execute(path), ("ModelNew", "Model"), [2])
+    assert model.in_features == 2
+
+
+def test_what_makes_no_module_is_named(tmp_path):
+    path = tmp_path / "candidate.py"
+    path.write_text("def ModelNew(width):\n    return {}\n")
+    with pytest.raises(
+        modules.LoadFault, match=r"^ModelNew in candidate\.py makes a dict, and no torch\.nn\.Module$"
+    ) as raised:
+        weights.constructed(modules.execute(path), ("ModelNew", "Model"), [2])
+    assert raised.value.reason == "not_a_module"
 
 
 def test_values_depend_on_role_and_size_alone():
