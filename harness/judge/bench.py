@@ -194,6 +194,7 @@ class Bench:
             tell=tell,
         )
         self._meet(self._hard.remaining(self._most_hard))
+        self._break_row(MOST_IN_A_ROW)
         if len(samples.candidate_us) < statistics.FEWEST and LOST_GATE in samples.dropped and self.clock.gated:
             # It can be held, and will not be.
             self.give_up_gate()
@@ -305,24 +306,31 @@ class Bench:
     def _before_a_pair(self, baseline_first: bool) -> None:
         """Draw the length of its bursts, and take hard inputs before some pairs."""
         self._share = self.rng.random()
-        self._meet(self._hard.before_a_pair(baseline_first, self._most_hard))
+        # Behind them the candidate's own turn comes where the baseline does not go first.
+        self._meet(
+            self._hard.before_a_pair(baseline_first, self._most_hard), MOST_IN_A_ROW - (0 if baseline_first else 1)
+        )
 
     @property
     def _most_hard(self) -> int:
         """How many of a burst's calls may be on hard inputs: few enough for it to be like any other."""
         return max(1, self.clock.bursts["candidate"].shortest // 2)
 
-    def _meet(self, due: Iterator[list[HardCall]]) -> None:
+    def _meet(self, due: Iterator[list[HardCall]], in_a_row: int = MOST_IN_A_ROW) -> None:
         """Bursts of the candidate's with some of these calls in each: to the runner they are like any other."""
         for hard in due:
-            if self._in_a_row >= MOST_IN_A_ROW:
-                self._reading("baseline")
+            self._break_row(in_a_row)
             calls = self.clock.bursts["candidate"].at(self.rng.random())
             places = dict(zip(self.rng.sample(range(calls), len(hard)), hard, strict=True))
             draws = functools.partial(self._draws_with, places, calls)
             self._checked("candidate", draws, hard)
             # Before the next one is made.
             del hard, draws, places
+
+    def _break_row(self, most: int) -> None:
+        """A turn of the baseline's where the candidate has had so many without one."""
+        if self._in_a_row >= most:
+            self._reading("baseline")
 
     def _draws_with(self, hard: Mapping[int, HardCall], calls: int) -> list[Draw]:
         draws = []
