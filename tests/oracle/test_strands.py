@@ -130,3 +130,16 @@ def test_an_order_that_is_promised_stays():
     oracle.expect(first)
     assert list(oracle.stress(first, 0, [TOGETHER])) == []
     assert oracle.unchanged == {"in_one_strand"}
+
+
+# The figures of docs/threat-model.md: for rows of 8192 numbers, of which eight are chosen and three of a strand kept.
+@pytest.mark.parametrize(
+    ("width", "of_few", "of_many"), [(1024, 1.0, 1.0), (1008, 0.64, 1.0), (1009, 0.27, 0.99), (509, 0.46, 1.0)]
+)
+def test_how_often_strands_are_met(width, of_few, of_many):
+    rows = torch.empty(1).expand(200000, 8192)
+    strand = strands._places(rows, 8, torch.Generator().manual_seed(3)) % width
+    most = torch.stack([(strand == strand[:, j : j + 1]).sum(1) for j in range(8)], 1).amax(1)
+    missed = 1 - (most > 3).double().mean().item()
+    assert 1 - missed ** (64 * strands.MOST) == pytest.approx(of_few, abs=0.08)
+    assert 1 - missed**8192 == pytest.approx(of_many, abs=0.02)
