@@ -807,6 +807,13 @@ def losses(n: int) -> Iterator[Problem]:
     yield problem
 
 
+def of_strands(x: torch.Tensor, count: int, kept: int, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The largest `k`, and where, of the `kept` largest of each of `count` strands of a row."""
+    values, steps = x.unflatten(1, (-1, count)).topk(kept, 1)
+    best, at = values.flatten(1).topk(k, 1)
+    return best, (steps * count + torch.arange(count)).flatten(1).gather(1, at)
+
+
 def lookups(n: int) -> Iterator[Problem]:
     module = nn.Embedding(32 * n, n)
     problem = Problem("embedding", module, lambda: [torch.randint(32 * n, (4, 8 * n))])
@@ -828,6 +835,7 @@ def lookups(n: int) -> Iterator[Problem]:
         "sort": lambda m, x: tuple(t[:, :5] for t in torch.sort(x, 1, descending=True)),
         "ties from the end": lambda m, x: tuple(
             t if i == 0 else x.shape[1] - 1 - t for i, t in enumerate(torch.topk(x.flip(1), 5, 1))),
+        "five of each strand": lambda m, x: of_strands(x, n, 5, 5),
     }  # fmt: skip
     problem.wrong = {
         "smallest": lambda m, x: torch.topk(x, 5, 1, largest=False),
@@ -839,6 +847,7 @@ def lookups(n: int) -> Iterator[Problem]:
             torch.topk(x, 5, 1).indices[:, :1].expand(-1, 5),
         ),
         "of the first half": lambda m, x: torch.topk(x[:, : x.shape[1] // 2], 5, 1),
+        "three of each strand": lambda m, x: of_strands(x, n, 3, 5),
     }
     yield problem
 

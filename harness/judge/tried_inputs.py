@@ -43,6 +43,7 @@ class TriedInputs:
         self._met: set[int] = set()
         # How many inputs a set changes in turn that changes the largest one alone.
         self._largest = max(1, len(reference.promises.largest(list(draw.inputs))))
+        self._times = {one.name: oracle.times(one, list(draw.inputs)) for one in SETS}
         self._to_come = oracle.stress(list(draw.inputs), draw.seed, self.in_order()) if keep else iter(())
 
     def first(self) -> tuple[Draw, Expectation | None]:
@@ -96,7 +97,7 @@ class TriedInputs:
         some: list[Stress] = []
         for one in filter(self._oracle.suits, SETS):
             each = one.only or one.name in self.decisive
-            turns = range(self._largest) if each else [_rng.randrange(self._largest)]
+            turns = range(self._largest * self._times[one.name]) if each else [_rng.randrange(self._largest)]
             some += [replace(one, turn=turn) for turn in turns] if one.largest_only else [one]
         return sorted(_rng.sample(some, len(some)), key=self._place)
 

@@ -16,6 +16,7 @@ import torch
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation
 from harness.oracle.formats import calculable, format_of, next_lower, round_to
+from harness.oracle.mistakes.best_few import BestFew
 from harness.oracle.mistakes.lookups import Lookups
 from harness.oracle.mistakes.unshifted import Unshifted
 from harness.oracle.oracle import Oracle
@@ -102,7 +103,9 @@ def negative(reference: ExactReference, other: Any) -> list[Control]:
         **{f"part_of_axis_{d}": functools.partial(_part_of_axis, reference, d) for d in range(AXES)},
     }
     by_form = ("input", "lower_", "part_of_axis_")
-    return [Control(name, True, _different(make), name.startswith(by_form)) for name, make in made.items()]
+    found = [Control(name, True, _different(make), name.startswith(by_form)) for name, make in made.items()]
+    # By chance it is the reference's own output on nearly all inputs, which is what is to be known.
+    return [*found, Control("best_few_of_strands", True, functools.partial(_best_few, reference), by_form=True)]
 
 
 def careless(reference: ExactReference) -> list[Control]:
@@ -236,6 +239,13 @@ def _part_of_axis(reference: ExactReference, dimension: int, expected: Expectati
 
     output = reference.native(convert(expected.inputs, part), expected.seed, mode=Lookups())
     return output if gone and compare(expected.native, output) is None else None
+
+
+def _best_few(reference: ExactReference, expected: Expectation) -> Any | None:
+    """What comes of choosing the best of the best few of each strand, where the reference chooses several."""
+    mode = BestFew()
+    output = reference.native(expected.inputs, expected.seed, mode=mode)
+    return output if mode.met else None
 
 
 def _rounded(expected: Expectation) -> Any:

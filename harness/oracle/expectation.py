@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from harness.errors import AssayError
+from harness.oracle.choices import Chosen
 from harness.oracle.chunks import Cut
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
@@ -47,6 +48,7 @@ class Expectation:
     `error.widened` gives them, with infinities for fill values. yards: the yardstick of each floating leaf. where:
     device, chunked or host; precision: float64, or the most exact that was possible. empty: floating leaves that are
     nothing but zeros for drawn inputs, as a loss that is switched off. left_out: leaves that nothing is asked of.
+    chosen: what the reference chooses by order.
     """
 
     inputs: list[Any]
@@ -58,6 +60,7 @@ class Expectation:
     precision: str
     empty: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
+    chosen: frozenset[Chosen] = frozenset()
 
     @property
     def meaningful(self) -> bool:
@@ -196,7 +199,7 @@ def expect(
 
     yards = {path: yardstick(runs(path), longest, allow) for path in parts}
     yards |= {path: replace(yards[path], fills=known) for path, known in filled.items() if path in yards}
-    return Expectation(inputs, seed, native, exact, yards, where, precision)
+    return Expectation(inputs, seed, native, exact, yards, where, precision, chosen=frozenset(longest.chosen))
 
 
 def broken_in(output: Any) -> dict[str, torch.Tensor]:

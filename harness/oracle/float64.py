@@ -58,7 +58,7 @@ class Widened(Mode):
         name = func._schema.name
         # The second is how the composed form of attention shows.
         self.attention |= "scaled_dot_product" in name or name.endswith(("_safe_softmax", "_multi_head_attention"))
-        self.longest.meet(name, args)
+        self.longest.meet(name, args, kwargs)
         if self.wide is not None:
             if name in _DRAWS:
                 return self._draw(func, name, args, kwargs)

@@ -13,29 +13,14 @@ from typing import Any
 
 import torch
 
+from harness.oracle.choices import CHOOSERS, dimension
 from harness.oracle.exact import ExactReference
 from harness.oracle.float64 import Operation
 from harness.oracle.formats import FLOAT32, format_of
 from harness.oracle.slices import rms
 from harness.oracle.structure import flatten
 
-# Of operators that give an index, alone or behind the value: the dimension's position among the arguments, its default.
-_CHOOSERS: dict[str, tuple[int, int | None]] = {
-    "aten::argmax": (1, None),
-    "aten::argmin": (1, None),
-    "aten::max": (1, None),
-    "aten::min": (1, None),
-    "aten::topk": (2, -1),
-    "aten::sort": (1, -1),
-    "aten::argsort": (1, -1),
-    "aten::kthvalue": (2, -1),
-    "aten::median": (1, -1),
-    "aten::nanmedian": (1, -1),
-    "aten::mode": (1, -1),
-    "aten::cummax": (1, None),
-    "aten::cummin": (1, None),
-}
-# Those whose index is into so many last dimensions of their operand, as one.
+# Operators whose index is into so many last dimensions of their operand, as one.
 _POOLS: dict[str, int] = {
     "aten::max_pool2d_with_indices": 2,
     "aten::max_pool3d_with_indices": 3,
@@ -95,7 +80,7 @@ def excused(
 
 def _choice(reference: ExactReference, inputs: list[Any], seed: int, path: str) -> Choice | None:
     """The operator whose index the output at `path` is, in float64 and native runs alike."""
-    keep = frozenset(_CHOOSERS) | frozenset(_POOLS)
+    keep = frozenset(CHOOSERS) | frozenset(_POOLS)
     exact = _maker(*reference.recorded(inputs, seed, True, keep), path)
     native = _maker(*reference.recorded(inputs, seed, False, keep), path)
     if exact is None or native is None:
@@ -106,8 +91,7 @@ def _choice(reference: ExactReference, inputs: list[Any], seed: int, path: str) 
     margin = TIE * rms(narrow.to(wide.dtype) - wide) if wide.is_floating_point() else 0.0
     if exact.name in _POOLS:
         return Choice(wide.flatten(-_POOLS[exact.name]), -1, margin, unique=False, stable=False)
-    position, default = _CHOOSERS[exact.name]
-    dim = exact.args[position] if len(exact.args) > position else exact.kwargs.get("dim", default)
+    dim = dimension(exact.name, exact.args, exact.kwargs)
     unique = exact.name in ("aten::topk", "aten::sort", "aten::argsort")
     return Choice(wide, dim, margin, unique, bool(exact.kwargs.get("stable")))
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from harness.oracle.choices import Chosen, chosen
+
 # So many products, each by another tensor, may leave nothing of the inputs beside the biases of the last ones.
 DEEP = 4
 
@@ -20,7 +22,7 @@ class Longest:
     `lift` is the largest 1 + mean^2/variance of a variance met, on average over its rows, `most_lift` of any row: how
     much larger the squares are than what is left of them. `seen` has the operators met of which a variance by hand is
     made, `convolution` for one of more than one tap, and `multiplication` for a product along a dimension. `by` has the
-    addresses of what products of matrices were by, no more than `DEEP` of them.
+    addresses of what products of matrices were by, no more than `DEEP` of them, and `chosen` what was chosen by order.
     """
 
     any: int = 1
@@ -29,6 +31,7 @@ class Longest:
     most_lift: float = 1.0
     seen: set[str] = field(default_factory=set)
     by: set[int] = field(default_factory=set)
+    chosen: set[Chosen] = field(default_factory=set)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -46,8 +49,9 @@ class Longest:
         }
         return frozenset(kind for kind, is_so in has.items() if is_so)
 
-    def meet(self, name: str, args: tuple[Any, ...]) -> None:
+    def meet(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Take note of an operator about to run."""
+        self.chosen |= {one for one in (chosen(name, args, kwargs),) if one is not None}
         if name == "aten::convolution" and math.prod(args[1].shape[2:]) > 1:
             self.seen.add("convolution")
         self.seen.update(part for part, names in _PARTS.items() if name in names)

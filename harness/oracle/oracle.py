@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.oracle import checks, denominators, expectation, formats, rule
+from harness.oracle import checks, denominators, expectation, formats, rule, strands
 from harness.oracle.case import Earlier
+from harness.oracle.choices import Chosen
 from harness.oracle.chunks import Few
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
@@ -26,7 +27,7 @@ from harness.oracle.fills import NONE, Fills
 from harness.oracle.formats import all_finite
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.slices import real, rms, widened
-from harness.oracle.stress import SETS, Stress
+from harness.oracle.stress import CHOOSING, SETS, Stress
 from harness.oracle.structure import compare, flatten, places, tensors
 from harness.oracle.verdict import Finding
 from harness.oracle.yardstick import Yardstick
@@ -110,8 +111,9 @@ class Oracle:
         self._infinite = False
         self._earlier = Earlier()
         self._steady = False
-        # What the reference is made of, which decides which hard inputs there are.
+        # What the reference is made of, which decides which hard inputs there are, and what it chooses by order.
         self._kinds: frozenset[str] = frozenset()
+        self._chosen: frozenset[Chosen] = frozenset()
 
     def expect(self, inputs: list[Any], seed: int = 0) -> Expectation:
         """What the full check compares with, for drawn inputs; `seed` sets the generators before each run.
@@ -131,6 +133,9 @@ class Oracle:
         unrounded = frozenset(path for path, yard in expected.yards.items() if yard.unrounded)
         self._unrounded = unrounded if self._unrounded is None else self._unrounded & unrounded
         expected = self._to_the_bit(expected)
+        self._chosen |= expected.chosen
+        if self._chosen:
+            self._kinds |= {CHOOSING}
         for path, yard in expected.yards.items():
             self._fast[path] = Fast.of(yard).stricter(self._fast.get(path))
             self._kinds |= yard.kinds
@@ -180,7 +185,7 @@ class Oracle:
             if not self.suits(proposed) or (proposed.half and not in_half):
                 continue
             try:
-                inputs = proposed.inputs(drawn, seed + position, self._promises)
+                inputs = proposed.along(self._chosen).inputs(drawn, seed + position, self._promises)
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:
@@ -196,6 +201,11 @@ class Oracle:
     def suits(self, proposed: Stress) -> bool:
         """Whether a set is for references of this kind; known after an `expect`."""
         return proposed.suits(self._kinds)
+
+    def times(self, proposed: Stress, inputs: list[Any]) -> int:
+        """How many draws of a set for inputs of this form do what one is for."""
+        floating = [tensor.numel() for tensor in tensors(inputs) if tensor.is_floating_point()]
+        return strands.times(self._chosen, max(floating, default=0)) if proposed.only == CHOOSING else 1
 
     def few(self, inputs: list[Any], seed: int) -> Few | None:
         """Entries that stand for the batch of a large problem; None where it is not large, or has no such entries."""

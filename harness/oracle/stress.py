@@ -7,12 +7,14 @@ set is a proposal: whether the reference is defined and meaningful on it is for 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 
+from harness.oracle import strands
+from harness.oracle.choices import Chosen
 from harness.oracle.promises import NOTHING, Promises
 
 
@@ -30,8 +32,9 @@ class Stress:
     rest. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
     `largest_only` leaves all floating tensors but the largest as they were drawn; `turn` tells one of several such.
     Sets are for references of the kind `only`, or not for those of the kind `never`: `lengths.Longest.kinds`; `few`
-    numbers as outputs; `whole`, these or a sum over all of an input. `finite` ones are for those that give finite
-    numbers on them, and `half` ones for inputs in float16. A `narrow` set changes one row or one element of all.
+    numbers as outputs; `whole`, these or a sum over all of an input; `choosing`, several numbers chosen by their order.
+    `finite` ones are for those that give finite numbers on them, and `half` ones for inputs in float16. A `narrow` set
+    changes one row or one element of all.
     """
 
     name: str
@@ -45,6 +48,10 @@ class Stress:
     half: bool = False
     narrow: bool = False
     turn: int = 0
+
+    def along(self, chosen: Collection[Chosen]) -> Stress:
+        """The set for a reference of which this is chosen by order."""
+        return replace(self, make=strands.together(chosen)) if self.only == CHOOSING else self
 
     def suits(self, kinds: frozenset[str]) -> bool:
         """Whether the set is for references of these kinds."""
@@ -64,6 +71,8 @@ class Stress:
         return promises.changed(drawn, make, self.turn if self.largest_only else None)
 
 
+# The kind of references that choose several numbers by their order.
+CHOOSING = "choosing"
 # Of the power of two that huge inputs are scaled by, and of those of many layers, each of which may take a quarter of
 # their size or less: so far that a product of three is still within float32.
 HUGE, HUGEST = 20, 40
@@ -342,6 +351,8 @@ SETS = (
     Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", largest_only=True, finite=True, narrow=True),
     Stress("one_hot", _one_hot, "sense"),
     Stress("sorted", _sorted, "sense"),
+    # The same numbers in another order. In which strands a kernel deals its rows, a few rows may not tell.
+    Stress("in_one_strand", strands.together(()), largest_only=True, only=CHOOSING),
     Stress("rolled", _rolled),
     Stress("tiny", _tiny, "absolute"),
     Stress("subnormal", _subnormal, "sense", binding=False),

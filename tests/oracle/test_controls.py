@@ -5,6 +5,7 @@ from torch import nn
 from harness.oracle import auditing, controls
 from harness.oracle.oracle import Oracle
 from harness.oracle.promises import find
+from harness.oracle.stress import SETS
 from tests.oracle.references import GemmTail, Of, attention, heads
 
 PROBLEMS = {
@@ -105,3 +106,27 @@ def test_what_a_reference_checks_is_kept_where_growth_is_looked_at():
     tried = {stress.name for stress, _ in oracle.stress(first)}
     assert "huge_above" in tried
     assert not {"huge_above", "huge_below", "one_huge"} & oracle.undefined.keys()
+
+
+def audited(function, *shape, sets=SETS):
+    torch.manual_seed(1)
+    oracle, drawn = Oracle(Of(function)), [torch.randn(shape)]
+    expected, other = oracle.expect(drawn), oracle.glance([torch.randn(shape)]).native
+    tried = auditing.negative(
+        oracle, other, auditing.drawn_first(expected, auditing.binding(oracle.stress(drawn, 0, sets)))
+    )
+    return {one.control.name: one.refused_on for one in tried}
+
+
+def test_the_best_few_of_each_strand_are_a_known_wrong_answer():
+    assert audited(lambda x: x.topk(8, 1), 512, 1024)["best_few_of_strands"] == "in_one_strand"
+
+
+def test_an_audit_says_that_no_set_tells_of_it():
+    few = [one for one in SETS if one.name in ("signs", "rolled")]
+    assert audited(lambda x: x.topk(8, 1), 512, 1024, sets=few)["best_few_of_strands"] == ""
+
+
+@pytest.mark.parametrize("function", [lambda x: x.topk(3), lambda x: x.argmax(-1), lambda x: x.softmax(-1)])
+def test_where_a_strand_has_all_of_the_best_it_is_none(function):
+    assert "best_few_of_strands" not in audited(function, 64, 256, sets=())
