@@ -1,5 +1,6 @@
 import itertools
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -438,7 +439,7 @@ def running_sum(x):
 
 @pytest.mark.parametrize("rows", [1000, 65536])
 def test_a_running_sum_passes_however_tall_the_matrix(rows):
-    assert passes_everywhere(Oracle(Of(lambda x: x.sum(0))), running_sum, [torch.randn(rows, 128)])
+    assert passes_everywhere(Oracle(Of(lambda x: x.sum(0))), running_sum, [torch.randn(rows, 32)])
 
 
 def running_totals(x):
@@ -480,7 +481,7 @@ def test_a_running_sum_of_exponentials_passes_however_long_the_row():
 
 
 @pytest.mark.parametrize(
-    ("shape", "threads"), [((8, 32, 64, 64), 1), ((16, 32, 32, 32), 2), ((2, 2, 320, 320), 1), ((2, 2, 320, 320), 2)]
+    ("shape", "threads"), [((8, 16, 64, 64), 1), ((16, 32, 32, 32), 2), ((2, 2, 320, 320), 1), ((2, 2, 320, 320), 2)]
 )
 def test_batch_norm_of_channels_last_data_is_right_as_pytorch_adds_it_up(shape, threads):
     torch.manual_seed(0)
@@ -504,7 +505,7 @@ def test_lower_precision_shows_where_a_running_sum_may_lose_much():
 
 def test_numbers_far_from_zero_are_tried_where_a_running_sum_can_tell_columns_apart():
     oracle = Oracle(Of(lambda x: x.sum(0)))
-    tried = [{stress.name for stress, _ in oracle.stress([torch.randn(rows, 128)])} for rows in (16, 65536)]
+    tried = [{stress.name for stress, _ in oracle.stress([torch.randn(rows, 32)])} for rows in (16, 65536)]
     assert "furthest_below" in tried[0]
     assert tried[0] - tried[1] == {"furthest_below"}
 
@@ -532,7 +533,9 @@ known = [*controls.negative(oracle.reference, torch.rand(64, 32)), *controls.pos
 assert len(list(controls.try_all(oracle, known, sets))) > 10
 print([name for name in ("torch._dynamo", "torch._inductor", "sympy") if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    # Threads of tiny operators would only wait for each other beside another test.
+    alone = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=alone, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
