@@ -64,15 +64,24 @@ class HeadersWanted(msgspec.Struct, frozen=True, kw_only=True):
     module: bool = False
 
 
+class Unparsed(msgspec.Struct, frozen=True, kw_only=True):
+    """Why Python's parser refuses a file, in the words of who loads it (sources.LoadFault)."""
+
+    reason: Name
+    text: Text
+    line: int
+
+
 class CandidateFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What is read in a candidate's file.
 
-    `parsed`: Python's parser accepts it. `entry` makes the module to evaluate, `methods` are its contract.METHODS as
-    far as reading shows them. `kernels` are names of kernels that the file itself defines. `without_half`: line and
-    macro of dispatches that do not cover half precision.
+    `parsed`: Python's parser accepts it; `unparsed` says why not, where it says so. `entry` makes the module to
+    evaluate, `methods` are its contract.METHODS as far as reading shows them. `kernels` are names of kernels that the
+    file itself defines. `without_half`: line and macro of dispatches that do not cover half precision.
     """
 
     parsed: bool = False
+    unparsed: Unparsed | None = None
     caption: Text = ""
     entry: Name = ""
     methods: dict[str, Signature] = {}

@@ -19,7 +19,7 @@ from harness.execution.schedule import BuildKey, build_key
 from harness.processes.nursery import Child, NoProcess, NotStarted
 from harness.processes.renewal import Starter
 from harness.supervise import disk, losses, recording
-from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build
+from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build, unparsed
 from harness.supervise.turns import Turns
 
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
@@ -102,10 +102,11 @@ class BuildSlots:
 
     def start(self, job: Job) -> Future[BuildResult]:
         """The build of one candidate file, or of one variant of it where its constructor may compile."""
-        if needs_build(job) and not job.problem.fault and not job.candidate.fault:
+        fault = job.candidate.fault or unparsed(job)
+        if needs_build(job) and not job.problem.fault and not fault:
             return self._threads.submit(self._in_a_slot, job, self._begun(job))
         nothing: Future[BuildResult] = Future()
-        nothing.set_result(BuildResult(fault=job.candidate.fault))
+        nothing.set_result(BuildResult(fault=fault))
         return nothing
 
     def build(self, job: Job, log: Path, card: Device | None = None) -> BuildResult:

@@ -14,8 +14,9 @@ from harness.catalog.jobs import Job
 from harness.supervise.builds import BuildResult, built_for
 
 # With at least this many jobs left in another slot's group, opening the group once more is quicker: on an H200 opening
-# takes twice as long as most candidates.
+# takes twice as long as most candidates. Where jobs of groups that nobody has open are to come, it is worth less.
 WORTH_SHARING = 4
+WORTH_MORE = 16
 # A job that so many later ones have overtaken, for the sake of a group that is open, is the next.
 MOST_OVERTAKEN = 32
 
@@ -42,8 +43,8 @@ class Schedule:
     """The tasks still to do, shared by the slots. Thread-safe.
 
     To open a group (a problem at one size: judge, reference, hard inputs, baseline) takes a card longer than a
-    candidate does. So a slot stays with its group, leaves another slot's group to that one, and begins with groups that
-    are built already.
+    candidate does. So a slot stays with its group, leaves another slot's group to that one, all the more where others
+    come, and begins with groups that are built already.
 
     On the CPU (`all_builds_first`), compilers would disturb a measurement. So tasks are done in rounds: all builds of a
     round, then its measurements. What comes meanwhile is of the next round. What is not measured is done at once.
@@ -192,20 +193,30 @@ class Schedule:
         unbuilt = waiting - Counter(task.job.group for task in ready)
         own = self._groups.get(slot)
         others = {group for other, group in self._groups.items() if other != slot and group != own}
-        ready = [task for task in ready if task.job.group not in others or waiting[task.job.group] >= WORTH_SHARING]
+        fewest = WORTH_MORE if waiting.keys() - others else WORTH_SHARING
+        ready = [
+            task
+            for task in ready
+            if task.job.group not in others
+            or waiting[task.job.group] >= fewest
+            # Opens nothing.
+            or not self._is_measured(task)
+        ]
         if not ready:
             return None
 
         def order(task: Task) -> tuple[int, bool, bool, bool, bool]:
             group = task.job.group
-            late = task.overtaken >= MOST_OVERTAKEN
+            # Where its group is open, it is that slot's turn.
+            late = task.overtaken >= MOST_OVERTAKEN and group not in others
             return (-task.priority, not late, group != own, group in others, unbuilt[group] > 0)
 
         # The first of those that are best.
         chosen = min(ready, key=order)
         for task in ready:
             task.overtaken += task.number < chosen.number
-        self._groups[slot] = chosen.job.group
+        if self._is_measured(chosen):
+            self._groups[slot] = chosen.job.group
         self._waiting.remove(chosen)
         self._taken.append(chosen)
         return chosen

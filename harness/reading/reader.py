@@ -15,7 +15,7 @@ import msgspec
 
 from harness import wording
 from harness.catalog import declared, modules
-from harness.catalog.facts import LONGEST_TEXT, CandidateFacts, HeadersWanted, ProblemFacts, TextFacts
+from harness.catalog.facts import LONGEST_TEXT, CandidateFacts, HeadersWanted, ProblemFacts, TextFacts, Unparsed
 from harness.compile import prepare
 from harness.integrity import own_names
 from harness.integrity.screen import TOO_DEEP, screen
@@ -55,7 +55,8 @@ def candidate(source: bytes, file: str) -> CandidateFacts:
             without_half=declared.without_half(nodes),
         )
     except modules.LoadFault as fault:
-        # Loading it says the same.
+        text = wording.plain(str(fault), LONGEST_TEXT, kept="")
+        known = msgspec.structs.replace(known, unparsed=Unparsed(reason=fault.reason, text=text, line=fault.line))
         too_deep = fault.reason == "nested_too_deeply"
     except (RecursionError, MemoryError):
         too_deep = True

@@ -60,6 +60,16 @@ def needs_build(job: Job) -> bool:
     return job.candidate.facts.needs_build and not job.candidate.baseline
 
 
+def unparsed(job: Job) -> Outcome | None:
+    """What comes of a candidate whose file is no Python, as its runner would say it: that takes no problem to be opened
+    and no process."""
+    found = job.candidate.facts.unparsed
+    if found is None:
+        return None
+    file = job.candidate.path.name
+    return faults.classify("load", f"LoadFault:{found.reason}", found.text, file, found.line, "")
+
+
 def built_for(job: Job) -> str:
     """The variant, where a build is for that alone: its init arguments may be compiled in. Empty for one for all."""
     return job.variant if job.candidate.facts.compiles_later else ""
@@ -211,7 +221,7 @@ class Workshop:
 
 def lacked_the_device(job: Job, build: BuildResult, record: Record) -> bool:
     """Whether a build may have ended early, or made other calls than the runner, because it has no device."""
-    if not needs_build(job) or record.status is not Status.LOAD_ERROR:
+    if not needs_build(job) or unparsed(job) or record.status is not Status.LOAD_ERROR:
         return False
     late = record.reason == "late_compile" and record.evidence.get("phase") == "load"
     return late or (build.fault is not None and "exception" in record.evidence)

@@ -52,3 +52,12 @@ def test_a_build_that_is_ended_is_not_tried_again(tmp_path):
     assert list(tmp_path.iterdir()) == []
     assert slots.end(job) == []
     slots.close()
+
+
+def test_what_is_no_python_opens_no_problem(evaluate):
+    record = evaluate("syntax_error")["syntax_error"]
+    assert (record.status, record.reason) == (Status.LOAD_ERROR, "syntax_error")
+    # As who loads it would say it.
+    assert record.message.startswith(f"syntax_error.py:{record.evidence['line']}: ")
+    assert record.evidence["exception"] == "LoadFault:syntax_error"
+    assert not record.phases_s

@@ -127,6 +127,21 @@ def test_the_end_of_a_group_is_left_to_the_slot_that_has_it(many):
     assert todo.empty
 
 
+def test_nobody_else_opens_a_group_while_others_are_to_come(many):
+    """Five jobs of the first group are left; those of the second will be built soon."""
+    builds = [*[ended(BuildResult())] * 10, *[Future() for _ in range(3)]]
+    todo = work(many[:13], *builds, all_builds_first=False)
+    assert groups_of(todo, "aaaaab") == ["first"] * 5 + [None]
+    builds[10].set_result(BuildResult())
+    assert groups_of(todo, "bba") == ["second", None, "first"]
+
+
+def test_what_opens_no_group_is_told_by_anybody_and_takes_none(many):
+    builds = [*[ended(BuildResult())] * 9, ended(FAULT), *[ended(BuildResult())] * 3]
+    todo = work(many[:13], *builds, all_builds_first=False)
+    assert groups_of(todo, "abbbbb") == ["first", *["second"] * 3, "first", "first"]
+
+
 def test_a_lost_slots_group_is_free_again(many):
     todo = work(many[:12], *[ended(BuildResult())] * 12, all_builds_first=False, slots=2)
     assert groups_of(todo, "aaaaaaaabb") == ["first"] * 8 + ["second"] * 2
