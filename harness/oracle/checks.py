@@ -17,7 +17,7 @@ from harness.oracle.explain import explain, explain_other
 from harness.oracle.factor import slope
 from harness.oracle.fast import Fast, quick
 from harness.oracle.jumps import decided_by_rounding
-from harness.oracle.slices import real
+from harness.oracle.slices import counted, real
 from harness.oracle.structure import compare, flatten, same
 from harness.oracle.verdict import Finding, Slope, Weighed, weigh
 from harness.oracle.yardstick import Yardstick
@@ -35,11 +35,11 @@ class _Missed:
     def __str__(self) -> str:
         at = int(self.mask.reshape(-1).to(torch.uint8).argmax())
         got, native = (float(one.reshape(-1)[at]) for one in (self.got, self.native))
-        count = f"{int(self.mask.sum())} of {self.mask.numel()} elements"
+        count = f"{counted(self.mask)} of {self.mask.numel()} elements"
         return f"{count} are not the fill value that masked ones have: {got:g} in place of {native:g}"
 
     def evidence(self) -> dict[str, Any]:
-        return {"share_wrong": int(self.mask.sum()) / self.mask.numel(), "wrong_within": regions.locate(self.mask).box}
+        return {"share_wrong": counted(self.mask) / self.mask.numel(), "wrong_within": regions.locate(self.mask).box}
 
 
 def full(

@@ -19,7 +19,7 @@ from harness.oracle.error import distant, measure, wrong
 from harness.oracle.growth import growth
 from harness.oracle.mistakes import search
 from harness.oracle.running import running_sum
-from harness.oracle.slices import coordinates, real
+from harness.oracle.slices import coordinates, counted, real
 from harness.oracle.structure import flatten, same
 
 # Runs of the reference: the search, lower precisions, the other mode, and a running sum.
@@ -61,7 +61,7 @@ def _explained(case: Case) -> Explanation:
     got = real(case.got)
     mask, worst = _wrong(case, got)
     region = regions.locate(mask)
-    count = int(mask.sum())
+    count = counted(mask)
     share = count / mask.numel()
     elements = _elements(got, case.exact, mask, worst)
     evidence = {"path": case.path, "shape": list(mask.shape), "share_wrong": share, **elements}
@@ -88,7 +88,7 @@ def _explained(case: Case) -> Explanation:
 def explain_other(path: str, got: torch.Tensor, exact: torch.Tensor, mask: torch.Tensor) -> Explanation:
     """The explanation of a refused integer or boolean leaf, whose wrong elements are those in `mask`."""
     region = regions.locate(mask)
-    share = float(mask.sum()) / mask.numel()
+    share = counted(mask) / mask.numel()
     at = int(mask.reshape(-1).to(torch.uint8).argmax())
     place = {"first": _element(got, exact, at), "wrong_within": region.box}
     evidence = {"path": path, "shape": list(mask.shape), "share_wrong": share, **place}
@@ -143,7 +143,7 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
         yield unwritten
     broken = bool(case.weighed.errors.broken)
     # If most elements are right, the place of the wrong ones says more than a pattern over all elements.
-    mostly, placed = int(mask.sum()) >= MOSTLY * mask.numel(), bool(region.word)
+    mostly, placed = counted(mask) >= MOSTLY * mask.numel(), bool(region.word)
     pattern = patterns.recognise(got, case.exact) if mostly and not broken else None
     if mostly and not broken:
         yield from _something_else(case, got, pattern)
@@ -205,7 +205,7 @@ def _unwritten(case: Case, got: torch.Tensor) -> Cause | None:
     integer = _BITS[got.element_size()]
     value = torch.tensor(case.poison, dtype=got.dtype, device=got.device)
     held = got.contiguous().view(integer) == value.view(integer)
-    count = int(held.sum())
+    count = counted(held)
     if not count or count < 0.001 * got.numel():
         return None
     share = count / got.numel()
@@ -221,7 +221,7 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def _broken(got: torch.Tensor, region: regions.Region) -> Cause:
-    nans, infinities = int(torch.isnan(got).sum()), int(torch.isinf(got).sum())
+    nans, infinities = counted(torch.isnan(got)), counted(torch.isinf(got))
     if not nans and not infinities:
         return Cause("mismatch:finite", "finite where the reference is NaN or infinite")
     word = "nan" if nans else "inf"

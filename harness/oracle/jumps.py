@@ -20,7 +20,7 @@ from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.formats import FLOAT32, format_of
 from harness.oracle.indices import DRAWS, JITTER, SMALL_SHARE
-from harness.oracle.slices import coordinates, real, wide_dtype
+from harness.oracle.slices import coordinates, counted, places_in, real, wide_dtype
 from harness.oracle.structure import flatten
 
 # Where so many looks at a wrong element, of all of them in all moved runs, explain none, no more runs are made: one
@@ -49,11 +49,11 @@ def decided_by_rounding(
     mask = wrong(yard.fills.lifted_as(got, leaf(expected.native)), exact, *limits)[0].reshape(got.shape)
     if missed is not None:
         mask |= missed
-    count = int(mask.sum())
+    count = counted(mask)
     if not count or count * SMALL_SHARE > mask.numel():
         return None
     # Of a large output no more than these is ever held.
-    places = mask.reshape(-1).nonzero()[:, 0]
+    places = places_in(mask)
     given, right = (_values(one, places).to(places.device, wide_dtype(got.dtype)) for one in (got, exact))
     ulps = JITTER[format_of(dtype).bits < FLOAT32.bits]
     left, until = torch.ones(count, dtype=torch.bool, device=places.device), time.monotonic() + SECONDS

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from harness.oracle.slices import counted
+
 # A box is the place of the error if at least this share of it is wrong, and if it is at most this share of the whole.
 DENSE = 0.5
 WHOLE = 0.9
@@ -29,7 +31,7 @@ class Region:
 
 def locate(mask: torch.Tensor) -> Region:
     """Where the wrong elements of a mask (of the output's shape) are."""
-    count, total = int(mask.sum()), mask.numel()
+    count, total = counted(mask), mask.numel()
     box = _box(mask) if count else []
     if not count or total == 1:
         return Region("", "", box)

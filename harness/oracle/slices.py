@@ -74,6 +74,18 @@ def sample(numel: int, device: torch.device, count: int) -> torch.Tensor:
     return torch.randint(numel, (count,), generator=generator, device=device)
 
 
+def counted(mask: torch.Tensor) -> int:
+    """How many elements of a mask are true. torch makes eight bytes of each of its bytes before it adds them up."""
+    return sum(int(part.sum()) for part in mask.reshape(-1).split(SLICE[mask.device.type]))
+
+
+def places_in(mask: torch.Tensor) -> torch.Tensor:
+    """The flat positions of a mask's true elements."""
+    most = SLICE[mask.device.type]
+    parts = mask.reshape(-1).split(most)
+    return torch.cat([part.nonzero()[:, 0] + number * most for number, part in enumerate(parts)])
+
+
 def rms(tensor: torch.Tensor) -> float:
     """Root mean square; 0 for an empty tensor."""
     return float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) / math.sqrt(max(1, tensor.numel()))
