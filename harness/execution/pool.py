@@ -195,7 +195,7 @@ class Pool:
 
         supervisor = Supervisor(self._nursery, slot.device, self._config, self._logs, self._seed, phase, slot.lanes)
         try:
-            for task in self._taken(slot):
+            for task in self._taken(slot, supervisor.rest):
                 try:
                     record, fault = self._evaluated(task, slot, supervisor, phase)
                 except BaseException as error:
@@ -212,12 +212,14 @@ class Pool:
         finally:
             supervisor.close()
 
-    def _taken(self, slot: Slot) -> Iterator[Task]:
+    def _taken(self, slot: Slot, rest: Callable[[], None]) -> Iterator[Task]:
+        """Task after task; `rest` is called where there is none for now."""
         told = 0
         while not (self._stop.is_set() or self._schedule.done):
             self._wait_for_admission(slot)
             task = self._schedule.take(slot.name)
             if task is None:
+                rest()
                 awaited = self._schedule.builds_awaited()
                 if awaited and awaited != told:
                     self._report_phase(slot.name, BESIDE, f"waiting for {awaited} build{'s' * (awaited > 1)}")

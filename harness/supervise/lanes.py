@@ -51,6 +51,11 @@ class Lanes:
         with self._turns.together():
             yield
 
+    @property
+    def others_wait(self) -> bool:
+        """Whether any lane waits for the one that is alone."""
+        return self._turns.others_wait
+
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Evaluate when the others are done with what they are at, and hold nothing on the device any more."""

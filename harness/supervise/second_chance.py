@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from pathlib import Path
 
 from harness.catalog.jobs import Job
@@ -22,6 +24,8 @@ from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
 from harness.wire.messages import Retime, Retimed
 
+# Of a lane that has the device for itself, while others wait: the candidate that is under way then is the last.
+ALONE_S = 60.0
 # What another candidate on the card can bring about, since it may open the memory of every process there.
 MAY_BE_OTHERS = (Status.INCORRECT, Status.REJECTED, Status.CRASHED, Status.RUNTIME_ERROR)
 
@@ -36,7 +40,9 @@ class SecondChance:
     may have been another's doing.
 
     Beside other `lanes` a candidate fails, and slows the baseline, only if it does so again while nothing of theirs is
-    on the card, and memory runs out only if it does so without them.
+    on the card, and memory runs out only if it does so without them. For a group that has no room beside them, this
+    lane keeps the device for itself from candidate to candidate: to have the others give up all that they hold, and to
+    open it once more, takes longer than a candidate does.
     """
 
     def __init__(
@@ -50,6 +56,11 @@ class SecondChance:
         lanes: Lanes,
     ) -> None:
         self._lanes = lanes
+        # Groups that have no room beside other lanes; the one that has the device for itself now, and since when.
+        self._crowded: set[tuple[str, str, str, str]] = set()
+        self._alone_with: tuple[str, str, str, str] | None = None
+        self._alone_since = 0.0
+        self._turn = contextlib.ExitStack()
         self._scratch = scratch
         self._evaluator = evaluator
         self._groups = groups
@@ -60,18 +71,38 @@ class SecondChance:
     def conclude(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion:
         """Evaluate the job, once more if that may change the outcome, and return how it ended."""
         self._wait_for_room()
-        with self._lanes.together():
-            found = self._concluded(job, build, phases)
-        if self._lanes.count == 1 or not _lacked_memory(found.outcome):
-            return found
+        if self._alone_with != job.group:
+            self.rest()
+        if self._alone_with is None and job.group not in self._crowded:
+            with self._lanes.together():
+                found = self._concluded(job, build, phases)
+            if self._lanes.count == 1 or not _lacked_memory(found.outcome):
+                return found
+            if faults.lacks_room(found.outcome):
+                self._crowded.add(job.group)
+        if self._alone_with is None:
+            self._be_alone(job, phases)
+        try:
+            return self._concluded(job, build, phases)
+        finally:
+            late = time.monotonic() - self._alone_since > ALONE_S and self._lanes.others_wait
+            if late or job.group not in self._crowded:
+                self.rest()
+
+    def _be_alone(self, job: Job, phases: JobPhases) -> None:
         phases.report("waiting for the other lanes")
-        with self._lanes.alone():
-            self._groups.memory_share = 1.0
-            try:
-                return self._concluded(job, build, phases)
-            finally:
-                self._groups.memory_share = self._lanes.memory_share
-                self._groups.end()
+        self._turn.enter_context(self._lanes.alone())
+        self._alone_with, self._alone_since = job.group, time.monotonic()
+        self._groups.memory_share = 1.0
+
+    def rest(self) -> None:
+        """Give the device back to the other lanes, if this one has it for itself."""
+        if self._alone_with is None:
+            return
+        self._alone_with = None
+        self._groups.memory_share = self._lanes.memory_share
+        self._groups.end()
+        self._turn.close()
 
     def _concluded(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion:
         lost: list[ProcessLost] = []
@@ -84,10 +115,11 @@ class SecondChance:
             again = [f"evaluated_again: {why}" for why in (*lost, *slower, *crowded, *full)]
             try:
                 outcome, verdict = self._evaluator.once(job, build, phases, alone=bool(again or beside))
-                if self._lanes.count > 1 and not (again or beside) and outcome.status in MAY_BE_OTHERS:
+                with_others = self._lanes.count > 1 and self._alone_with is None
+                if with_others and not (again or beside) and outcome.status in MAY_BE_OTHERS:
                     beside = outcome
                     continue
-                if self._lanes.count > 1 and not again and verdict and verdict.ending.slowed:
+                if with_others and not again and verdict and verdict.ending.slowed:
                     # Who slowed it is not known, and only the baseline's times would be put right.
                     crowded.append("the baseline was slow beside it and other candidates")
                     continue

@@ -54,7 +54,12 @@ class Supervisor:
             evaluator, self.groups, device, config, self._device_check, self.runners.scratch, lanes
         )
 
+    def rest(self) -> None:
+        """There is nothing to evaluate for now: other lanes of the device need not wait for this one."""
+        self._second_chance.rest()
+
     def close(self) -> None:
+        self.rest()
         self._leave()
         self.groups.end()
         self.runners.close()

@@ -4,6 +4,7 @@ import errno
 import os
 import threading
 import time
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -27,6 +28,8 @@ SAID = "fatal error: error writing to /tmp/x.s: No space left on device"
 NO_ROOM = Outcome(status=Status.COMPILE_ERROR, reason="compiler", message=SAID)
 BROKEN = Outcome(status=Status.COMPILE_ERROR, reason="compiler", message="a.cpp:3: expected ';'")
 HONEST = ("honest", "honest_after", "honest_cpp")
+
+JOB = SimpleNamespace(group="one")
 
 
 @pytest.fixture
@@ -104,7 +107,7 @@ def test_a_candidate_after_one_whose_files_go_slowly_is_judged_when_there_is_roo
     calls = []
     device = environment.choose_devices("cpu")[0]
     chance = SecondChance(Finds(), NoGroups(), device, corpus_config("honest"), None, tmp_path, Lanes())
-    assert chance.conclude(None, BuildResult(), None).outcome == wrong
+    assert chance.conclude(JOB, BuildResult(), None).outcome == wrong
     assert calls == [False, False]
 
 
@@ -123,7 +126,7 @@ def test_a_candidate_that_fills_it_for_itself_is_not_excused_by_how_slowly_its_f
 
     device = msgspec.structs.replace(environment.choose_devices("cpu")[0], kind="cuda")
     chance = SecondChance(Fills(), NoGroups(), device, corpus_config("honest"), None, tmp_path, Lanes())
-    assert chance.conclude(None, BuildResult(), None).outcome == NO_ROOM
+    assert chance.conclude(JOB, BuildResult(), None).outcome == NO_ROOM
 
 
 def run(tmp_path, monkeypatch, build, slots=2):
@@ -213,7 +216,7 @@ def test_whose_disk_it_was_is_seen_and_not_said(tmp_path, level, on_a_card, was_
     device = environment.choose_devices("cpu")[0]
     device = msgspec.structs.replace(device, kind="cuda" if on_a_card else "cpu")
     chance = SecondChance(Fails(), NoGroups(), device, corpus_config("honest"), None, tmp_path, Lanes())
-    assert chance.conclude(None, BuildResult(), None).outcome.status is status
+    assert chance.conclude(JOB, BuildResult(), None).outcome.status is status
     assert len(calls) == 2
 
 

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,7 @@ from harness import environment, session
 from harness.execution import pool
 from harness.execution.local import LocalExecutor
 from harness.records import Outcome, Status
+from harness.supervise import second_chance as second_chance_module
 from harness.supervise.builds import BuildResult
 from harness.supervise.lanes import Lanes, how_many
 from harness.supervise.second_chance import SecondChance
@@ -19,6 +21,8 @@ from tests.conftest import HONEST, corpus_config
 CPU = environment.choose_devices("cpu")[0]
 WRONG = Outcome(status=Status.INCORRECT, reason="mismatch")
 RIGHT = Outcome(status=Status.PASSED)
+NO_ROOM = Outcome(status=Status.UNSUPPORTED, reason=faults.NEEDS_MEMORY)
+JOB, OTHER = SimpleNamespace(group="one"), SimpleNamespace(group="other")
 
 
 class Groups:
@@ -38,9 +42,9 @@ class Phases:
         pass
 
 
-def concluded(tmp_path, outcomes, lanes=None, slowed=0):
-    """What comes of evaluations that end so, one after the other, and how each was done; the baseline is slow in the
-    first `slowed`."""
+def second_chance(tmp_path, outcomes, lanes, slowed=0):
+    """Evaluations that end so, one after the other, and how each was done; the baseline is slow in the first
+    `slowed`."""
     asked, groups = [], Groups()
 
     class Ends:
@@ -49,9 +53,14 @@ def concluded(tmp_path, outcomes, lanes=None, slowed=0):
             outcome = outcomes[len(asked) - 1]
             return outcome, Verdict(ending=Ending(outcome=outcome, slowed=len(asked) <= slowed))
 
-    lanes = lanes or Lanes(2)
-    chance = SecondChance(Ends(), groups, CPU, corpus_config("honest"), None, tmp_path, lanes)
-    found = chance.conclude(None, BuildResult(), Phases())
+    return SecondChance(Ends(), groups, CPU, corpus_config("honest"), None, tmp_path, lanes), groups, asked
+
+
+def concluded(tmp_path, outcomes, lanes=None, slowed=0):
+    """What comes of one candidate's evaluations, and how each was done."""
+    chance, groups, asked = second_chance(tmp_path, outcomes, lanes or Lanes(2), slowed)
+    found = chance.conclude(JOB, BuildResult(), Phases())
+    chance.rest()
     assert groups.memory_share == 0.5
     return found, asked
 
@@ -87,7 +96,7 @@ def test_one_lane_asks_nobody_twice(tmp_path):
 
 @pytest.mark.parametrize(
     "outcome",
-    [Outcome(status=Status.OUT_OF_MEMORY), Outcome(status=Status.UNSUPPORTED, reason=faults.NEEDS_MEMORY)],
+    [Outcome(status=Status.OUT_OF_MEMORY), NO_ROOM],
 )
 def test_who_lacks_memory_gets_all_of_it_without_the_others(tmp_path, outcome):
     lanes, given_up = Lanes(2), []
@@ -96,6 +105,47 @@ def test_who_lacks_memory_gets_all_of_it_without_the_others(tmp_path, outcome):
     assert found.outcome == RIGHT
     assert [share for _, share in asked] == [0.5, 1.0]
     assert given_up == [1]
+
+
+def test_a_group_without_room_beside_others_has_the_device_until_its_lane_rests(tmp_path):
+    lanes, given_up = Lanes(2), []
+    lanes.joined(lambda: given_up.append(1))
+    chance, groups, asked = second_chance(tmp_path, [NO_ROOM, RIGHT, WRONG, RIGHT, RIGHT], lanes)
+    for _ in range(2):
+        chance.conclude(JOB, BuildResult(), Phases())
+    # Nobody else is there, so nobody else can have spoilt the second one's answer.
+    assert asked == [(False, 0.5), (False, 1.0), (False, 1.0)]
+    assert (given_up, groups.ended) == ([1], 0)
+    chance.conclude(OTHER, BuildResult(), Phases())
+    assert (asked[-1], groups.ended) == ((False, 0.5), 1)
+    # It is known by now.
+    chance.conclude(JOB, BuildResult(), Phases())
+    assert asked[-1] == (False, 1.0)
+    chance.rest()
+    with lanes.together():
+        assert groups.ended == 2
+
+
+def test_others_that_wait_too_long_get_their_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr(second_chance_module, "ALONE_S", 0.0)
+    lanes = Lanes(2)
+    chance, groups, _ = second_chance(tmp_path, [NO_ROOM, RIGHT, RIGHT], lanes)
+    chance.conclude(JOB, BuildResult(), Phases())
+    assert groups.ended == 0
+    begun = threading.Event()
+
+    def beside():
+        with lanes.together():
+            begun.set()
+
+    thread = threading.Thread(target=beside)
+    thread.start()
+    while not lanes.others_wait:
+        pass
+    chance.conclude(JOB, BuildResult(), Phases())
+    assert begun.wait(10)
+    thread.join(10)
+    assert groups.ended == 1
 
 
 def test_alone_waits_for_what_is_under_way():
