@@ -78,7 +78,12 @@ def workload(reference: Reference, timing: TimingConfig, total_s: float, limit_b
         seen = f"get_inputs takes {trial.draw_s:.3g} s and a call of the reference {trial.seconds:.3g} s"
         needed = f"and an evaluation needs about {bursts_of_one} of each: more than limits.total_s = {total_s:g} s"
         raise modules.LoadFault("too_slow", f"{seen}, {needed}")
+    input_refs, output_refs = (place(values.tensors(value), NOWHERE)[0] for value in (trial.draw.inputs, trial.output))
     inputs, outputs = (_nbytes(values.tensors(value)) for value in (trial.draw.inputs, trial.output))
+    calls_to_tell = _calls_to_tell(trial.draw.inputs, trial.output)
+    work, seconds, draw_s, random = trial.work, trial.seconds, trial.draw_s, trial.random
+    # Before it is asked how much is free.
+    del trial
     call_bytes = inputs + outputs
     parameters = _nbytes(list(reference.state().values()))
     left = require_room(reference.device, inputs, outputs, parameters, limit_bytes)
@@ -86,26 +91,26 @@ def workload(reference: Reference, timing: TimingConfig, total_s: float, limit_b
     if timing.cache == "warm" and reference.device.type == "cuda":
         memory_bytes = min(memory_bytes, int(cache_bytes(reference.device) * WARM_SHARE))
     # What is done to each output, behind a stop that so much fits behind.
-    most_calls = MOST_OUTPUTS // max(1, len(values.tensors(trial.output)))
+    most_calls = MOST_OUTPUTS // max(1, len(output_refs))
     # Inputs that are slow to make: the fewest pairs' ones take no longer than the sampling's budget.
-    drawn_in_time = int(timing.budget_s / (2 * timing.min_pairs * trial.draw_s))
+    drawn_in_time = int(timing.budget_s / (2 * timing.min_pairs * draw_s))
     most_calls = min(timing.max_calls_per_burst, most_calls, drawn_in_time)
     longest = bursts.plan(
-        trial.seconds * 1e6 / HEADROOM,
+        seconds * 1e6 / HEADROOM,
         target_us=timing.burst_ms * 1e3,
         call_bytes=call_bytes,
         memory_bytes=memory_bytes,
-        max_calls=max(1, min(most_calls, _calls_to_tell(trial.draw.inputs, trial.output))),
+        max_calls=max(1, min(most_calls, calls_to_tell)),
     )
     return Workload(
-        inputs=place(values.tensors(trial.draw.inputs), NOWHERE)[0],
-        outputs=place(values.tensors(trial.output), NOWHERE)[0],
-        work=trial.work,
+        inputs=input_refs,
+        outputs=output_refs,
+        work=work,
         call_bytes=call_bytes,
         memory_bytes=memory_bytes,
         most_calls=longest.calls,
-        call_s=trial.seconds,
-        random=trial.random,
+        call_s=seconds,
+        random=random,
         oracle_bytes=left if limit_bytes else None,
     )
 

@@ -113,3 +113,13 @@ def test_a_problem_is_opened_within_a_bound_and_then_nothing_is_held(reference):
     assert live.peak <= 6.0 * CALL_BYTES
     assert live.now < 0.1 * CALL_BYTES
     assert opened.meaningful
+
+
+def test_it_is_asked_how_much_is_free_while_nothing_is_held(reference, monkeypatch):
+    """A problem of 8 GB a call was refused for 17 GB that had only been needed to try it."""
+    held = []
+    model = reference("torch.relu(x)")
+    with LiveBytes() as live:
+        monkeypatch.setattr(planning, "require_room", lambda *_: held.append(live.now) or 0)
+        planning.workload(model, TimingConfig(), 600.0)
+    assert held == [0]
