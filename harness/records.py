@@ -178,6 +178,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     #: Of an imported candidate: what its source says about it (catalog.claims).
     claimed_status: str = ""
     claimed_speedup: float | None = None
+    claimed_said: str = ""
     # Whether KernelBench's rule takes its answers for right; None where it was not asked (check.kernelbench), says
     # nothing, or did not get five answers.
     kernelbench_correct: bool | None = None

@@ -169,7 +169,9 @@ def _portable(record: Record) -> Record:
 def _with_claim(record: Record, claim: Claim | None) -> Record:
     if claim is None:
         return record
-    return msgspec.structs.replace(record, claimed_status=claim.status, claimed_speedup=claim.speedup)
+    return msgspec.structs.replace(
+        record, claimed_status=claim.status, claimed_speedup=claim.speedup, claimed_said=claim.said
+    )
 
 
 def _without_places(value: Any) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from harness import wording
 from harness.catalog.claims import CORRECT, INCORRECT, NOT_COMPILED, Claim, Left
 from harness.catalog.facts import ReadsTexts
 from harness.config import PackConfig
@@ -20,6 +21,9 @@ from harness.packs.sample import Identity, Sample
 KERNEL = re.compile(r"level_(\d{1,4})_problem_(\d{1,6})_sample_(\d{1,6})(?:_kernel)?\.py", re.ASCII)
 VERDICTS = "eval_results.json"
 FOLDERS_KEPT = 64
+# What KernelBench's evaluator writes about a failure, the surest first; and so many characters of it are kept.
+GROUNDS = ("compilation_error", "runtime_error", "correctness_issue")
+MOST_SAID = 200
 
 # By problem and sample.
 Verdicts = dict[tuple[int, int], Claim]
@@ -94,10 +98,18 @@ def _samples(entry: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _claim(verdict: dict[str, Any]) -> Claim:
+    said = _said(verdict.get("metadata"))
     runtime, theirs = values.positive(verdict.get("runtime")), values.positive(verdict.get("ref_runtime"))
     if verdict.get("correctness") is not True:
-        return Claim(status=NOT_COMPILED if verdict.get("compiled") is False else INCORRECT)
+        return Claim(status=NOT_COMPILED if verdict.get("compiled") is False else INCORRECT, said=said)
     return Claim(status=CORRECT, time=runtime, speedup=values.ratio(theirs, runtime))
+
+
+def _said(metadata: Any) -> str:
+    """Why a candidate failed there, by its `metadata`: out of memory on their card is no wrong answer."""
+    told = [metadata[name] for name in GROUNDS if metadata.get(name)] if isinstance(metadata, dict) else []
+    first = str(told[0])[:MOST_SAID] if told else ""
+    return wording.plain(first.strip().partition("\n")[0], MOST_SAID, kept="")
 
 
 def _kernels(folder: Path) -> list[re.Match[str]]:

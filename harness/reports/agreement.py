@@ -130,7 +130,8 @@ def _speedups(records: Sequence[Record]) -> list[str]:
 def _line(record: Record) -> str:
     why = f": {record.message}" if record.message else ""
     ours = "; ".join(filter(None, [rule(record), f"ours {_ours(record)}{why}"]))
-    return text.clean(f"{record.problem}/{record.candidate}: theirs {theirs(record)}; {ours}")
+    said = f" ({record.claimed_said})" if record.claimed_said else ""
+    return text.clean(f"{record.problem}/{record.candidate}: theirs {theirs(record)}{said}; {ours}")
 
 
 def _ours(record: Record) -> str:

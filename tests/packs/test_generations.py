@@ -50,6 +50,18 @@ def test_a_wrong_answer_has_no_speedup(folder, read):
     assert samples[0].claim == Claim(status="incorrect")
 
 
+def test_why_it_failed_there_is_kept_in_a_line(folder, read):
+    """On a card of 40 GB many a right answer was `incorrect`."""
+    metadata = {
+        "hardware": "A100",
+        "runtime_error": "CUDA out of memory. Tried 6 GiB.\nMore.",
+        "correctness_issue": "x",
+    }
+    verdicts = {"19": [RIGHT | {"correctness": False, "metadata": metadata}], "20": [{"metadata": ["odd"]}]}
+    samples, _ = read(folder(verdicts))
+    assert samples[0].claim == Claim(status="incorrect", said="CUDA out of memory. Tried 6 GiB.")
+
+
 def test_a_verdict_without_a_kernel_is_named(folder, read):
     _, (left,) = read(folder({"19": [RIGHT], "20": [RIGHT | {"sample_id": 2}]}))
     assert (left.origin.row, left.reason) == ("problem 20, sample 2", "there is a verdict, but no kernel")

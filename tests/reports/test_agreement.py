@@ -45,7 +45,7 @@ def test_the_page_is_held_still(make, golden):
         make("fast", claimed_status="correct", claimed_speedup=2.5),
         make("slow", claimed_status="correct", claimed_speedup=2.5, interval=(0.5, 0.49, 0.51)),
         make("wrong", "incorrect", claimed_status="correct", claimed_speedup=9.0, message="The last row\nis missing."),
-        make("odd", claimed_status="not_compiled"),
+        make("odd", claimed_status="not_compiled", claimed_said="no nvcc"),
         make("broken", "compile_error", claimed_status="incorrect"),
         make("silent"),
         make("baseline:tf32"),

@@ -22,6 +22,14 @@ SKETCHED = frozenset(SKETCHED_TEXT.split())
 # Narrower headers of torch, which the sketch as a whole stands in for.
 NARROW = re.compile(r"ATen/core/Tensor(?:Body|Base)?\.h|ATen/Functions\.h|ATen/ops/(\w+)\.h")
 UMBRELLAS = ("torch/extension.h", "torch/types.h", "torch/all.h", "torch/torch.h", "ATen/ATen.h")
+# Of the card, and of its streams and guards: the sketch knows them in any case, torch's own headers only where one of
+# these is included. What does not compile by them must not compile here.
+MACROS, STREAMS = (
+    re.compile(r"\bC10_CUDA_\w+"),
+    re.compile(r"\b(?:c10|at)\s*::\s*cuda\b|\b\w*CUDA(?:\w*Guard|Stream)\b"),
+)
+WITH_STREAMS = frozenset({"ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDAStream.h"})
+WITH_MACROS = WITH_STREAMS | {"c10/cuda/CUDAException.h"}
 # Flags that change neither what the headers mean nor how the host pass reads them.
 HARMLESS = re.compile(
     r"-O[0-3]|--?use_fast_math|-lineinfo|--generate-line-info|--?ptxas-options=.*|-Xptxas.*|--?maxrregcount.*|-w|"
@@ -82,6 +90,9 @@ def check(code: str, flags: list[str], popular: frozenset[str], called: list[str
     for name in (name for name in included if name not in narrow):
         if name.startswith(("torch/", "ATen/", "c10/", "caffe2/")) and name not in SKETCHED:
             raise NotThisWay(f"includes {name}")
+    for names, headers in ((MACROS, WITH_MACROS), (STREAMS, WITH_STREAMS)):
+        if (used := names.search(code)) and headers.isdisjoint(included):
+            raise NotThisWay(f"uses {used[0]} without its header")
     if "cuda.h" not in included and re.search(r"^[ \t]*#[ \t]*(?:el)?if", code, re.MULTILINE):
         # The sketch includes it in any case.
         raise NotThisWay("has conditionals and does not include cuda.h")

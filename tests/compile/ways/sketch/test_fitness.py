@@ -51,6 +51,10 @@ def test_more_of_the_standard_library_is_asked_for(text):
         ("", ["-std=c++17"], [], "flag -std"),
         ("", ["--default-stream=per-thread"], [], "flag --default-stream"),
         ("", [], ["layer_norm"], "calls layer_norm"),
+        # torch's own headers do not know these either.
+        ("C10_CUDA_KERNEL_LAUNCH_CHECK();", [], [], "uses C10_CUDA_KERNEL_LAUNCH_CHECK without its header"),
+        ("#include <c10/cuda/CUDAException.h>\nat::cuda::getCurrentCUDAStream();", [], [], "uses at::cuda without"),
+        ("const OptionalCUDAGuard guard(x.device());", [], [], "uses OptionalCUDAGuard without"),
     ],
 )
 def test_what_needs_the_real_headers_is_told(text, flags, called, why):
@@ -67,6 +71,8 @@ def test_what_needs_the_real_headers_is_told(text, flags, called, why):
         "template <typename... A> void f(A... a) { k<sizeof...(A)><<<1, 1>>>(a...); }",
         "__global__ void k(at::PackedTensorAccessor32<float, 2> x);\nvoid f() { x.packed_accessor32<float, 2>(); }",
         "#include <ATen/cuda/CUDAContext.h>\nauto handle = at::cuda::getCurrentCUDABlasHandle();",
+        "#include <c10/cuda/CUDAException.h>\nvoid f() { C10_CUDA_KERNEL_LAUNCH_CHECK(); }",
+        "#include <c10/cuda/CUDAStream.h>\nvoid f() { C10_CUDA_CHECK(g(c10::cuda::getCurrentCUDAStream())); }",
         "#include <ATen/core/Tensor.h>\n#if __has_include(<cuda_fp8.h>)\n#endif",
     ],
 )
