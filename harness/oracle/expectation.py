@@ -100,11 +100,13 @@ def expect(
     fills: dict[str, Fills] | None = None,
     broken: dict[str, torch.Tensor] | None = None,
     native: Any = None,
+    unrounded: frozenset[str] | None = None,
 ) -> Expectation:
     """Runs the reference: as it is, in float64, on coarser inputs, and in what other ways the output calls for.
 
     `fills` are the fill values of each floating leaf, `broken` tells where those of drawn inputs are NaN or infinite,
     and how (see `broken_in`); None: either is looked for. `native` is its output as it is, where that is known.
+    `unrounded` names the leaves that are not rounded for drawn inputs; None: it is found out.
     """
     native = reference.native(inputs, seed) if native is None else native
     if fault := unsupported(native):
@@ -164,7 +166,11 @@ def expect(
 
     # Of integers and their like, sums and products are exact as well.
     on_a_grid = any(on_grid(tensor) for tensor in tensors(inputs) if tensor.is_floating_point())
-    comparable = precision == "float64" and not on_a_grid
+
+    def unrounded_there(path: str) -> bool:
+        may_be = unrounded is None or path in unrounded
+        return may_be and precision == "float64" and not on_a_grid
+
     composed = taken(lambda some: reference.composed(some, seed)) if attention else None
     permitted = taken(lambda some: reference.permitted(some, seed)) if dtype is torch.float32 else None
     lowered = functools.cache(lambda format: taken(lambda some: reference.lowered(some, format, seed)))
@@ -186,7 +192,8 @@ def expect(
             part=parts[path],
             native=filled.get(path, NONE).lifted(parts[path].of(leaves[path])),
             finite=_as_finite(path, real(leaves[path]), exact[path], broken),
-            unrounded=comparable and _unrounded(filled.get(path, NONE).lifted(real(leaves[path])), exact[path]),
+            unrounded=unrounded_there(path)
+            and _unrounded(filled.get(path, NONE).lifted(real(leaves[path])), exact[path]),
             dtype=dtypes[path],
             lowered=lower,
             coarsened=coarser,

@@ -30,7 +30,7 @@ RARE = 1e-3
 MOSTLY = 0.3
 # If no element exceeds the limit of the worst, elements this many times over what is expected count as wrong.
 VISIBLE = 4.0
-# Numbers that are to be the same, but for less than this share of their variation, are taken for rounded ones.
+# Errors below this share of the variation are taken for rounding.
 ROUNDED = 1e-3
 # Of a refusal without a known cause.
 UNKNOWN = "mismatch"
@@ -169,9 +169,8 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
         yield found
     if (grown := growth(got, case.exact)) is not None:
         yield Cause("mismatch:growing", grown.sentence, grown.evidence)
-    if case.yard.exacting and case.weighed.errors.norm < ROUNDED * case.yard.scale.spread:
-        clause = "the reference only moves or selects numbers, which need no rounding, and these are rounded"
-        yield Cause("mismatch:rounded", clause)
+    if case.yard.unrounded and case.weighed.errors.norm < ROUNDED * case.yard.scale.spread:
+        yield Cause("mismatch:rounded", "the reference rounds nothing here, and these numbers are rounded")
     if placed:
         yield Cause(f"mismatch:{region.word}", region.sentence, {}, region.mend)
     yield Cause(UNKNOWN, "no usual mistake fits, and size alone does not tell why")

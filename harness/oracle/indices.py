@@ -105,9 +105,24 @@ def _maker(output: Any, seen: list[Operation], path: str) -> Operation | None:
     for operation in reversed(seen):
         index = _index(operation)
         # Perhaps in another dtype or shape.
-        if index is not None and index.numel() == leaf.numel() and torch.equal(index.long().reshape(leaf.shape), leaf):
+        if index is None:
+            continue
+        if index.numel() == leaf.numel() and torch.equal(index.long().reshape(leaf.shape), leaf):
+            return operation
+        if any(one.shape == leaf.shape and torch.equal(one.long(), leaf) for one in _ends(operation, index, leaf)):
             return operation
     return None
+
+
+def _ends(operation: Operation, index: torch.Tensor, leaf: torch.Tensor) -> list[torch.Tensor]:
+    """The first and the last of an index along its dimension, as many as the leaf has, where that has fewer."""
+    dim = dimension(operation.name, operation.args, operation.kwargs) if operation.name in CHOOSERS else None
+    if dim is None or not leaf.dim() == index.dim() == operation.args[0].dim():
+        return []
+    if not 0 < leaf.shape[dim] < index.shape[dim]:
+        return []
+    count, length = leaf.shape[dim], index.shape[dim]
+    return [index.narrow(dim, start, count) for start in (0, length - count)]
 
 
 def _index(operation: Operation) -> torch.Tensor | None:

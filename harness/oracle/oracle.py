@@ -104,7 +104,7 @@ class Oracle:
         self._fills: dict[str, Fills] = {}
         # Of those, which are nothing but zeros; None before the first.
         self._empty: frozenset[str] | None = None
-        # Of the floating leaves, which only move or select numbers; None before the first.
+        # Of the floating leaves, which are not rounded for drawn inputs; None before the first.
         self._unrounded: frozenset[str] | None = None
         # The places of all leaves of the reference's output; None before the first.
         self._places: list[str] | None = None
@@ -132,7 +132,6 @@ class Oracle:
             self._kinds |= {"whole"}
         unrounded = frozenset(path for path, yard in expected.yards.items() if yard.unrounded)
         self._unrounded = unrounded if self._unrounded is None else self._unrounded & unrounded
-        expected = self._to_the_bit(expected)
         self._chosen |= expected.chosen
         if self._chosen:
             self._kinds |= {CHOOSING}
@@ -205,7 +204,7 @@ class Oracle:
     def times(self, proposed: Stress, inputs: list[Any]) -> int:
         """How many draws of a set for inputs of this form do what one is for."""
         floating = [tensor.numel() for tensor in tensors(inputs) if tensor.is_floating_point()]
-        return strands.times(self._chosen, max(floating, default=0)) if proposed.only == CHOOSING else 1
+        return strands.times(self._chosen, max(floating, default=0)) if proposed.in_rows else 1
 
     def few(self, inputs: list[Any], seed: int) -> Few | None:
         """Entries that stand for the batch of a large problem; None where it is not large, or has no such entries."""
@@ -248,24 +247,19 @@ class Oracle:
             # NaN and infinities that a mask leaves stay where they were.
             broken = broken_in(self.reference.native(drawn, seed)) if self._infinite else {}
             native = self._native(inputs, seed) if native is None else native
-            expected = expectation.expect(self.reference, inputs, seed, self.allow, self._fills, broken, native)
+            expected = expectation.expect(
+                self.reference, inputs, seed, self.allow, self._fills, broken, native, self._unrounded or frozenset()
+            )
             yards = {path: yard.as_a_whole() for path, yard in expected.yards.items()}
             expected = replace(expected, yards=yards, empty=self._empty or frozenset())
             some = _telling(expected, proposed)
             # Within, the reference is run on other inputs.
-            some = some and self._demanded(proposed, some, drawn)
-            return some and self._to_the_bit(some)
+            return some and self._demanded(proposed, some, drawn)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
             self._leave_out(proposed, error)
             return None
-
-    def _to_the_bit(self, expected: Expectation) -> Expectation:
-        """Without room for rounding in what only moves or selects numbers, for drawn inputs and for these."""
-        held = {path for path, yard in expected.yards.items() if yard.unrounded} & (self._unrounded or frozenset())
-        yards = {path: yard.to_the_bit() if path in held else yard for path, yard in expected.yards.items()}
-        return replace(expected, yards=yards)
 
     def _demanded(self, proposed: Stress, expected: Expectation, drawn: list[Any]) -> Expectation | None:
         if proposed.demands == "absolute":
@@ -309,8 +303,9 @@ class Oracle:
             finding = checks.fast(self.reference, expected.inputs, expected.native, outputs, self._fast)
             if finding is not None:
                 return finding
-            expected = expectation.expect(self.reference, expected.inputs, expected.seed, self.allow)
-            expected = self._to_the_bit(expected)
+            expected = expectation.expect(
+                self.reference, expected.inputs, expected.seed, self.allow, unrounded=self._unrounded
+            )
         return checks.full(self.reference, expected, outputs, self._earlier if explained else None, poison)
 
     def check_together(self, expected: list[Glance], outputs: list[Any]) -> list[bool]:

@@ -16,8 +16,8 @@ import torch
 
 from harness.oracle.projections import Kept, all_same, mirrored, pieces, same
 from harness.oracle.properties import DIGITS, HEAD, FewValues, Integers, Property, candidates
-from harness.oracle.slices import blocks, coordinates, sample
-from harness.oracle.structure import convert, flatten
+from harness.oracle.slices import blocks, coordinates, real, sample
+from harness.oracle.structure import convert, flatten, tensors
 
 # A promise is believed where chance makes it with a probability of 2**-30 at most; as many elements as that explains
 # may be taken for fixed.
@@ -139,8 +139,9 @@ def find(first: list[Any], draw: Callable[[], list[Any]]) -> Promises:
 
 
 def as_drawn(inputs: list[Any], drawn: list[Any]) -> bool:
-    """Whether no floating tensor differs from the drawn one."""
-    return all(all_same(new, old) for (_, new), (_, old) in zip(leaves(inputs), leaves(drawn), strict=True))
+    """Whether no floating or complex tensor differs from the drawn one."""
+    pairs = zip(tensors(inputs), tensors(drawn), strict=True)
+    return all(all_same(real(new), real(old)) for new, old in pairs if new.is_floating_point() or new.is_complex())
 
 
 def _enough(bits: list[float], count: int, most: int) -> bool:

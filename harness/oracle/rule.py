@@ -30,6 +30,10 @@ BROAD = 64.0
 # and no less than this many, unless that reaches half of `lowered`.
 HONEST = 16.0
 
+# What moves or selects numbers rounds nothing, and its base is that of one rounding. Other forms of it (roundf,
+# 0.625 x + 0.375 |x|) take a few, and a square by fast-math's logarithm up to 30; six bits left out are 65.
+UNROUNDED = 32.0
+
 # A plain running sum of n float32 numbers errs by 0.22 to 0.34 sqrt(n) roundoffs (uniform, normal; n to 1e6), where
 # torch's own sum stays below 2 whatever n is. Longer ones than `LONGEST` no sound kernel leaves to one accumulator.
 SERIAL = 0.5
@@ -122,7 +126,7 @@ class Facts:
 
     `own` is the reference's error, `base` that of any sound algorithm; `composed`, `permitted` and `sums` are errors of
     kernels known to be honest: fused attention taken apart, TF32 where PyTorch's switches allow it, and other ways of
-    adding up. `lowered` is None where the reference could not be run that way.
+    adding up. `lowered` is None where the reference could not be run that way. `unrounded`: it does not round at all.
     """
 
     own: float
@@ -134,6 +138,7 @@ class Facts:
     size: float
     axis: float
     tight: bool
+    unrounded: bool = False
 
 
 def serial_error(terms: int, unit: float) -> float:
@@ -160,6 +165,8 @@ def limit(facts: Facts) -> float:
     """The largest error that counts as rounding at the problem's precision."""
     if facts.tight:
         allowed = TIGHT * facts.base
+    elif facts.unrounded:
+        allowed = UNROUNDED * facts.base
     elif facts.lowered is None:
         allowed = HONEST * facts.base
     elif facts.lowered < HONEST * facts.base:

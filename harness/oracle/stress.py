@@ -34,7 +34,7 @@ class Stress:
     Sets are for references of the kind `only`, or not for those of the kind `never`: `lengths.Longest.kinds`; `few`
     numbers as outputs; `whole`, these or a sum over all of an input; `choosing`, several numbers chosen by their order.
     `finite` ones are for those that give finite numbers on them, and `half` ones for inputs in float16. A `narrow` set
-    changes one row or one element of all.
+    changes one row or one element of all, one `in_rows` those rows that numbers are chosen from.
     """
 
     name: str
@@ -47,11 +47,12 @@ class Stress:
     finite: bool = False
     half: bool = False
     narrow: bool = False
+    in_rows: bool = False
     turn: int = 0
 
     def along(self, chosen: Collection[Chosen]) -> Stress:
         """The set for a reference of which this is chosen by order."""
-        return replace(self, make=strands.together(chosen)) if self.only == CHOOSING else self
+        return replace(self, make=strands.together(chosen)) if self.in_rows else self
 
     def suits(self, kinds: frozenset[str]) -> bool:
         """Whether the set is for references of these kinds."""
@@ -249,9 +250,22 @@ def _sorted(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
     # the other ones.
     step = 2 * max(1, AT_ONCE // (2 * max(1, length)))
     for some, into in zip(rows.split(step), made.split(step), strict=True):
-        into.copy_(some.sort(-1).values)
-        into[1::2] = into[1::2].unflatten(-1, (apart, -1)).transpose(-1, -2).flatten(-2)
+        ordered = some.sort(-1).values
+        into.copy_(ordered)
+        into[1::2] = ordered[1::2].unflatten(-1, (apart, -1)).transpose(-1, -2).flatten(-2)
     return result
+
+
+def _neighbours(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Numbers just above one, two units in the last place apart, in random order; no two of a row are equal, nor of a
+    small tensor. Who orders them by most of their digits gets them in another order."""
+    room = 1 / (2 * torch.finfo(tensor.dtype).eps)
+    form = next((form for form in ((1, tensor.numel()), (-1, tensor.shape[-1])) if form[1] < room), None)
+    if form is None or tensor.numel() == 0:
+        return tensor
+    drawn = torch.rand(tensor.shape, generator=generator, device=tensor.device, dtype=torch.float64)
+    steps = drawn.reshape(form).argsort(-1).double().mul_(2 * torch.finfo(tensor.dtype).eps).add_(1.0)
+    return steps.to(tensor.dtype).reshape(tensor.shape)
 
 
 def _about_one(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
@@ -360,7 +374,8 @@ SETS = (
     Stress("one_hot", _one_hot, "sense"),
     Stress("sorted", _sorted, "sense"),
     # The same numbers in another order. In which strands a kernel deals its rows, a few rows may not tell.
-    Stress("in_one_strand", strands.together(()), largest_only=True, only=CHOOSING),
+    Stress("in_one_strand", strands.together(()), largest_only=True, only=CHOOSING, in_rows=True),
+    Stress("neighbours", _neighbours, largest_only=True, only=CHOOSING),
     Stress("rolled", _rolled),
     Stress("tiny", _tiny, "absolute"),
     Stress("subnormal", _subnormal, "sense", binding=False),

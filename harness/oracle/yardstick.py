@@ -129,17 +129,6 @@ class Yardstick:
         """The same with no limit of its own for the bulk of the output."""
         return replace(self, limits=replace(self.limits, bulk=math.inf))
 
-    @property
-    def exacting(self) -> bool:
-        """Whether there is no room for rounding."""
-        return self.expected.own == 0.0
-
-    def to_the_bit(self) -> Yardstick:
-        """The same with no room for rounding, for an output that only moves or selects numbers; subnormal ones may be
-        flushed to zero."""
-        limits = Tolerances(math.inf, worst=1.0)
-        return replace(self, limits=limits, expected=Expected(0.0, 0.0, self.expected.smallest), signature=None)
-
     def no_less(self, norm: float) -> Yardstick:
         """The same with a limit of at least `norm`, and none for single rows and elements where that is more."""
         return self if norm <= self.limits.norm else replace(self, limits=Tolerances(norm), signature=None)
@@ -203,6 +192,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     if 1 < runs.exact.numel() < SHORTEST_ROW:
         scale = _each_by_itself(runs, exact, scale, base, nudged)
 
+    unrounded = runs.unrounded and longest.any == 1
     # In float32, whatever narrower dtype the result has.
     roundoff = min(format.roundoff, FLOAT32.roundoff)
     unit = roundoff * max(scale.size, condition / format.roundoff)
@@ -219,6 +209,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         size=scale.size,
         axis=scale.axis,
         tight=tight,
+        unrounded=unrounded,
     )
     expected = expected_errors(runs.dtype, scale, base)
     others = (runs.native, runs.composed, runs.permitted, nudged)
@@ -254,7 +245,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         loose=loose,
         expected=expected,
         finite=runs.finite,
-        unrounded=runs.unrounded and longest.any == 1,
+        unrounded=unrounded,
         signature=None if tight or lower is None else _signature(runs, lower, max(base, permitted)),
     )
     # A kernel by way of Fourier's transform errs everywhere by the largest numbers.

@@ -43,9 +43,13 @@ def constructed(module: ModuleType, names: tuple[str, ...], arguments: Any) -> n
 
     Raises LoadFault (`missing_entry`, `not_a_module`), and whatever the file itself raises."""
     name, make = modules.entry(module, names)
+    file = Path(module.__file__ or "").name
+    if isinstance(make, nn.Module):
+        raise modules.LoadFault(
+            "missing_entry", f"{name} in {file} is a module, and nothing that makes one: name a class"
+        )
     model = make(*arguments)
     if not isinstance(model, nn.Module):
-        file = Path(module.__file__ or "").name
         said = f"{name} in {file} makes a {type(model).__name__}, and no torch.nn.Module"
         raise modules.LoadFault("not_a_module", said)
     return model

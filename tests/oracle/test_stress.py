@@ -213,8 +213,7 @@ def test_who_reads_a_part_of_the_elements_meets_one_that_he_does_not_read(functi
     def quarter(x):
         return function(x[:, :1024].float()).bfloat16()
 
-    # The largest has to be the same number, of which few rows have another one in a part of them.
-    assert oracle.check(expected, quarter(*drawn)).passed is (function is torch.mean)
+    assert oracle.check(expected, quarter(*drawn)).passed
     hard = [expected for seed in range(8) for _, expected in oracle.stress(drawn, seed, [BY_NAME["one_of_all"]])]
     seen = [oracle.check(expected, quarter(*expected.inputs)).passed for expected in hard]
     assert len(seen) == 8

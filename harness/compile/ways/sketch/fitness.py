@@ -90,8 +90,8 @@ def check(code: str, flags: list[str], popular: frozenset[str], called: list[str
     for name in (name for name in included if name not in narrow):
         if name.startswith(("torch/", "ATen/", "c10/", "caffe2/")) and name not in SKETCHED:
             raise NotThisWay(f"includes {name}")
-    for names, headers in ((MACROS, WITH_MACROS), (STREAMS, WITH_STREAMS)):
-        if (used := names.search(code)) and headers.isdisjoint(included):
+    for pattern, headers in ((MACROS, WITH_MACROS), (STREAMS, WITH_STREAMS)):
+        if (used := pattern.search(code)) and headers.isdisjoint(included):
             raise NotThisWay(f"uses {used[0]} without its header")
     if "cuda.h" not in included and re.search(r"^[ \t]*#[ \t]*(?:el)?if", code, re.MULTILINE):
         # The sketch includes it in any case.
