@@ -164,12 +164,14 @@ def expect(
         )
         return [run for run in runs if run is not None]
 
-    # Of integers and their like, sums and products are exact as well.
-    on_a_grid = any(on_grid(tensor) for tensor in tensors(inputs) if tensor.is_floating_point())
+    # Of integers and their like, sums and products are exact as well. Asked only where it matters: a card waits for it.
+    @functools.cache
+    def on_a_grid() -> bool:
+        return any(on_grid(tensor) for tensor in tensors(inputs) if tensor.is_floating_point())
 
     def unrounded_there(path: str) -> bool:
         may_be = unrounded is None or path in unrounded
-        return may_be and precision == "float64" and not on_a_grid
+        return may_be and precision == "float64" and not on_a_grid()
 
     composed = taken(lambda some: reference.composed(some, seed)) if attention else None
     permitted = taken(lambda some: reference.permitted(some, seed)) if dtype is torch.float32 else None
