@@ -32,7 +32,7 @@ class Growth:
 
     @property
     def evidence(self) -> dict[str, Any]:
-        return {"grows_along": self.dimension, "first": self.first, "last": self.last}
+        return {"grows_along": self.dimension, "error_in_first_eighth": self.first, "error_in_last_eighth": self.last}
 
 
 def growth(got: torch.Tensor, exact: torch.Tensor) -> Growth | None:

@@ -340,6 +340,8 @@ def test_an_error_that_grows_along_a_dimension_is_called_growth():
     finding = told(lambda x: x.cumsum(1), lambda x: x.cumsum(1) + 1e-6 * steps**2, torch.randn(32, 400))
     assert finding.reason == "mismatch:growing"
     assert "grows along dimension 1" in finding.message
+    assert finding.evidence["error_in_last_eighth"] > finding.evidence["error_in_first_eighth"]
+    assert finding.evidence["first"].keys() == {"index", "expected", "got"}
 
 
 NOT_PRECISION = {

@@ -212,7 +212,8 @@ def test_of_published_records_each_has_its_text_and_none_a_right_value():
             assert "harness/" not in text
             assert "Traceback" not in text
             for name in ("first", "worst"):
-                expected = record.evidence.get(name, {}).get("expected")
+                element = record.evidence.get(name)
+                expected = element.get("expected") if isinstance(element, dict) else None
                 if record.status is Status.INCORRECT and isinstance(expected, float):
                     seen += 1
                     assert not any(form in text.split() for form in forms(expected)), (record.candidate, text)

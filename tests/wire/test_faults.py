@@ -49,7 +49,11 @@ def test_a_long_class_name_is_cut():
     ("source", "outside", "status"),
     [
         ("class Entry(torch.nn.Linear):\n    def __new__(cls, x): torch.nn.Linear(3, 3)(x)", "", Status.RUNTIME_ERROR),
-        ("Entry = torch.nn.Linear(3, 3)", "torch/nn/modules/linear.py:", Status.RUNTIME_ERROR),
+        (
+            "import functools\nEntry = functools.partial(torch.nn.Linear, 3, 'x')",
+            "torch/nn/modules/linear.py:",
+            Status.RUNTIME_ERROR,
+        ),
         ("class Entry: ...", "", Status.RUNTIME_ERROR),
         (SPARSE, "harness/wire/layout.py:", Status.RUNTIME_ERROR),
     ],
