@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,29 +57,18 @@ def run(
     with Journal(out / run_directory.JOURNAL) as book:
         run_directory.make_folder(out / "logs")
         finished = set() if fresh else book.finished(limits(config))
-        waiting: list[Job] = []
-        if left := [cell for cell in outline.cells if cell.key not in finished]:
+        left = [cell for cell in outline.cells if cell.key not in finished]
+        if left:
             sandbox = sandbox or site.sandbox
-            with Reader() as reader:
-                waiting = jobs.read(left, config, site.surroundings, reader)
+        waiting = _read(left, config, site)
         claims = Claims()
         claimed = {job.key: claims.about(job.candidate) for job in waiting}
         if fresh:
             book.clear()
         finished &= {cell.key for cell in outline.cells}
-        earlier = {record.key: record for record in book.records if record.key in finished}
-        wanted = finished | claimed.keys()
         before = run_directory.manifest(out) if book.records else {}
-        parts = run_directory.parts(before)
-        manifest = _manifest(config, site, command, parts)
-        if sandbox and waiting:
-            parts.append(_part(manifest, sandbox, len(book.records)))
-        # Those of the newest part: if nothing is left to do, this call starts no sandbox.
-        manifest["environment"] |= {name: parts[-1].get(name) for name in ("sandbox", "sandbox_missing") if parts}
-        # A call that finds nothing to do or to mend leaves the folder as it is.
-        is_new = bool(waiting) or _lasting(manifest) != _lasting(before) or not write.are_current(out)
-        if is_new:
-            run_directory.write_manifest(out, manifest)
+        manifest = _manifest(config, site, command, run_directory.parts(before))
+        _add_part(manifest, sandbox if waiting else None, len(book.records))
 
         def make() -> Executor:
             if make_executor:
@@ -88,23 +77,39 @@ def run(
 
             return LocalExecutor(site.devices, config, out / "logs", config.seed, workplace=workplace)
 
-        with Progress(console) as progress:
+        # A call that finds nothing to do or to mend leaves the folder as it is.
+        is_new = bool(waiting) or _lasting(manifest) != _lasting(before) or not write.are_current(out)
+        with Progress(console) as progress, _written(out, manifest, book, waiting) if is_new else nullcontext():
             for note in [*notes, *outline.notes, *claims.notes]:
                 progress.note(note)
-            progress.start(map(_named, outline.cells), earlier.values())
-            try:
-                with closing(_evaluated(waiting, make, progress.phase)) as records:
-                    for record in records:
-                        progress.finished(book.append(_with_claim(_portable(record), claimed.get(record.key))))
-            finally:
-                manifest["finished_at"] = _now()
-                if waiting:
-                    parts[-1]["finished_at"] = manifest["finished_at"]
-                # If a record could not be written because the disk is full, these may fail, too; one message is enough.
-                if is_new:
-                    run_directory.write_manifest(out, manifest)
-                    write.write_all(out, journal.latest(book.records), manifest)
-        return [record for record in journal.latest(book.records) if record.key in wanted]
+            progress.start(map(_named, outline.cells), _of(finished, book))
+            with closing(_evaluated(waiting, make, progress.phase)) as records:
+                for record in records:
+                    progress.finished(book.append(_with_claim(_portable(record), claimed.get(record.key))))
+        return _of(finished | claimed.keys(), book)
+
+
+@contextmanager
+def _written(out: Path, manifest: dict[str, Any], book: Journal, waiting: list[Job]) -> Iterator[None]:
+    """The manifest before the work, and with the reports after it, however it ends."""
+    run_directory.write_manifest(out, manifest)
+    try:
+        yield
+    finally:
+        manifest["finished_at"] = _now()
+        if waiting:
+            manifest["parts"][-1]["finished_at"] = manifest["finished_at"]
+        # If a record could not be written because the disk is full, these may fail, too; one message is enough.
+        run_directory.write_manifest(out, manifest)
+        write.write_all(out, journal.latest(book.records), manifest)
+
+
+def _read(left: list[jobs.Cell], config: Config, site: Site) -> list[Job]:
+    """The jobs of these cells, with their candidates' texts."""
+    if not left:
+        return []
+    with Reader() as reader:
+        return jobs.read(left, config, site.surroundings, reader)
 
 
 def _evaluated(waiting: list[Job], make: Callable[[], Executor], report_phase: ReportPhase) -> Generator[Record]:
@@ -145,20 +150,30 @@ def _lasting(manifest: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _part(manifest: dict[str, Any], found: Found, line: int) -> dict[str, Any]:
-    """What may differ between the parts of a resumed run without changing its jobs' keys.
+def _add_part(manifest: dict[str, Any], found: Found | None, line: int) -> None:
+    """What may differ between the parts of a resumed run without changing its jobs' keys, for a new one if this call
+    `found` a sandbox to work in; and the newest part's sandbox as the run's.
 
     The part's records begin after the first `line` lines of the journal.
     """
-    return {
-        "after_line": line,
-        "commit": manifest["environment"]["commit"],
-        "sandbox_mode": manifest["config"]["sandbox"],
-        "sandbox": list(found.layers),
-        "sandbox_missing": _without_places(found.missing),
-        "started_at": manifest["started_at"],
-        "finished_at": None,
-    }
+    if found:
+        part = {
+            "after_line": line,
+            "commit": manifest["environment"]["commit"],
+            "sandbox_mode": manifest["config"]["sandbox"],
+            "sandbox": list(found.layers),
+            "sandbox_missing": _without_places(found.missing),
+            "started_at": manifest["started_at"],
+            "finished_at": None,
+        }
+        manifest["parts"].append(part)
+    for newest in manifest["parts"][-1:]:
+        manifest["environment"] |= {name: newest.get(name) for name in ("sandbox", "sandbox_missing")}
+
+
+def _of(keys: set[str], book: Journal) -> list[Record]:
+    """The newest record of each of these jobs."""
+    return [record for record in journal.latest(book.records) if record.key in keys]
 
 
 def _portable(record: Record) -> Record:
