@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import torch
 import yaml
 from rich.console import Console
 
@@ -21,6 +22,9 @@ HONEST = ("honest", "honest_after", "honest_cpp")
 CORPUS = Path(__file__).parent / "corpus"
 # Precompiled headers outlive a run of the tests; built extensions do not, so that builds are really tested.
 os.environ["ASSAY_CACHE"] = str(Path(__file__).parents[1] / ".pytest_cache" / "assay")
+
+# Several of these processes share the cores. With a thread for each core, each would mostly wait for threads of others.
+torch.set_num_threads(1)
 
 # Enough pairs for an interval, not for a precise one.
 QUICK = TimingConfig(budget_s=2.0, min_pairs=4, max_pairs=4, burst_ms=1.0)
@@ -38,6 +42,12 @@ def corpus_config(*candidates: str, **changes) -> Config:
         limits=Limits(call_s=5.0, first_call_s=10.0, load_s=60.0),
         **changes,
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a long test go first. At the end everybody would wait for the one who has it."""
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
 
 
 class Here:

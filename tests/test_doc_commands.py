@@ -103,6 +103,7 @@ def test_the_commands_of_a_page_work(page, checkout, done, monkeypatch):
                     done.add(command)
 
 
+@pytest.mark.slow
 def test_the_tutorial_works(checkout, monkeypatch, capsys):
     monkeypatch.chdir(checkout)
     # All runs at the smallest size, whichever the page names.

@@ -19,6 +19,7 @@ def site(tmp_path_factory):
     return folder / "html"
 
 
+@pytest.mark.slow
 def test_every_page_of_the_docs_is_built(site):
     pages = {path.relative_to(ROOT).with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
     assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}

@@ -3,11 +3,14 @@
 import os
 import random
 
+import pytest
+
 from tests.kills import Killer
 
 KILLS = 4
 
 
+@pytest.mark.slow
 def test_sigkill_at_random_moments(tmp_path):
     # pytest shows it where the test fails; what was killed then is so again by ASSAY_TEST_SEED, the moments nearly.
     seed = int(os.environ.get("ASSAY_TEST_SEED") or random.SystemRandom().getrandbits(32))

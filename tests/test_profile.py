@@ -130,6 +130,7 @@ def test_a_profile_is_kept_with_its_figures(tool, look, monkeypatch, tmp_path):
     assert look(tools.nsight()).report == insight.report
 
 
+@pytest.mark.slow
 def test_a_finding_has_the_line_of_the_candidates_own_file(tool, look, monkeypatch):
     line = 1 + next(at for at, text in enumerate(COMPILED.splitlines()) if "here" in text)
     # torch writes one line, its include, before the text.

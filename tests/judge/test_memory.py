@@ -35,10 +35,10 @@ CALL_BYTES = 2 * 4 * ROWS * LENGTH
 @pytest.fixture
 def reference(tmp_path, monkeypatch):
     """A made-up reference, large against all slices and samples, which a real one is large against as they are."""
-    monkeypatch.setattr(exact, "AT_ONCE", {"cpu": CALL_BYTES // 16})
+    monkeypatch.setattr(exact, "AT_ONCE", {"cpu": CALL_BYTES // 8})
     monkeypatch.setattr(slices, "SLICE", {"cpu": 1 << 18})
     monkeypatch.setattr(error, "PART_ROWS", 1 << 10)
-    monkeypatch.setattr(error, "PART", 1 << 17)
+    monkeypatch.setattr(error, "PART", 1 << 18)
     monkeypatch.setattr(examiner, "KEPT_BYTES", 0)
 
     def made(expression):
@@ -61,8 +61,8 @@ def test_what_to_expect_takes_little_beside_the_inputs(expression, most, referen
     with LiveBytes() as live:
         expected = oracle.expect(list(draw.inputs), draw.seed)
     assert live.peak <= most * CALL_BYTES
-    # What stays is the output, and the exact one at twice the width.
-    assert live.now <= 1.6 * CALL_BYTES
+    # What stays is the output, and the exact one at twice the width, beside samples.
+    assert live.now <= 1.7 * CALL_BYTES
     del expected
     assert live.now < 0.1 * CALL_BYTES
 
@@ -77,6 +77,7 @@ def test_a_check_takes_next_to_nothing(reference):
     assert live.peak < 0.2 * CALL_BYTES
 
 
+@pytest.mark.slow
 def test_a_hard_input_takes_no_more_than_a_drawn_one_and_itself(reference):
     model = reference("torch.relu(x)")
     oracle, draw = Oracle(model.model), model.draw()

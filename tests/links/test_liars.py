@@ -7,6 +7,7 @@ import json
 import random
 import secrets
 
+import pytest
 from rich.console import Console
 
 from harness import records, session
@@ -129,6 +130,7 @@ def liar(rng, right):
     )
 
 
+@pytest.mark.slow
 def test_no_lie_is_worth_anything_and_none_ends_a_run(tmp_path):
     seed = secrets.randbits(32)
     rng = random.Random(seed)

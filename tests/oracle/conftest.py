@@ -1,4 +1,4 @@
-"""The same draws in every run, by one thread: the sizes here are small, and other work shares the cores."""
+"""The same draws in every run."""
 
 from collections.abc import Generator, Iterator
 
@@ -17,10 +17,7 @@ def pytest_make_collect_report(
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+def same_draws() -> Iterator[None]:
     torch.manual_seed(0)
     with torch.no_grad():
         yield
-    torch.set_num_threads(threads)

@@ -179,6 +179,7 @@ def test_each_judge_has_a_file_of_its_own_of_the_same_turns():
     assert Lanes().turns() is None
 
 
+@pytest.mark.slow
 def test_two_lanes_evaluate_as_one_does(tmp_path, monkeypatch):
     monkeypatch.setattr(pool.lanes, "how_many", lambda config, device: 2)
     seen = set()

@@ -94,6 +94,7 @@ def test_a_way_goes_with_its_files_and_its_entry(way, tmp_path):
     assert done.stdout.strip() == str([name for name in NAMES if name != way.name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("removed", ["lean", "stock"])
 def test_what_the_others_build_from_cpp_is_a_library(removed, tmp_path):
     source = "#include <torch/extension.h>\nint twice(int x) { return 2 * x; }"
