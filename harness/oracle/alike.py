@@ -14,6 +14,7 @@ import torch
 from harness.oracle.fast import Fast
 from harness.oracle.formats import format_of
 from harness.oracle.scale import CONSTANT, PAIRS
+from harness.oracle.shared_errors import SharedErrors, lines
 from harness.oracle.slices import SHORTEST_ROW, matrix, real, sample, widened
 
 
@@ -27,14 +28,21 @@ def accepted(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> torch.Tenso
     g = real(got).reshape(y.shape)
     scale = _Scales(y, own.shape[1:])
     difference = g - y
+    count = rows * columns
+    norm = torch.minimum(torch.full_like(scale.spread, fast.norm), fast.norm_share * scale.spread)
+    error = torch.minimum(torch.full_like(scale.spread, fast.own), fast.own_share * scale.spread)
+    near = torch.ones_like(scale.usual)
+    if math.isfinite(fast.shared):
+        shape = lines(own[0])
+        found, whole = SharedErrors(shape[0], shape[1], y.device, (len(y),)), slice(None)
+        away = y - scale.center.to(y.dtype)[:, None, None]
+        found.add(whole, whole, difference.reshape(-1, *shape), away.reshape(-1, *shape))
+        near &= found.size() <= torch.hypot((fast.shared_share * scale.spread).clamp_max(fast.shared), error)
     squares = difference.square().sum((1, 2), dtype=torch.float64)
     allowed = _allowed(y, scale, fast)
     difference = (difference / allowed).abs_()
     of_row = difference.square().sum(2, dtype=torch.float64)
-    norm = torch.minimum(torch.full_like(scale.spread, fast.norm), fast.norm_share * scale.spread)
-    error = torch.minimum(torch.full_like(scale.spread, fast.own), fast.own_share * scale.spread)
-    count = rows * columns
-    near = (squares / count).sqrt() <= torch.hypot(norm, error)
+    near &= (squares / count).sqrt() <= torch.hypot(norm, error)
     near &= (of_row.sum(1) / count).sqrt() <= fast.scaled
     near &= (of_row.amax(1) / columns).sqrt() <= fast.row
     # Where a number is NaN, no comparison holds.
@@ -50,6 +58,7 @@ class _Scales:
         flat = y.reshape(len(y), -1)
         picked = flat[:, sample(flat.shape[1], y.device, PAIRS)]
         center = picked.median(1).values.double()
+        self.center = center
         away = y - center.to(y.dtype)[:, None, None]
         total = away.sum((1, 2), dtype=torch.float64) / flat.shape[1]
         square = away.square().sum((1, 2), dtype=torch.float64) / flat.shape[1]

@@ -116,7 +116,7 @@ class Case:
         if leaf is None:
             return None
         yard, errors = self.yard, self.weighed.errors
-        left = measure(self.got, widened(leaf), yard.scale, yard.expected, leaf, yard.limits.rows)
+        left = measure(self.got, widened(leaf), yard.scale, yard.expected, leaf, yard.limits)
         # That run has an error of its own, as large as the reference's.
         most = yard.limits.norm + yard.own
         if not errors.broken:

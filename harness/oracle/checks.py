@@ -69,7 +69,7 @@ def full(
             own = real(own)
             missed = _Missed(given, own, yard.fills.missed(given, own, expected.exact[path]))
             leaf, own = yard.fills.lifted_as(given, own), yard.fills.lifted(own)
-        errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own, yard.limits.rows)
+        errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own, yard.limits)
         weighed = weigh(leaf, errors, yard)
         if weighed.refused or (missed is not None and bool(missed.mask.any())):
             jumps = decided_by_rounding(reference, expected, path, given, None if missed is None else missed.mask)
@@ -77,7 +77,7 @@ def full(
                 # Judged by the others alone.
                 leaf = torch.where(jumps, expected.exact[path].to(given), real(leaf))
                 missed = None
-                errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own, yard.limits.rows)
+                errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own, yard.limits)
                 weighed = weigh(leaf, errors, yard)
                 figures["decided_by_rounding"] = figures.get("decided_by_rounding", 0) + int(jumps.sum())
         leaf_error, leaf_ratio = _size(weighed, yard)

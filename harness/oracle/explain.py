@@ -32,6 +32,7 @@ MOSTLY = 0.3
 VISIBLE = 4.0
 # Errors below this share of the variation are taken for rounding.
 ROUNDED = 1e-3
+ROUNDED_OPERANDS = "whole rows or columns err alike, as those of a product do whose operands are kept with fewer digits"
 # Of a refusal without a known cause.
 UNKNOWN = "mismatch"
 
@@ -141,6 +142,9 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
     wrong elements, which `region` describes."""
     if (unwritten := _unwritten(case, got)) is not None:
         yield unwritten
+    if case.weighed.refused == "shared":
+        share = {"shared_error_ratio": case.weighed.errors.shared / case.yard.unit}
+        yield Cause("precision_downgrade", ROUNDED_OPERANDS, share, precision.SPLIT.format(level="float32"))
     broken = bool(case.weighed.errors.broken)
     # If most elements are right, the place of the wrong ones says more than a pattern over all elements.
     mostly, placed = counted(mask) >= MOSTLY * mask.numel(), bool(region.word)

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.oracle.error import Expected, measure
+from harness.oracle.error import Expected, Tolerances, measure
 from harness.oracle.fills import NONE, Fills
 from harness.oracle.scale import Scale, scale_of
 from harness.oracle.slices import real, widened
-from harness.oracle.yardstick import Tolerances, Yardstick
+from harness.oracle.yardstick import Yardstick
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Fast:
     share: float = math.inf
     rows: float = math.inf
     bulk: float = math.inf
+    shared: float = math.inf
+    shared_share: float = math.inf
     fills: Fills = NONE
 
     @classmethod
@@ -58,6 +60,8 @@ class Fast:
             share=most.share,
             rows=most.rows,
             bulk=most.bulk,
+            shared=most.shared,
+            shared_share=most.shared / spread,
             fills=yard.fills,
         )
 
@@ -73,10 +77,22 @@ class Fast:
         """For an output of this scale: the absolute or the relative figure, whichever allows less."""
         norm = min(self.norm, self.norm_share * scale.spread)
         own = min(self.own, self.own_share * scale.spread)
-        return Tolerances(math.hypot(norm, own), self.scaled, self.row, self.worst, self.share, self.rows, self.bulk)
+        return Tolerances(
+            math.hypot(norm, own),
+            self.scaled,
+            self.row,
+            self.worst,
+            self.share,
+            self.rows,
+            self.bulk,
+            math.hypot(min(self.shared, self.shared_share * scale.spread), own),
+        )
 
 
-_FIGURES = ("norm", "norm_share", "own", "own_share", "scaled", "row", "worst", "share", "rows", "bulk")
+_FIGURES = (
+    *("norm", "norm_share", "own", "own_share", "scaled", "row", "worst", "share", "rows", "bulk"),
+    *("shared", "shared_share"),
+)
 
 
 @dataclass(frozen=True)
@@ -105,6 +121,6 @@ def quick(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> Quick:
         native = fast.fills.lifted(native)
     scale = scale_of(own, axes=False)
     most = fast.limits(scale)
-    errors = measure(got, own, scale, fast.expected, native, most.rows)
+    errors = measure(got, own, scale, fast.expected, native, most)
     distance = errors.norm / scale.spread if scale.spread else errors.norm
     return Quick(not most.exceeded(errors), distance, errors.norm / most.norm if most.norm else math.inf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -51,6 +51,10 @@ class Widened(Mode):
         self.seen: list[Operation] = []
         self.attention = False
         self.longest = Longest()
+
+    def __enter__(self) -> Self:
+        self.longest.begin()
+        return super().__enter__()
 
     @door
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

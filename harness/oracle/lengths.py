@@ -23,6 +23,7 @@ class Longest:
     much larger the squares are than what is left of them. `seen` has the operators met of which a variance by hand is
     made, `convolution` for one of more than one tap, and `multiplication` for a product along a dimension. `by` has the
     addresses of what products of matrices were by, no more than `DEEP` of them, and `chosen` what was chosen by order.
+    `products` counts products of matrices in the newest run, `others` all operators there that calculate otherwise.
     """
 
     any: int = 1
@@ -31,6 +32,8 @@ class Longest:
     most_lift: float = 1.0
     seen: set[str] = field(default_factory=set)
     by: set[int] = field(default_factory=set)
+    products: int = 0
+    others: int = 0
     chosen: set[Chosen] = field(default_factory=set)
 
     @property
@@ -49,6 +52,15 @@ class Longest:
         }
         return frozenset(kind for kind, is_so in has.items() if is_so)
 
+    @property
+    def alone(self) -> bool:
+        """Whether the output is one product of matrices, and nothing else is calculated."""
+        return (self.products, self.others) == (1, 0)
+
+    def begin(self) -> None:
+        """A run begins."""
+        self.products = self.others = 0
+
     def meet(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Take note of an operator about to run."""
         self.chosen |= {one for one in (chosen(name, args, kwargs),) if one is not None}
@@ -56,7 +68,10 @@ class Longest:
             self.seen.add("convolution")
         self.seen.update(part for part, names in _PARTS.items() if name in names)
         if name in _PRODUCTS:
+            self.products += 1
             self._multiply(args)
+        elif not _moves(name, args):
+            self.others += 1
         for table, is_product in ((_PRODUCTS, True), (_REDUCTIONS, False)):
             if name in table:
                 try:
@@ -82,6 +97,13 @@ class Longest:
             self.seen.add("square")
         if len(self.by) < DEEP:
             self.by.update(addresses[-1:])
+
+
+def _moves(name: str, args: tuple[Any, ...]) -> bool:
+    """Whether an operator only moves numbers, or scales all of them by one."""
+    if name in _SCALES:
+        return not any(isinstance(factor, torch.Tensor) for factor in args[1:])
+    return name in _MOVES
 
 
 def _inner(position: int) -> Callable[[tuple[Any, ...]], int]:
@@ -139,6 +161,13 @@ _VARIANCES: dict[str, Callable[[tuple[Any, ...]], tuple[torch.Tensor, tuple[int,
     "aten::native_batch_norm": lambda args: (args[0], (0, *range(2, args[0].dim()))),
     "aten::native_group_norm": _grouped,
 }
+
+_SCALES = {"aten::mul", "aten::mul_", "aten::div", "aten::div_", "aten::neg"}
+_MOVES = {
+    *("view", "_unsafe_view", "reshape", "expand", "t", "transpose", "permute", "unsqueeze", "squeeze", "select"),
+    *("slice", "alias", "detach", "as_strided", "clone", "copy_", "_to_copy", "empty", "empty_strided", "tril", "triu"),
+}
+_MOVES = {f"aten::{name}" for name in _MOVES}
 
 _PRODUCTS: dict[str, Callable[[tuple[Any, ...]], int]] = {
     **dict.fromkeys(("aten::mm", "aten::bmm", "aten::mv", "aten::dot"), _inner(0)),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from harness.oracle import rule
-from harness.oracle.error import Errors, Expected, Part, expected_errors, measure
+from harness.oracle.error import Errors, Expected, Part, Tolerances, expected_errors, measure
 from harness.oracle.fills import NONE, Fills
 from harness.oracle.formats import (
     BY_NAME,
@@ -27,6 +27,9 @@ from harness.oracle.lengths import Longest
 from harness.oracle.scale import Scale, scale_of
 from harness.oracle.slices import SHORTEST_ROW, rms, widened
 
+# For what is measured of the reference's own run.
+ONLY_SHARED = Tolerances(math.inf, shared=0.0)
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -39,29 +42,6 @@ class Signature:
     positions: torch.Tensor
     exact: torch.Tensor
     moved: torch.Tensor
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """The most that each measure of `error.Errors` may show; `share` of rows that err by more than `rows` only."""
-
-    norm: float
-    scaled: float = math.inf
-    row: float = math.inf
-    worst: float = math.inf
-    share: float = math.inf
-    rows: float = math.inf
-    bulk: float = math.inf
-
-    def exceeded(self, errors: Errors) -> str:
-        """The first measure over its limit (`broken` for misplaced NaN and infinities), or nothing."""
-        if errors.broken:
-            return "broken"
-        for name in ("norm", "scaled", "row", "worst", "share", "bulk"):
-            # Written so that a NaN exceeds.
-            if not getattr(errors, name) <= getattr(self, name):
-                return name
-        return ""
 
 
 @dataclass(frozen=True)
@@ -126,8 +106,8 @@ class Yardstick:
         return replace(sensible, limits=replace(sensible.limits, share=rule.SENSE, rows=self.limits.row))
 
     def as_a_whole(self) -> Yardstick:
-        """The same with no limit of its own for the bulk of the output."""
-        return replace(self, limits=replace(self.limits, bulk=math.inf))
+        """The same with no limit of its own for the bulk of the output, nor for errors that rows share."""
+        return replace(self, limits=replace(self.limits, bulk=math.inf, shared=math.inf))
 
     def no_less(self, norm: float) -> Yardstick:
         """The same with a limit of at least `norm`, and none for single rows and elements where that is more."""
@@ -225,6 +205,9 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
             error = max(error, ROUNDING_RMS * BY_NAME[name].roundoff * scale.size)
             loose[name] = _limits(rule.limit_allowed(facts, error), base, known, scale)
     limits = _limits(rule.limit(facts), base, known, scale)
+    if longest.alone and format is FLOAT32 and not tight and not permitted and not few:
+        own_shared = measure(runs.native.to(exact.device), exact, part.scale(scale), expected, asked=ONLY_SHARED).shared
+        limits = replace(limits, shared=max(rule.SHARED * base, rule.SPREAD * own_shared))
     # A few elements that are far larger than all others are hardly ever in the part, and err by as much more.
     seen = rms(exact[torch.isfinite(exact)])
     if 0 < seen < scale.size:
