@@ -41,8 +41,8 @@ Kernel = Callable[..., Any]
 Expected = Expectation | Sampled
 
 # What counts as many entries of a batch where all problems are to be judged as large ones are.
-AS_LARGE = {"PART": 1 << 12, "FEWEST": 4, "LEAST": 64, "WORTH": 2}
-LARGE: dict[str, int] = {}
+AS_LARGE: dict[str, Any] = {"ENOUGH": {"cpu": 1 << 12}, "FEWEST": 4, "LEAST": 64, "WORTH": 2}
+LARGE: dict[str, Any] = {}
 
 
 @dataclass
@@ -1375,7 +1375,7 @@ def expectations(oracle: Oracle, problem: Problem, seed: int) -> list[tuple[str,
     sets: list[tuple[str, Expected]] = [(f"draw {i + 1}", oracle.expect(inputs)) for i, inputs in enumerate(draws)]
     if not LARGE:
         return sets + [(stress.name, told) for stress, told in oracle.stress(draws[0], seed) if stress.binding]
-    with mock.patch.dict(exact.AT_ONCE, cpu=0), mock.patch.multiple(chunks, **LARGE):
+    with mock.patch.dict(exact.MUCH, cpu=0), mock.patch.multiple(chunks, **LARGE):
         for stress, inputs in oracle.stress_inputs(draws[0], seed, SETS):
             told = oracle.sampled_stress(stress, inputs, draws[0], seed) if stress.binding else None
             if told is not None:

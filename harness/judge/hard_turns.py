@@ -15,8 +15,9 @@ from harness.oracle.factor import Factors
 from harness.oracle.oracle import Sampled
 from harness.oracle.stress import Stress
 
-# While none has been a hard one, and for decisive ones, sets are begun for so many times the time that there is for
-# them: of some problems most sets are out of the question, and those that are tried are drawn.
+# Until so many have been hard ones that refuse, and for decisive ones, sets are begun for so many times the time that
+# there is for them: of some problems most sets are out of the question, and a busy machine is slow with each.
+FEWEST = 4
 PATIENCE = 2
 # A smaller share of all sets than this is told.
 FEW = 0.25
@@ -49,9 +50,9 @@ class HardInputs:
     before; several at once, when the first one takes `first_s`. That counts what it takes to make inputs, to find out
     what to expect and to compare: not the candidate's own calls, nor what is done to judge its others. Else one that
     is slow on hard inputs would meet no more of them. There is `PATIENCE` times as much for the `decisive` ones, which
-    come first, and until something could be expected of one that binds. `done` names the sets handed out of which
-    something could be expected, `binding` is whether one of them binds, `warnings` has what was found on those that do
-    not bind, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
+    come first, and until something could be expected of `FEWEST` that bind. `done` names the sets handed out of which
+    something could be expected, `binding` counts those of them that bind, `warnings` has what was found on those that
+    do not, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class HardInputs:
         decisive: Collection[str] = (),
     ) -> None:
         self.done: list[str] = []
-        self.binding = False
+        self.binding = 0
         self.warnings: list[str] = []
         self.factors = Factors()
         self.spent_s = 0.0
@@ -110,8 +111,8 @@ class HardInputs:
         return calls
 
     def _fits(self, calls: int) -> bool:
-        # Without any, drawn inputs alone would decide about a large problem's candidates on a busy machine.
-        wanting = not self.binding or self._taken < self._decisive
+        # Without them, drawn inputs alone would decide about a large problem's candidates on a busy machine.
+        wanting = self.binding < FEWEST or self._taken < self._decisive
         still = wanting and (self._taken == 0 or self._charged_s < PATIENCE * self._budget_s)
         return (still and calls == 1) or self._charged_s + calls * self._next_s <= self._budget_s
 
@@ -120,7 +121,7 @@ class HardInputs:
             found = expect()
             if found is not None:
                 self.done.append(stress.name)
-                self.binding |= stress.binding
+                self.binding += stress.binding
             return found
 
         return HardCall(draw, stress, expected, self.warnings, self.factors, self._charged)

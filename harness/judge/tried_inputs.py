@@ -102,9 +102,11 @@ class TriedInputs:
         return sorted(_rng.sample(some, len(some)), key=self._place)
 
     def _place(self, stress: Stress) -> int:
-        """The decisive sets come first, then those that are for such a kind of reference and no other."""
-        first = stress.name in self.decisive or (stress.narrow and not self._is_open)
-        return 0 if first else 1 if stress.only else 2
+        """The decisive sets come first, then those that are for such a kind of reference and no other; last come those
+        that refuse nobody."""
+        if stress.name in self.decisive or (stress.narrow and not self._is_open):
+            return 0
+        return 3 if not stress.binding else 1 if stress.only else 2
 
     def _more_to_keep(self) -> Iterator[int]:
         for pair in self._to_come:

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from harness.oracle import rule
-from harness.oracle.error import PART
 from harness.oracle.formats import format_of
 from harness.oracle.slices import matrix, sample, tiles
 from harness.oracle.structure import convert, flatten
@@ -17,9 +16,10 @@ from harness.oracle.structure import convert, flatten
 # A slice computed alone may differ from the same slice of the whole by another kernel's rounding: this many unit
 # roundoffs of the output's size. Accumulation adds to that in float32, but shows less than one in 16 bits.
 ROUNDOFFS = {"fp64": 256, "fp32": 256, "fp16": 4, "bf16": 4, "fp8": 2}
-# Of entries that stand for a batch: so many at the least, with so many elements in all, and in each output. More than
-# one in WORTH is not worth it.
+# Of entries that stand for a batch: so many at the least, with so many elements in all (a card is no faster with
+# fewer), and in each output. More than one in WORTH is not worth it.
 FEWEST, LEAST, WORTH = 3, rule.SIGNATURE_LEAST, 2
+ENOUGH = {"cpu": 1 << 20, "cuda": 1 << 22}
 # Entries beside the first, the middle and the last one on which it is shown that none depends on another.
 INNER = 2
 # What another kernel's rounding may do in float64, of the largest element: far above 2^-53, and far below what a mean
@@ -76,10 +76,10 @@ def few(split: Split, inputs: list[Any], native: Any) -> Few | None:
     given = sum(inputs[position].numel() // split.size for position in split.positions)
     if not leaves or not min(leaves):
         return None
-    count = max(FEWEST, -(-PART // (given + sum(leaves))), -(-LEAST // min(leaves)))
+    device = inputs[split.positions[0]].device
+    count = max(FEWEST, -(-ENOUGH[device.type] // (given + sum(leaves))), -(-LEAST // min(leaves)))
     if count * WORTH > split.size:
         return None
-    device = inputs[split.positions[0]].device
     ends = torch.tensor([0, split.size - 1], device=device)
     return Few(split, torch.cat([sample(split.size, device, count - len(ends)), ends]).unique())
 

@@ -244,6 +244,8 @@ class Part:
     def of(self, output: torch.Tensor) -> torch.Tensor:
         """That part of an output (its own dtype), (rows, columns)."""
         whole = matrix(output)
+        if self.rows.numel() * self.columns.numel() == whole.numel():
+            return whole
         return whole[self.rows.to(whole.device)[:, None], self.columns.to(whole.device)[None, :]]
 
     def within(self, some: torch.Tensor, start: int, length: int) -> torch.Tensor:

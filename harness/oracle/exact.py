@@ -31,6 +31,8 @@ WORKING_SET = 2.0
 # Bytes of a float64 run that is made at once. A larger one goes over slices of the batch, wherever it can be cut. A
 # card takes more, since it is done with a small slice before the host has launched the next operation.
 AT_ONCE = {"cpu": 1 << 28, "cuda": 1 << 31}
+# Bytes of one from which on a few entries of the batch stand for all of it.
+MUCH = {"cpu": 1 << 26, "cuda": 1 << 31}
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ class ExactReference:
     def few(self, inputs: list[Any], seed: int, native: Any) -> Few | None:
         """Some entries of the batch that stand for all of it, where a float64 run of it all would be much; None where
         it would not, or where entries are not shown to be independent. `native` is the output for the inputs."""
-        if self._needed(inputs, native)[0] <= AT_ONCE["cpu" if _cuda(inputs) is None else "cuda"]:
+        if self._needed(inputs, native)[0] <= MUCH["cpu" if _cuda(inputs) is None else "cuda"]:
             return None
         try:
             split = self._split(inputs, seed, native, Widened(self.precision(inputs)))

@@ -209,8 +209,8 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         own_shared = measure(runs.native.to(exact.device), exact, part.scale(scale), expected, asked=ONLY_SHARED).shared
         limits = replace(limits, shared=max(rule.SHARED * base, rule.SPREAD * own_shared))
     # A few elements that are far larger than all others are hardly ever in the part, and err by as much more.
-    seen = rms(exact[torch.isfinite(exact)])
-    if 0 < seen < scale.size:
+    seen = _rms_of_finite(exact)
+    if seen and seen < scale.size:
         limits = replace(limits, norm=limits.norm * scale.size / seen)
     made = Yardstick(
         numel=runs.exact.numel(),
@@ -319,9 +319,18 @@ def _sums(
 
 def _distance(output: torch.Tensor, exact: torch.Tensor) -> float:
     """Root mean square distance, over the elements where both are finite."""
-    difference = output.to(exact.device) - exact
-    finite = torch.isfinite(difference)
-    return rms(difference[finite]) if bool(finite.any()) else math.inf
+    found = _rms_of_finite(output.to(exact.device) - exact)
+    return math.inf if found is None else found
+
+
+def _rms_of_finite(tensor: torch.Tensor) -> float | None:
+    """Root mean square of the finite elements; None where there is none."""
+    whole = rms(tensor)
+    if tensor.numel() and math.isfinite(whole):
+        return whole
+    # A copy of them takes as long as ten readings.
+    finite = torch.isfinite(tensor)
+    return rms(tensor[finite]) if bool(finite.any()) else None
 
 
 def _errors(part: Part, output: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected) -> Errors:

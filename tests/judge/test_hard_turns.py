@@ -52,8 +52,8 @@ def test_who_is_slow_on_hard_inputs_meets_all_of_them(together):
 @pytest.mark.parametrize("times", [{"each_s": 0.5}, {"judged_s": 0.5}, {"each_s": 0.2, "judged_s": 0.3}])
 def test_what_is_done_to_make_and_to_judge_them_is_bounded(times):
     clock = Clock()
-    hard = made(clock, times.get("each_s", 0.0))
-    assert met(hard, clock, call_s=0.1, judged_s=times.get("judged_s", 0.0)) == 3
+    hard = made(clock, times.get("each_s", 0.0), budget_s=3.0)
+    assert met(hard, clock, call_s=0.1, judged_s=times.get("judged_s", 0.0)) == 6
 
 
 def test_the_first_one_is_met_however_long_it_takes():

@@ -90,7 +90,7 @@ def test_a_hard_input_takes_no_more_than_a_drawn_one_and_itself(reference):
 
 
 def test_a_hard_input_of_independent_entries_takes_no_float64_copy(reference, monkeypatch):
-    monkeypatch.setattr(chunks, "PART", 1 << 17)
+    monkeypatch.setattr(chunks, "ENOUGH", {"cpu": 1 << 17})
     model = reference("torch.sigmoid(x)")
     oracle, draw = Oracle(model.model), model.draw()
     oracle.expect(list(draw.inputs), draw.seed)

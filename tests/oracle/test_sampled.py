@@ -16,8 +16,8 @@ SHAPE = (256, 4, 256)
 @pytest.fixture(autouse=True)
 def large(monkeypatch):
     """What these problems are against the slices and samples of a float64 run."""
-    monkeypatch.setattr(exact, "AT_ONCE", {"cpu": 1 << 16})
-    monkeypatch.setattr(chunks, "PART", 1 << 14)
+    monkeypatch.setattr(exact, "MUCH", {"cpu": 1 << 16})
+    monkeypatch.setattr(chunks, "ENOUGH", {"cpu": 1 << 14})
 
 
 def opened(function, *others):
