@@ -1,6 +1,7 @@
 """What a model reads of its record: within the limit, of use, and without what a candidate must not know."""
 
 import re
+import time
 from pathlib import Path
 
 import msgspec
@@ -168,6 +169,86 @@ def test_the_place_in_its_own_source_is_quoted():
     assert ">    6 |         return x @ 3" in text
     assert "     4 | class ModelNew(nn.Module):" in text
     assert "import torch" not in text
+
+
+MANY = 20_000
+REPEATED = ["1", "1.", "-1e", "nan", "at [1", ": 1", "a", " ", "\n", "]: "]
+REPEATED += ["harness/", "harness/a.py:1 (for ", 'File "']
+
+
+@pytest.mark.parametrize("letters", REPEATED)
+def test_no_text_of_a_candidate_takes_long(letters):
+    """12 kB of digits took 9 s."""
+    text = letters * (MANY // len(letters))
+    source = f"import torch\nraise ValueError('x')  # {text}\n"
+    evidence = {"line": 2, "expected": 1234.5, "shape": [text], "first": {"index": text}}
+    errors = [{"text": text, "line": 2, "source_line": text, "hint": text}]
+    begun = time.process_time()
+    for status in (Status.LOAD_ERROR, Status.INCORRECT):
+        feedback(failed(status, text, message=text, evidence=evidence, warnings=[text] * 10), source=source)
+    feedback(failed(Status.COMPILE_ERROR, "compiler", message=text, evidence={"errors": errors}), source=source)
+    assert time.process_time() - begun < 0.5
+
+
+def test_nor_do_numbers_that_a_build_has_made_up():
+    """A pattern for each of them, over a line that has them all, took 7 s."""
+    numbers = [1000.5 + count for count in range(3500)]
+    line = " , ".join(map(str, numbers))
+    evidence = {"errors": [{"text": "x", "line": 3}], "e": [{"expected": number} for number in numbers]}
+    begun = time.process_time()
+    feedback(failed(Status.COMPILE_ERROR, "compiler", message=line, evidence=evidence), source=f"a\nb\nx # {line}\n")
+    assert time.process_time() - begun < 0.2
+
+
+def test_nor_does_a_source_of_millions_of_lines():
+    begun = time.process_time()
+    feedback(failed(Status.LOAD_ERROR, "e", evidence={"line": 2}), source="ab\n" * (4 << 20))
+    assert time.process_time() - begun < 0.1
+
+
+@pytest.mark.parametrize("made_up", ["10**400", "-(10**5000)", "1e308", "float('nan')", "float('-inf')", "True"])
+def test_a_made_up_number_may_be_of_any_size(made_up):
+    record = failed(Status.COMPILE_ERROR, "compiler", message="no", evidence={"expected": eval(made_up)})
+    assert feedback(record).startswith("compile_error: compiler")
+
+
+@QUICK
+@given(st.lists(numbers, min_size=1, max_size=40), st.sampled_from(["{}", "x={},", "5-{}", "({}).", "{}.", "{}.7"]))
+def test_none_of_many_right_values_is_told_in_any_part(expected, around):
+    evidence = {"errors": [{"text": "x", "line": 2}], "e": [{"deep": [{"expected": number}]} for number in expected]}
+    written = [around.format(repr(number)) for number in expected]
+    record = failed(Status.COMPILE_ERROR, "compiler", message="no", evidence=evidence, warnings=written)
+    text = feedback(record, 10_000, source="a\n" + "\n".join(written))
+    for number in expected:
+        for form in forms(number):
+            assert not re.search(rf"(?<![\w.]){re.escape(form)}(?!\w)", text)
+
+
+@pytest.mark.parametrize("blanks", range(20))
+def test_no_cut_leaves_a_part_of_a_right_value(blanks):
+    long = " " * (280 + blanks) + "1234.56789 " + "x" * 300
+    record = failed(Status.LOAD_ERROR, "e", evidence={"line": 1, "expected": 1234.56789}, warnings=[long])
+    text = feedback(record, 10_000, source=long)
+    assert "12" not in text.replace("[not told]", "")
+
+
+def test_of_a_long_line_the_beginning_is_quoted():
+    text = feedback(failed(Status.LOAD_ERROR, "e", evidence={"line": 2}), source="a\nraise E  # " + "x" * 5000 + "\nb")
+    lines = text.splitlines()
+    assert lines[1] == "     1 | a"
+    assert lines[2].startswith(">    2 | raise E  # xxx")
+    assert lines[2].endswith("x…")
+    assert len(lines[2]) < 320
+    assert lines[3] == "     3 | b"
+
+
+def test_of_a_long_line_that_is_a_whole_kernel_the_place_is_quoted():
+    """As of a text in one line, with its ends of lines escaped."""
+    errors = [{"text": "expected ';'", "line": 1, "source_line": "  int wrong = 7"}]
+    source = "CODE = '" + r"int a;\n" * 400 + r"  int wrong = 7\n" + r"int b;\n" * 400 + "'\n"
+    text = feedback(failed(Status.COMPILE_ERROR, "compiler", message="no", evidence={"errors": errors}), source=source)
+    assert "int wrong = 7" in text
+    assert len(text.splitlines()[2]) < 320
 
 
 def test_the_compiler_s_first_error_is_told_with_its_hint():
