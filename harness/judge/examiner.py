@@ -105,7 +105,9 @@ class Examiner:
         """What hard inputs keep, and which stress sets no candidate is tried on, each in a line."""
         raised = ", ".join(f"{name} ({said})" for name, said in sorted(self._oracle.undefined.items()))
         unchanged = ", ".join(sorted(self._oracle.unchanged))
+        held = ", ".join(f"input {position}" for position in self._oracle.held)
         lines = {
+            "left as drawn by hard inputs, because the reference raises for others": held,
             "promised by get_inputs and kept by hard inputs": "; ".join(self._reference.promises.words),
             "stress sets left out, because the reference raised": raised,
             "stress sets left out, because they are no different from what is drawn, or promised": unchanged,

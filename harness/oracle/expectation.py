@@ -48,7 +48,7 @@ class Expectation:
     `error.widened` gives them, with infinities for fill values. yards: the yardstick of each floating leaf. where:
     device, chunked or host; precision: float64, or the most exact that was possible. empty: floating leaves that are
     nothing but zeros for drawn inputs, as a loss that is switched off. left_out: leaves that nothing is asked of.
-    chosen: what the reference chooses by order.
+    chosen: what the reference chooses by order. at_a_pole: it takes a logarithm of zero for -100.
     """
 
     inputs: list[Any]
@@ -61,6 +61,7 @@ class Expectation:
     empty: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
     chosen: frozenset[Chosen] = frozenset()
+    at_a_pole: bool = False
 
     @property
     def meaningful(self) -> bool:
@@ -208,7 +209,8 @@ def expect(
 
     yards = {path: yardstick(runs(path), longest, allow) for path in parts}
     yards |= {path: replace(yards[path], fills=known) for path, known in filled.items() if path in yards}
-    return Expectation(inputs, seed, native, exact, yards, where, precision, chosen=frozenset(longest.chosen))
+    chosen, at_a_pole = frozenset(longest.chosen), "pole" in longest.seen
+    return Expectation(inputs, seed, native, exact, yards, where, precision, chosen=chosen, at_a_pole=at_a_pole)
 
 
 def broken_in(output: Any) -> dict[str, torch.Tensor]:

@@ -21,7 +21,8 @@ class Longest:
 
     `lift` is the largest 1 + mean^2/variance of a variance met, on average over its rows, `most_lift` of any row: how
     much larger the squares are than what is left of them. `seen` has the operators met of which a variance by hand is
-    made, `convolution` for one of more than one tap, and `multiplication` for a product along a dimension. `by` has the
+    made, `convolution` for one of more than one tap, `multiplication` for a product along a dimension, and `pole` for a
+    cross entropy of what is zero or one, where -100 stands for the logarithm of zero. `by` has the
     addresses of what products of matrices were by, no more than `DEEP` of them, and `chosen` what was chosen by order.
     `products` counts products of matrices in the newest run, `others` all operators there that calculate otherwise.
     """
@@ -82,6 +83,8 @@ class Longest:
                 self.any = max(self.any, length)
                 if is_product:
                     self.product = max(self.product, length)
+        if name == "aten::binary_cross_entropy" and _is_at_a_pole(args[0]):
+            self.seen.add("pole")
         if name in _VARIANCES:
             try:
                 lift, most = _lifts(*_VARIANCES[name](args))
@@ -104,6 +107,11 @@ def _moves(name: str, args: tuple[Any, ...]) -> bool:
     if name in _SCALES:
         return not any(isinstance(factor, torch.Tensor) for factor in args[1:])
     return name in _MOVES
+
+
+def _is_at_a_pole(probabilities: torch.Tensor) -> bool:
+    """Whether a logarithm of zero is taken, or may be: of one of these, or of one minus that."""
+    return bool(((probabilities == 0) | (probabilities == 1)).any())
 
 
 def _inner(position: int) -> Callable[[tuple[Any, ...]], int]:

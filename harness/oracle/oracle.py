@@ -43,6 +43,8 @@ SCALED_ROUNDINGS = 4.0
 # And one that has outgrown the constants that are added to it, by no more than this share: a bias of one beside inputs
 # of 2^20.
 OUTGROWN = 2.0**-14
+# Whoever takes this set takes numbers of any usual size.
+PROBE = "signs_up"
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,10 @@ class Oracle:
         # The places of all leaves of the reference's output; None before the first.
         self._places: list[str] | None = None
         self._infinite = False
+        # Positions of inputs that stay as they are drawn, because the reference takes no others; None before the first.
+        self._held: frozenset[int] | None = None
+        # Whether it takes logarithms of zero for drawn inputs, too.
+        self._at_a_pole = False
         self._earlier = Earlier()
         self._steady = False
         # What the reference is made of, which decides which hard inputs there are, and what it chooses by order.
@@ -140,10 +146,18 @@ class Oracle:
             self._kinds |= yard.kinds
             self._fills[path] = yard.fills | self._fills.get(path, NONE)
         self._infinite = self._infinite or bool(broken_in(expected.native))
+        self._at_a_pole |= expected.at_a_pole
         self._earlier.keep(expected.native)
         empty = frozenset(path for path, yard in expected.yards.items() if yard.scale.size == yard.own == 0)
         self._empty = empty if self._empty is None else self._empty & empty
+        if self._held is None:
+            self._held = self._not_to_be_changed(inputs, seed)
         return replace(expected, empty=self._empty)
+
+    @property
+    def held(self) -> list[int]:
+        """Positions of inputs that no hard input changes, because the reference raises for others."""
+        return sorted(self._held or ())
 
     def glance(self, inputs: list[Any], seed: int = 0) -> Glance:
         """What the fast check compares with: one run of the reference. Useful after an `expect` on like inputs."""
@@ -190,6 +204,7 @@ class Oracle:
             except Exception as error:
                 self._leave_out(proposed, error)
                 continue
+            inputs = [drawn[i] if i in (self._held or ()) else changed for i, changed in enumerate(inputs)]
             if as_drawn(inputs, drawn):
                 self.unchanged.add(proposed.name)
                 continue
@@ -250,6 +265,9 @@ class Oracle:
             expected = expectation.expect(
                 self.reference, inputs, seed, self.allow, self._fills, broken, native, self._unrounded or frozenset()
             )
+            if expected.at_a_pole and not self._at_a_pole:
+                # PyTorch's -100 stands for minus infinity. Who takes logits in place of probabilities has no pole.
+                return None
             yards = {path: yard.as_a_whole() for path, yard in expected.yards.items()}
             expected = replace(expected, yards=yards, empty=self._empty or frozenset())
             some = _telling(expected, proposed)
@@ -272,6 +290,29 @@ class Oracle:
     def compares(self, proposed: Stress) -> bool:
         """Whether what to expect for a set's inputs depends on the drawn ones, too."""
         return self._infinite or proposed.demands == "absolute"
+
+    def _not_to_be_changed(self, drawn: list[Any], seed: int) -> frozenset[int]:
+        """Positions of inputs that the reference raises for when they are of another size, as targets whose range it
+        checks; none where it takes the others no better."""
+        (probe,) = (one for one in SETS if one.name == PROBE)
+
+        def is_taken(inputs: list[Any]) -> bool:
+            try:
+                self._native(inputs, seed)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:
+                # Foreign code, on inputs for which it was not written.
+                return False
+            return True
+
+        for _, changed in self.stress_inputs(drawn, seed, [probe]):
+            if is_taken(changed):
+                break
+            held = {i for i in range(len(drawn)) if not is_taken([*drawn[:i], changed[i], *drawn[i + 1 :]])}
+            others = [drawn[i] if i in held else one for i, one in enumerate(changed)]
+            return frozenset(held) if is_taken(others) else frozenset()
+        return frozenset()
 
     def _leave_out(self, proposed: Stress, error: Exception) -> None:
         """Record that foreign code raised on inputs for which it was not written."""

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from harness.oracle.oracle import Oracle
 from tests.oracle.references import Of
@@ -71,3 +72,42 @@ def test_infinities_at_other_places_than_drawn_ones():
     assert oracle.expect(inputs).meaningful
     for stress, expected in oracle.stress(inputs):
         assert torch.equal(expected.native.isinf(), inputs[0] <= 0), stress.name
+
+
+def cross_entropy(x, y):
+    return F.binary_cross_entropy(torch.sigmoid(x), y)
+
+
+def from_logits(x, y):
+    return F.binary_cross_entropy_with_logits(x, y)
+
+
+def test_a_cross_entropy_may_be_computed_from_logits():
+    """Of probabilities that have become zero or one PyTorch takes -100 for the logarithm; of logits there is no end."""
+    inputs = [torch.randn(256, 128), torch.rand(256, 128)]
+    oracle = Oracle(Of(cross_entropy))
+    finding = passes(oracle, from_logits, inputs)
+    assert finding.passed, finding.message
+    names = {stress.name for stress, _ in oracle.stress(inputs)}
+    assert {"signs", "negative", "rolled"} <= names
+    assert not passes(oracle, lambda x, y: from_logits(x.clamp(-3, 3), y), inputs).passed
+
+
+def test_what_the_reference_raises_for_stays_as_it_was_drawn():
+    """Targets that a hard input takes out of their range would keep the other inputs from being hard."""
+    x, y = torch.randn(256, 128), torch.rand(256, 128)
+    oracle = Oracle(Of(cross_entropy))
+    oracle.expect([x, y])
+    assert oracle.held == [1]
+    for _, expected in oracle.stress([x, y]):
+        assert torch.equal(expected.inputs[1], y)
+    oracle = Oracle(Of(F.mse_loss))
+    oracle.expect([x, y])
+    assert oracle.held == []
+
+
+def test_where_drawn_inputs_have_such_probabilities_the_reference_is_right():
+    inputs = [100 * torch.randn(256, 128), torch.rand(256, 128)]
+    oracle = Oracle(Of(cross_entropy))
+    assert not passes(oracle, from_logits, inputs).passed
+    assert passes(oracle, cross_entropy, inputs).passed
