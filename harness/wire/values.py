@@ -62,16 +62,21 @@ def _is_key(key: Any) -> bool:
     return len(key) <= LONGEST_WORD if type(key) is str else type(key) is int and key.bit_length() < 64
 
 
-def decode(node: Node, tensor: Callable[[TensorRef], Any], depth: int = 0) -> Any:
+def decode(node: Node, tensor: Callable[[TensorRef], Any]) -> Any:
     """The value of a tree; an `Opaque` stays as it is, so that whoever judges it can name its type.
 
-    Raises ValueError for a dtype that torch has not, and for a nesting that `encode` does not make.
+    Raises ValueError for a dtype that torch has not, for a nesting that `encode` does not make, and for a key twice.
     """
+    return decode_at(node, lambda _, ref: tensor(ref))
+
+
+def decode_at(node: Node, tensor: Callable[[str, TensorRef], Any], path: str = "output", depth: int = 0) -> Any:
+    """The same, where `tensor` is also given the tensor's path (`output['a'][1]`): keys come in any order."""
     if depth > MAX_DEPTH + 1:
         raise ValueError(f"a nesting deeper than {MAX_DEPTH}")
     match node:
         case TensorRef():
-            return tensor(node)
+            return tensor(path, node)
         case Scalar():
             return node.value
         case NonFinite():
@@ -79,12 +84,22 @@ def decode(node: Node, tensor: Callable[[TensorRef], Any], depth: int = 0) -> An
         case DType():
             return dtype_named(node.name)
         case Sequence():
-            decoded = [decode(item, tensor, depth + 1) for item in node.items]
+            items = enumerate(node.items)
+            decoded = [decode_at(item, tensor, f"{path}[{index}]", depth + 1) for index, item in items]
             return decoded if node.kind == "list" else tuple(decoded)
         case Mapping():
-            return {key: decode(item, tensor, depth + 1) for key, item in node.items}
+            _check_once([key for key, _ in node.items])
+            return {key: decode_at(item, tensor, f"{path}[{key!r}]", depth + 1) for key, item in node.items}
         case Opaque():
             return node
+
+
+def _check_once(keys: list[str | int]) -> None:
+    seen = set[str | int]()
+    for key in keys:
+        if key in seen:
+            raise ValueError(f"the key {key!r} twice")
+        seen.add(key)
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -126,6 +126,17 @@ def test_outputs_that_may_be_inputs_pass_beside_copies(judged):
     assert judged("(x[:16], x[16:].clone())", "(x.view(32, 128)[:16], x[16:] + 0)").status is Status.PASSED
 
 
+def test_no_order_of_keys_makes_another_output_the_one_that_may_be_the_input(judged):
+    record = judged("{'a': x, 'b': x.clone()}", "{'b': x.view(32, 128), 'a': x}")
+    assert (record.status, record.reason) == (Status.INCORRECT, "aliases_input")
+
+
+@pytest.mark.parametrize("b", ["x.clone()", "x[:16].clone()"])
+def test_each_order_of_keys_is_as_good(b, judged):
+    record = judged(f"{{'a': x, 'b': {b}}}", f"{{'b': {b}, 'a': x.view(32, 128)}}")
+    assert record.status is Status.PASSED, record.message
+
+
 def test_parameters_of_another_name_are_told_where_the_answer_is_wrong(judged):
     reference = LINEAR.format(name="Model", layer="proj", drawn=0)
     record = judged(reference, LINEAR.format(name="ModelNew", layer="dense", drawn=1))
