@@ -156,8 +156,7 @@ class Reference:
         first, first_s = self._timed(self.draw)
         with work.Observer(first.inputs) as seen:
             output, _ = self._timed(functools.partial(self._call, first))
-        if fault := unsupported(output):
-            raise InvalidReference("unsupported_output", f"the reference's {fault}")
+        _require_comparable(output)
         estimate = seen.estimate(output)
         forms = _form(first.inputs), _form(output), places(output)
         # Before the next ones are there.
@@ -235,6 +234,15 @@ def _require_transferable(inputs: Any) -> None:
                 node.encode()
             except UnicodeEncodeError:
                 raise modules.LoadFault("contract", "get_inputs returns half a surrogate pair in a text") from None
+
+
+def _require_comparable(output: Any) -> None:
+    """Raises InvalidReference where an output has a part that cannot be compared, or that no runner can hand over."""
+    fault = unsupported(output)
+    if not fault and (found := values.not_sendable(output)) is not None:
+        fault = f"{found[0]} is a {found[1].python_type}"
+    if fault:
+        raise InvalidReference("unsupported_output", f"the reference's {fault}")
 
 
 def _is_much(leaf: Any) -> bool:

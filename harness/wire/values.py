@@ -5,11 +5,12 @@ A value is a tensor, a scalar (None, bool, int, float, str), a torch dtype, or a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+from harness.nesting import DEEPEST, TOO_DEEP
 from harness.wire.nodes import (
     LONGEST_TEXT,
     LONGEST_WORD,
@@ -23,7 +24,6 @@ from harness.wire.nodes import (
     TensorRef,
 )
 
-MAX_DEPTH = 16
 # What a message has room for, with some to spare.
 MAX_ITEMS = 1 << 15
 # Integers of eight bytes that are compared together.
@@ -35,8 +35,8 @@ DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value
 
 def encode(value: Any, tensor: Callable[[torch.Tensor], TensorRef], depth: int = 0) -> Node:
     """`value` as a tree of nodes; `tensor` says where each tensor's elements lie."""
-    if depth > MAX_DEPTH:
-        return Opaque(python_type="nesting deeper than 16")
+    if depth > DEEPEST:
+        return Opaque(python_type=TOO_DEEP)
     if isinstance(value, torch.Tensor):
         return tensor(value)
     if type(value) is float and (value != value or value in (float("inf"), float("-inf"))):
@@ -72,8 +72,8 @@ def decode(node: Node, tensor: Callable[[TensorRef], Any]) -> Any:
 
 def decode_at(node: Node, tensor: Callable[[str, TensorRef], Any], path: str = "output", depth: int = 0) -> Any:
     """The same, where `tensor` is also given the tensor's path (`output['a'][1]`): keys come in any order."""
-    if depth > MAX_DEPTH + 1:
-        raise ValueError(f"a nesting deeper than {MAX_DEPTH}")
+    if depth > DEEPEST + 1:
+        raise ValueError(f"a {TOO_DEEP}")
     match node:
         case TensorRef():
             return tensor(path, node)
@@ -92,6 +92,24 @@ def decode_at(node: Node, tensor: Callable[[str, TensorRef], Any], path: str = "
             return {key: decode_at(item, tensor, f"{path}[{key!r}]", depth + 1) for key, item in node.items}
         case Opaque():
             return node
+
+
+def not_sendable(value: Any, path: str = "output") -> tuple[str, Opaque] | None:
+    """The first part of `value` that may not cross, and its path; None where all of it may."""
+    anything = TensorRef(block=-1, offset=0, dtype="", shape=(), stride=(), device="")
+    return next(_opaque(encode(value, lambda _: anything), path), None)
+
+
+def _opaque(node: Node, path: str) -> Iterator[tuple[str, Opaque]]:
+    match node:
+        case Opaque():
+            yield path, node
+        case Sequence():
+            for index, item in enumerate(node.items):
+                yield from _opaque(item, f"{path}[{index}]")
+        case Mapping():
+            for key, item in node.items:
+                yield from _opaque(item, f"{path}[{key!r}]")
 
 
 def _check_once(keys: list[str | int]) -> None:
@@ -126,7 +144,7 @@ def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: in
     """
     if isinstance(value, torch.Tensor):
         return change(value)
-    if depth > MAX_DEPTH:
+    if depth > DEEPEST:
         return value
     if isinstance(value, list | tuple):
         items = [mapped(item, change, depth + 1) for item in value]
