@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from harness import wording
 from harness.nesting import DEEPEST, TOO_DEEP
 from harness.oracle.formats import calculable
 
@@ -156,4 +157,4 @@ def _kind(value: Any) -> str:
         return f"a dict with keys {sorted(map(str, value))[:8]}"
     if isinstance(value, (list, tuple)):
         return f"a {'list' if isinstance(value, list) else 'tuple'} of {len(value)}"
-    return "None" if value is None else f"a {type(value).__name__}"
+    return "None" if value is None else wording.a(type(value).__name__)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from harness import wording
 from harness.nesting import DEEPEST, TOO_DEEP
 from harness.wire.nodes import (
     LONGEST_TEXT,
@@ -24,6 +25,12 @@ from harness.wire.nodes import (
     TensorRef,
 )
 
+# What may cross, in words.
+SENDABLE = (
+    "tensors, numbers of 64 bits, text, dtypes, None, and lists, tuples and dicts of them "
+    "with texts or integers as keys"
+)
+TOO_LARGE = "int of more than 64 bits"
 # What a message has room for, with some to spare.
 MAX_ITEMS = 1 << 15
 # Integers of eight bytes that are compared together.
@@ -45,7 +52,7 @@ def encode(value: Any, tensor: Callable[[torch.Tensor], TensorRef], depth: int =
         return Opaque(python_type=f"str of more than {LONGEST_TEXT} characters")
     if type(value) in SCALARS:
         # Beyond 64 bits there is no agreed wire form.
-        return Scalar(value=value) if type(value) is not int or value.bit_length() < 64 else Opaque(python_type="int")
+        return Opaque(python_type=TOO_LARGE) if _is_too_large(value) else Scalar(value=value)
     if isinstance(value, torch.dtype):
         return DType(name=dtype_name(value))
     if isinstance(value, list | tuple | dict) and len(value) > MAX_ITEMS:
@@ -53,13 +60,30 @@ def encode(value: Any, tensor: Callable[[torch.Tensor], TensorRef], depth: int =
     if isinstance(value, list | tuple):
         items = tuple(encode(item, tensor, depth + 1) for item in value)
         return Sequence(kind="list" if isinstance(value, list) else "tuple", items=items)
-    if isinstance(value, dict) and all(map(_is_key, value)):
+    if isinstance(value, dict):
+        if fault := next(filter(None, map(_key_fault, value)), ""):
+            return Opaque(python_type=f"dict with {fault}"[:LONGEST_WORD])
         return Mapping(items=tuple((key, encode(item, tensor, depth + 1)) for key, item in value.items()))
-    return Opaque(python_type=f"{type(value).__module__}.{type(value).__qualname__}"[:200])
+    return Opaque(python_type=_type_name(value)[:LONGEST_WORD])
 
 
-def _is_key(key: Any) -> bool:
-    return len(key) <= LONGEST_WORD if type(key) is str else type(key) is int and key.bit_length() < 64
+def _is_too_large(value: Any) -> bool:
+    return type(value) is int and value.bit_length() >= 64
+
+
+def _key_fault(key: Any) -> str:
+    """Why a dict with this key may not cross; nothing if it may."""
+    if type(key) not in (str, int):
+        return f"a key that is {wording.a(_type_name(key))}"
+    if _is_too_large(key):
+        return f"{wording.a(TOO_LARGE)} as a key"
+    too_long = type(key) is str and len(key) > LONGEST_WORD
+    return f"a text of more than {LONGEST_WORD} characters as a key" if too_long else ""
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def decode(node: Node, tensor: Callable[[TensorRef], Any]) -> Any:

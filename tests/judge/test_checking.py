@@ -112,6 +112,12 @@ def test_and_passes_where_the_reference_returns_it_too(judged):
     assert judged("x.t()", "x.permute(1, 0)").status is Status.PASSED
 
 
+def test_what_a_candidate_cannot_hand_over_is_told_with_what_it_may(judged):
+    record = judged("(x, 1)", "(x, 2**70)")
+    assert (record.status, record.reason) == (Status.INCORRECT, "wrong_type")
+    assert record.message.startswith("output[1] is an int of more than 64 bits; an output may have tensors, numbers")
+
+
 def test_an_endless_output_has_the_wrong_shape(judged):
     record = judged("x * 2", "x.mean().expand(1 << 40)")
     assert (record.status, record.reason) == (Status.INCORRECT, "wrong_shape")

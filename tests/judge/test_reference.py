@@ -129,3 +129,30 @@ def test_an_output_that_is_nested_too_deeply_is_no_failure_of_ours(returning, de
 
 def test_an_output_that_is_nested_as_deeply_as_may_be_is_taken(returning):
     returning("__import__('functools').reduce(lambda some, _: [some], range(16), x)").try_out()
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("(x, 2**70)", r"output\[1\] is an int of more than 64 bits"),
+        ("{'a': [x, -2**63]}", r"output\['a'\]\[1\] is an int of more than 64 bits"),
+        ("{'a': x, (1, 2): x}", "output is a dict with a key that is a tuple"),
+        ("{'a': x, True: x}", "output is a dict with a key that is a bool"),
+        ("{'a' * 201: x}", "output is a dict with a text of more than 200 characters as a key"),
+        ("{2**70: x}", "output is a dict with an int of more than 64 bits as a key"),
+        ("[x, {1, 2}]", r"output\[1\] is a set"),
+        ("[x, 1j]", r"output\[1\] is a complex"),
+        ("[x, torch.Generator()]", r"output\[1\] is a torch.*Generator"),
+    ],
+)
+def test_an_output_that_cannot_be_handed_over_is_told_with_what_may_be(returning, output, said):
+    told = f"^the reference's {said}; an output may have tensors, numbers"
+    with pytest.raises(InvalidReference, match=told) as raised:
+        returning(output).try_out()
+    assert raised.value.reason == "unsupported_output"
+    assert str(raised.value).endswith("with texts or integers as keys")
+
+
+def test_so_is_an_input(reference):
+    with pytest.raises(LoadFault, match=r"input\[1\] is an int of more than 64 bits; it may return tensors, numbers"):
+        reference("torch.rand(40), 2**70").draw()

@@ -40,6 +40,10 @@ def test_each_difference_has_its_own_reason(expected, got, reason):
     assert fault.reason == reason
 
 
+def test_a_message_about_a_type_has_the_right_article():
+    assert compare(X, 3).message == "expected a tensor, got an int"
+
+
 def test_lists_tuples_and_named_tuples_are_one_kind():
     assert compare(Pair(X, X), [X, X]) is None
     assert compare([X, X], (X, X)) is None
