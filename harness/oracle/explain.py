@@ -64,7 +64,9 @@ def _explained(case: Case) -> Explanation:
     count = counted(mask)
     share = count / mask.numel()
     elements = _elements(got, case.exact, mask, worst)
-    evidence = {"path": case.path, "shape": list(mask.shape), "share_wrong": share, **elements}
+    evidence = {"path": case.path, "shape": list(mask.shape), **elements}
+    if case.weighed.refused != "signature":
+        evidence["share_wrong"] = share
     if region.box:
         evidence["wrong_within"] = region.box
     cause = next(_causes(case, got, region, mask))
@@ -102,7 +104,8 @@ def _wrong(case: Case, got: torch.Tensor) -> tuple[torch.Tensor, int]:
     """Which elements are wrong, and the flat place of the worst.
 
     Those far over what is expected, if there are any; else those over it; else those over the limit of the measure
-    that refused the output, of which there is always one, but for a signature.
+    that refused the output, of which there is always one. None for a signature: all are within each limit, and it is
+    the direction in which they err together that tells.
     """
     yard, refused = case.yard, case.weighed.refused
     if refused == "bulk":
@@ -110,7 +113,7 @@ def _wrong(case: Case, got: torch.Tensor) -> tuple[torch.Tensor, int]:
         mask, worst = distant(torch.where(within, got, case.exact.to(got)), case.exact, yard.limits.bulk)
         return mask.reshape(got.shape), worst
     allowed = max(1.0, yard.limits.norm / yard.base)
-    limits = [min(yard.limits.worst, VISIBLE * allowed), allowed]
+    limits = [yard.limits.worst] if refused == "signature" else [min(yard.limits.worst, VISIBLE * allowed), allowed]
     if refused in ("worst", "row", "scaled"):
         limits.append(getattr(yard.limits, refused))
     if refused == "share":
@@ -141,6 +144,9 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
     wrong elements, which `region` describes."""
     if (unwritten := _unwritten(case, got)) is not None:
         yield unwritten
+    if case.weighed.refused == "signature" and (found := precision.lower_precision(case)) is not None:
+        # No measure is over its limit, so that nothing else has refused it.
+        yield found
     broken = bool(case.weighed.errors.broken)
     # If most elements are right, the place of the wrong ones says more than a pattern over all elements.
     mostly, placed = counted(mask) >= MOSTLY * mask.numel(), bool(region.word)
