@@ -91,7 +91,7 @@ class Connected:
         self.link = CudaLink(channel, freezer, DEVICE, limits, self.watch, warm=False)
         self.link.prepare(CandidateSource(path=str(source), entries=("ModelNew",)), "float32", [], 1, {}, {})
         like = place([torch.zeros(SIZE, device=DEVICE)], NOWHERE)[0]
-        self.link.reserve(CALLS, like, like)
+        self.link.reserve(CALLS, like, {"output": like[0]})
 
     def close(self) -> None:
         self.link.close()

@@ -22,6 +22,11 @@ LONGEST_NAME = 120
 RESERVED = re.compile(r"baseline:|.*~[0-9a-f]{20}\Z", re.DOTALL)
 
 
+def a(noun: str) -> str:
+    """With its article. Types are called `uint8` and `Unpickler`: of vowels, u counts as a consonant."""
+    return f"{'an' if noun[:1].lower() in tuple('aeio') else 'a'} {noun}"
+
+
 def plain(text: str, longest: int, kept: str = "\n\t") -> str:
     """At most `longest` printable characters of `text`, and those in `kept`.
 

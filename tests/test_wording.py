@@ -55,3 +55,10 @@ def test_a_repaired_name_needs_no_repair(raw):
     assert shown == shown.strip()
     assert len(shown.encode()) <= wording.LONGEST_NAME
     assert unicodedata.normalize("NFKC", shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("noun", "said"), [("int", "an int"), ("list", "a list"), ("Opaque", "an Opaque"), ("uint8", "a uint8"), ("", "a ")]
+)
+def test_a_noun_has_its_article(noun, said):
+    assert wording.a(noun) == said

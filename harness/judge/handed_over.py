@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from harness import wording
 from harness.oracle.verdict import Finding
 from harness.records import Status
 from harness.wire import values
@@ -15,7 +16,7 @@ from harness.wire.nodes import Opaque, TensorRef
 def fault_of(native: Any, got: Any, place: str = "output") -> Finding | None:
     """Why a leaf that never reached shared memory did not; None where every leaf did."""
     if isinstance(got, Opaque):
-        return Finding(Status.INCORRECT, "wrong_type", f"{place} is a {got.python_type}")
+        return Finding(Status.INCORRECT, "wrong_type", not_sendable(place, got))
     if isinstance(got, TensorRef):
         return _wrong_metadata(native, got, place)
     items: list[tuple[Any, Any, str]] = []
@@ -29,9 +30,15 @@ def fault_of(native: Any, got: Any, place: str = "output") -> Finding | None:
     return next((fault for item in items if (fault := fault_of(*item))), None)
 
 
+def not_sendable(place: str, got: Opaque) -> str:
+    """A sentence about what may not cross, and what may."""
+    return f"{place} is {wording.a(got.python_type)}; an output may have {values.SENDABLE}"
+
+
 def _wrong_metadata(native: Any, got: TensorRef, place: str) -> Finding:
     if not isinstance(native, torch.Tensor):
-        return Finding(Status.INCORRECT, "wrong_type", f"{place} is a tensor, not a {type(native).__name__}")
+        said = "None" if native is None else wording.a(type(native).__name__)
+        return Finding(Status.INCORRECT, "wrong_type", f"{place} is a tensor, not {said}")
     wanted = {"kind": "Tensor", "shape": tuple(native.shape), "dtype": values.dtype_name(native.dtype)}
     wanted["device"] = native.device.type
     for name, reason in (("kind", "type"), ("shape", "shape"), ("dtype", "dtype"), ("device", "device")):

@@ -3,6 +3,7 @@ how long they may take."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from harness.environment import available_memory_bytes
 from harness.errors import AssayError
 from harness.judge.reference import Reference
 from harness.links.link import SPREAD_BYTES
+from harness.oracle.structure import flatten
 from harness.records import Outcome, Status
 from harness.roofline.ceilings import cache_bytes
 from harness.roofline.work import Estimate
@@ -54,7 +56,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     inputs: list[TensorRef]
-    outputs: list[TensorRef]
+    # By path.
+    outputs: dict[str, TensorRef]
     work: Estimate
     call_bytes: int
     memory_bytes: int
@@ -78,12 +81,14 @@ def workload(reference: Reference, timing: TimingConfig, total_s: float, limit_b
         seen = f"get_inputs takes {trial.draw_s:.3g} s and a call of the reference {trial.seconds:.3g} s"
         needed = f"and an evaluation needs about {bursts_of_one} of each: more than limits.total_s = {total_s:g} s"
         raise modules.LoadFault("too_slow", f"{seen}, {needed}")
-    input_refs, output_refs = (place(values.tensors(value), NOWHERE)[0] for value in (trial.draw.inputs, trial.output))
-    inputs, outputs = (_nbytes(values.tensors(value)) for value in (trial.draw.inputs, trial.output))
+    input_refs = place(values.tensors(trial.draw.inputs), NOWHERE)[0]
+    made = {path: leaf for path, leaf in flatten(trial.output) if isinstance(leaf, torch.Tensor)}
+    output_refs = dict(zip(made, place(made.values(), NOWHERE)[0], strict=True))
+    inputs, outputs = _nbytes(values.tensors(trial.draw.inputs)), _nbytes(made.values())
     calls_to_tell = _calls_to_tell(trial.draw.inputs, trial.output)
     work, seconds, draw_s, random = trial.work, trial.seconds, trial.draw_s, trial.random
     # Before it is asked how much is free.
-    del trial
+    del trial, made
     call_bytes = inputs + outputs
     parameters = _nbytes(list(reference.state().values()))
     left = require_room(reference.device, inputs, outputs, parameters, limit_bytes)
@@ -185,5 +190,5 @@ def _free_bytes(device: torch.device) -> int:
     return torch.cuda.mem_get_info(device)[0]
 
 
-def _nbytes(tensors: list[torch.Tensor]) -> int:
+def _nbytes(tensors: Iterable[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 import msgspec
 import torch
 
+from harness import wording
 from harness.catalog import modules
 from harness.errors import door
+from harness.judge import handed_over
 from harness.links.link import Draw
 from harness.oracle.expectation import InvalidReference
 from harness.oracle.promises import Promises, find
@@ -156,8 +158,7 @@ class Reference:
         first, first_s = self._timed(self.draw)
         with work.Observer(first.inputs) as seen:
             output, _ = self._timed(functools.partial(self._call, first))
-        if fault := unsupported(output):
-            raise InvalidReference("unsupported_output", f"the reference's {fault}")
+        _require_comparable(output)
         estimate = seen.estimate(output)
         forms = _form(first.inputs), _form(output), places(output)
         # Before the next ones are there.
@@ -216,17 +217,17 @@ def _require_transferable(inputs: Any) -> None:
     """Raises LoadFault where an input is something that no runner can be sent."""
     for tensor in values.tensors(inputs):
         if not layout.is_strided(tensor) or tensor.is_quantized:
-            found = f"a tensor that is sparse, quantized or of a class of its own ({tensor.layout!s})"
-            raise modules.LoadFault("contract", f"get_inputs returns {found}, which is not supported; use plain ones")
+            kind = f"a tensor that is sparse, quantized or of a class of its own ({tensor.layout!s})"
+            raise modules.LoadFault("contract", f"get_inputs returns {kind}, which is not supported; use plain ones")
+    if (found := values.not_sendable(inputs, "input")) is not None:
+        place, what = found
+        fault = f"get_inputs returns what cannot be handed over: {place} is {wording.a(what.python_type)}"
+        raise modules.LoadFault("contract", f"{fault}; it may return {values.SENDABLE}")
     anything = TensorRef(block=0, offset=0, dtype="", shape=(), stride=(), device="")
     waiting = [msgspec.to_builtins(values.encode(inputs, lambda _: anything))]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
-            if "python_type" in node:
-                found = f"what cannot be handed over ({node['python_type']})"
-                taken = "tensors, numbers of 64 bits, text, dtypes, None, and lists, tuples and dicts of them"
-                raise modules.LoadFault("contract", f"get_inputs returns {found}; it may return {taken}")
             waiting += node.values()
         elif isinstance(node, list | tuple):
             waiting += node
@@ -235,6 +236,14 @@ def _require_transferable(inputs: Any) -> None:
                 node.encode()
             except UnicodeEncodeError:
                 raise modules.LoadFault("contract", "get_inputs returns half a surrogate pair in a text") from None
+
+
+def _require_comparable(output: Any) -> None:
+    """Raises InvalidReference where an output has a part that cannot be compared, or that no runner can hand over."""
+    found = values.not_sendable(output)
+    fault = unsupported(output) if found is None else handed_over.not_sendable(*found)
+    if fault:
+        raise InvalidReference("unsupported_output", f"the reference's {fault}")
 
 
 def _is_much(leaf: Any) -> bool:

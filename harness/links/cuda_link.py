@@ -356,7 +356,7 @@ class CudaLink(Link):
 
     def _decode(self, node: Node, call: int, places: Places) -> Any:
         # All of it is copied into the judge's memory: no more elements than were asked for.
-        room = sum(math.prod(ref.shape) for ref in self._output_refs)
+        room = sum(math.prod(ref.shape) for ref in self._output_refs.values())
 
         def tensor(ref: TensorRef) -> Any:
             nonlocal room

@@ -16,6 +16,7 @@ from harness.config import Limits
 from harness.links.freezer import Freezer
 from harness.links.link import BurstReading, Draw, Link, Places, left_s
 from harness.links.start_watch import StartWatch
+from harness.oracle.structure import flatten
 from harness.wire import host_memory, layout, values
 from harness.wire.channel import Channel, ProtocolError
 from harness.wire.host_memory import ForeignMemory
@@ -98,16 +99,15 @@ class HostLink(Link):
     def output(self, call: int) -> Any:
         return self._returned[call]
 
-    def shared_inputs(self, call: int) -> set[tuple[int, int]]:
+    def shared_inputs(self, call: int) -> set[tuple[str, int]]:
         """Found by changing each input, and looking at the output again."""
-        returned, found = values.tensors(self._returned[call]), set()
+        returned, found = _tensors(self._returned[call]), set()
         for position, ref in enumerate(self._input_refs[call]):
             place = self._place(ref)
             kept = place.clone()
             place.bitwise_xor_(secrets.choice(SPOILING))
-            now = values.tensors(self._decode(self._nodes[call], call, defaultdict(list)))
-            changed = [not values.same_bytes(*pair) for pair in zip(returned, now, strict=True)]
-            found |= {(number, position) for number, it_is in enumerate(changed) if it_is}
+            now = _tensors(self._decode(self._nodes[call], call, defaultdict(list)))
+            found |= {(path, position) for path, one in returned.items() if not values.same_bytes(one, now[path])}
             place.copy_(kept)
         return found
 
@@ -161,10 +161,10 @@ class HostLink(Link):
             self._mask = 0
 
     @contextlib.contextmanager
-    def _shown_to(self, call: int, output: int) -> Iterator[None]:
-        """Inputs as they were, where the reference's output number `output` shares memory with them."""
+    def _shown_to(self, call: int, output: str) -> Iterator[None]:
+        """Inputs as they were, where the reference's output at the path `output` shares memory with them."""
         allowed = self.may_return if self._mask and self.may_return else ()
-        shown = [self._input_refs[call][position] for number, position in allowed if number == output]
+        shown = [self._input_refs[call][position] for path, position in allowed if path == output]
         self._change(shown)
         try:
             yield
@@ -185,27 +185,33 @@ class HostLink(Link):
         self._memory = ForeignMemory(*fds)
 
     def _decode(self, node: Node, call: int, places: Places) -> Any:
-        # In the reference's order; a dict may have its keys in another.
-        expected = dict(enumerate(self._output_refs))
+        left = dict(self._output_refs)
 
-        def tensor(ref: TensorRef) -> Any:
+        def tensor(path: str, ref: TensorRef) -> Any:
             if ref.block == NOWHERE:
                 return ref
             if ref.block != OWN_MEMORY:
                 raise BadReference("an output in memory that is not the runner's own")
             # What is not like the reference's output is judged by its description; its size is only a claim.
-            alike = (n for n, like in expected.items() if (ref.dtype, ref.shape) == (like.dtype, like.shape))
-            number = next(alike, None)
-            if number is None:
+            like = self._counterpart(path, ref, left)
+            if like is None:
                 return ref
-            del expected[number]
-            with self._shown_to(call, number):
+            del left[like]
+            with self._shown_to(call, path):
                 read = self._read(ref)
             for part in self._owner().parts(ref.offset, layout.nbytes(ref)):
                 places[part.file].append((part.first, part.last))
             return read
 
-        return values.decode(node, tensor)
+        return values.decode_at(node, tensor)
+
+    def _counterpart(self, path: str, ref: TensorRef, left: dict[str, TensorRef]) -> str | None:
+        """The path of the reference's tensor that one at `path` stands for, of those `left`, if it is of its form.
+
+        At a path that the reference has not, any of its form: the message is then about lists and keys.
+        """
+        own = [path] if path in self._output_refs else list(left)
+        return next((one for one in own if one in left and _alike(left[one], ref)), None)
 
     def _read(self, ref: TensorRef) -> torch.Tensor:
         dtype = layout.checked_dtype(ref)
@@ -227,3 +233,12 @@ class HostLink(Link):
         self._blocks[number] = block
         self._unsent.append(SharedBlock(id=number, nbytes=block.numel(), fd=len(self._unsent_fds)))
         self._unsent_fds.append(fd)
+
+
+def _alike(one: TensorRef, other: TensorRef) -> bool:
+    return (one.dtype, one.shape) == (other.dtype, other.shape)
+
+
+def _tensors(output: Any) -> dict[str, torch.Tensor]:
+    """By path."""
+    return {path: leaf for path, leaf in flatten(output) if isinstance(leaf, torch.Tensor)}

@@ -103,16 +103,16 @@ class Link:
         self.calls_reserved = 0
         # Whether the runner had a burst again because its outputs shared a buffer.
         self.repeated = False
-        # Which inputs' memory outputs may have in common, as the reference's do; None until they are known to have no
-        # other's, and may not from then on.
-        self.may_return: frozenset[tuple[int, int]] | None = None
+        # Which inputs' memory outputs may have in common, by path and number, as the reference's do; None until they
+        # are known to have no other's, and may not from then on.
+        self.may_return: frozenset[tuple[str, int]] | None = None
         self._number = self._nonce = 0
         # As if they began at byte 0 of their block. In each burst they do at `_base`.
         self._input_refs: list[list[TensorRef]] = []
         self._base = self._call_bytes = self._step_bytes = 0
         self._places = INPUT_PLACES
-        # What an output's tensors look like.
-        self._output_refs: list[TensorRef] = []
+        # What an output's tensors look like, by path: a dict may have its keys in any order.
+        self._output_refs: dict[str, TensorRef] = {}
         self._blocks: dict[int, torch.Tensor] = {}
         self._unsent: list[SharedBlock] = []
         self._unsent_fds: list[int] = []
@@ -160,9 +160,10 @@ class Link:
         return ready
 
     def reserve(
-        self, calls: int, inputs: list[TensorRef], outputs: list[TensorRef], places: int = INPUT_PLACES
+        self, calls: int, inputs: list[TensorRef], outputs: dict[str, TensorRef], places: int = INPUT_PLACES
     ) -> None:
-        """Make room for bursts of up to `calls` calls, of inputs and outputs as `layout.place` describes them.
+        """Make room for bursts of up to `calls` calls, of inputs and outputs as `layout.place` describes them, the
+        latter by path.
 
         A burst's inputs lie at one of `places`; at a single one only for who is trusted and has to know it.
         """
@@ -209,14 +210,15 @@ class Link:
     @property
     def output_bytes(self) -> int:
         """Of one call."""
-        return sum(layout.nbytes(ref) for ref in self._output_refs)
+        return sum(map(layout.nbytes, self._output_refs.values()))
 
     def seen_inputs(self, call: int) -> list[torch.Tensor]:
         """The inputs of call number `call` as they lie in shared memory now."""
         return [view(self._blocks[INPUT_BLOCK], moved(ref, self._base)) for ref in self._input_refs[call]]
 
-    def shared_inputs(self, call: int) -> set[tuple[int, int]]:
-        """Which tensor of call number `call`'s output shares memory with which of its inputs, beside `aliased`."""
+    def shared_inputs(self, call: int) -> set[tuple[str, int]]:
+        """The path of each tensor of call number `call`'s output that shares memory with an input, and which one,
+        beside `aliased`."""
         return set()
 
     def learn_start(self, example: Draw) -> None:

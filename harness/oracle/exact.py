@@ -81,8 +81,8 @@ class ExactReference:
         # Whether a run writes to these; known after the first one. They are cloned for each run until it is.
         self.writes_inputs: bool | None = None
         self.writes_parameters: bool | None = None
-        # Which tensor of the output shares memory with which of the inputs, by number: a candidate's may, too.
-        self.returned: set[tuple[int, int]] = set()
+        # Paths of the output's tensors that share memory with an input, and its number: a candidate's may, too.
+        self.returned: set[tuple[str, int]] = set()
         # Ways to cut that were shown in float64 to leave entries independent.
         self._independent: set[Split] = set()
         # Run as it is, once it is known not to write to parameters, as long as each run leaves it as it was.
@@ -301,7 +301,7 @@ class ExactReference:
             with _seeded(seed, arguments), mode or contextlib.nullcontext():
                 output = (wrap(module) if wrap else module)(*arguments)
                 output = convert(output, lambda t: t.detach())
-            self.returned |= _shared(tensors(output), own)
+            self.returned |= _shared(output, own)
             self.writes_inputs = bool(self.writes_inputs) or given != _versions(own)
             self.writes_parameters = bool(self.writes_parameters) or held != _versions(parameters)
             if reused is not None:
@@ -374,11 +374,12 @@ def _cuda(inputs: list[Any]) -> torch.device | None:
     return next((t.device for _, t in flatten(inputs) if isinstance(t, torch.Tensor) and t.is_cuda), None)
 
 
-def _shared(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> set[tuple[int, int]]:
-    """Numbers of an output and an input with the same memory behind them."""
+def _shared(output: Any, inputs: list[torch.Tensor]) -> set[tuple[str, int]]:
+    """Paths in an output and numbers of inputs with the same memory behind them."""
     given = list(map(_storage, inputs))
-    made = [(place, memory) for place, memory in enumerate(map(_storage, outputs)) if memory is not None]
-    return {(place, other) for place, memory in made for other, its in enumerate(given) if its == memory}
+    leaves = ((path, _storage(leaf)) for path, leaf in flatten(output) if isinstance(leaf, torch.Tensor))
+    made = [(path, memory) for path, memory in leaves if memory is not None]
+    return {(path, other) for path, memory in made for other, its in enumerate(given) if its == memory}
 
 
 def _storage(tensor: torch.Tensor) -> int | None:

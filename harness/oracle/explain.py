@@ -33,6 +33,8 @@ VISIBLE = 4.0
 # Errors below this share of the variation are taken for rounding.
 ROUNDED = 1e-3
 ROUNDED_OPERANDS = "whole rows or columns err alike, as those of a product do whose operands are kept with fewer digits"
+# Measures of how elements err together, which come last: no other one is over its limit.
+TOGETHER = ("signature", "shared")
 # Of a refusal without a known cause.
 UNKNOWN = "mismatch"
 
@@ -65,7 +67,9 @@ def _explained(case: Case) -> Explanation:
     count = counted(mask)
     share = count / mask.numel()
     elements = _elements(got, case.exact, mask, worst)
-    evidence = {"path": case.path, "shape": list(mask.shape), "share_wrong": share, **elements}
+    evidence = {"path": case.path, "shape": list(mask.shape), **elements}
+    if case.weighed.refused not in TOGETHER:
+        evidence["share_wrong"] = share
     if region.box:
         evidence["wrong_within"] = region.box
     cause = next(_causes(case, got, region, mask))
@@ -103,7 +107,8 @@ def _wrong(case: Case, got: torch.Tensor) -> tuple[torch.Tensor, int]:
     """Which elements are wrong, and the flat place of the worst.
 
     Those far over what is expected, if there are any; else those over it; else those over the limit of the measure
-    that refused the output, of which there is always one, but for a signature.
+    that refused the output, of which there is always one. None where it is how they err together that tells: each is
+    within its limits.
     """
     yard, refused = case.yard, case.weighed.refused
     if refused == "bulk":
@@ -111,7 +116,7 @@ def _wrong(case: Case, got: torch.Tensor) -> tuple[torch.Tensor, int]:
         mask, worst = distant(torch.where(within, got, case.exact.to(got)), case.exact, yard.limits.bulk)
         return mask.reshape(got.shape), worst
     allowed = max(1.0, yard.limits.norm / yard.base)
-    limits = [min(yard.limits.worst, VISIBLE * allowed), allowed]
+    limits = [yard.limits.worst] if refused in TOGETHER else [min(yard.limits.worst, VISIBLE * allowed), allowed]
     if refused in ("worst", "row", "scaled"):
         limits.append(getattr(yard.limits, refused))
     if refused == "share":
@@ -142,6 +147,8 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
     wrong elements, which `region` describes."""
     if (unwritten := _unwritten(case, got)) is not None:
         yield unwritten
+    if case.weighed.refused == "signature" and (found := precision.lower_precision(case)) is not None:
+        yield found
     if case.weighed.refused == "shared":
         share = {"shared_error_ratio": case.weighed.errors.shared / case.yard.unit}
         yield Cause("precision_downgrade", ROUNDED_OPERANDS, share, precision.SPLIT.format(level="float32"))
@@ -242,7 +249,8 @@ def _other_mode(case: Case) -> Iterator[Cause]:
         other = case.reference.native(case.expected.inputs, case.expected.seed, training=not training)
     except Exception:
         return
-    if all(same(a, b) for (_, a), (_, b) in zip(flatten(other), flatten(case.expected.native), strict=True)):
+    own = dict(flatten(case.expected.native))
+    if all(same(leaf, own.get(path)) for path, leaf in flatten(other)):
         # The mode makes no difference.
         return
     if case.left_by(other) is not None:

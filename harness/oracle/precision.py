@@ -68,14 +68,13 @@ def lower_precision(case: Case) -> Cause | None:
     """The lower precision that the errors show; runs the reference `MOST` times at the most."""
     if case.got.is_complex():
         # Its errors are two for each element.
-        return None
+        return _told_by(case, _refused_by_signature(case), {})
     formats = list(_coarser(case.yard.level))
-    level = "float32" if case.yard.level is FLOAT32 else case.yard.level.name
     for format in reversed(formats):
         if _consists_of(case, format):
             clause = f"every element is a {_told(format)} number: the result or its sums were kept in that format"
             return Cause(
-                "precision_downgrade", clause, {"format": format.name, "stored": True}, KEEP.format(level=level)
+                "precision_downgrade", clause, {"format": format.name, "stored": True}, KEEP.format(level=_level(case))
             )
     places = case.sampled()
     if places.numel() < FEWEST:
@@ -100,15 +99,29 @@ def lower_precision(case: Case) -> Cause | None:
         if (best and way not in SPLITTABLE) or time.monotonic() > case.until:
             # Of single operators, only where nothing else goes along with the errors.
             break
+    return _told_by(case, best or _refused_by_signature(case), sizes)
+
+
+def _refused_by_signature(case: Case) -> tuple[float, Format, str] | None:
+    """What the signature says, where that alone has refused the output."""
     signature = case.yard.signature
-    if best is None and case.weighed.refused == "signature" and signature is not None:
-        best = (case.weighed.likeness, signature.format, "products" if case.reference.multiplies else "inputs")
+    if case.weighed.refused != "signature" or signature is None:
+        return None
+    return case.weighed.likeness, signature.format, "products" if case.reference.multiplies else "inputs"
+
+
+def _told_by(case: Case, best: tuple[float, Format, str] | None, sizes: dict[str, float]) -> Cause | None:
     if best is None:
         return None
     alike, format, way = best
     clause = f"the errors are those of {_told(format)} {way} (correlation {alike:.2f})"
     evidence = {"lower_precision": sizes, "likeness": alike, "format": format.name}
-    return Cause("precision_downgrade", clause, evidence, (SPLIT if way in SPLITTABLE else KEEP).format(level=level))
+    fix = SPLIT if way in SPLITTABLE else KEEP
+    return Cause("precision_downgrade", clause, evidence, fix.format(level=_level(case)))
+
+
+def _level(case: Case) -> str:
+    return "float32" if case.yard.level is FLOAT32 else case.yard.level.name
 
 
 def _runs(case: Case, formats: list[Format]) -> Iterator[tuple[Format, str, torch.Tensor]]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from harness import wording
+from harness.nesting import DEEPEST, TOO_DEEP
 from harness.oracle.formats import calculable
 
 
@@ -20,17 +22,18 @@ class Fault:
     message: str
 
 
-def flatten(tree: Any, path: str = "output") -> Iterator[tuple[str, Any]]:
-    """Leaves with their paths (`output[1].mask`), depth first; a leaf is whatever is no list, tuple or mapping."""
+def flatten(tree: Any, path: str = "output", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Leaves with their paths (`output[1].mask`), depth first; a leaf is whatever is no list, tuple or mapping, or is
+    deeper than values may be."""
     # First of all, since to ask whether a thing is a Mapping takes long.
-    if isinstance(tree, torch.Tensor):
+    if isinstance(tree, torch.Tensor) or depth > DEEPEST:
         yield path, tree
     elif isinstance(tree, (list, tuple)):
         for index, value in enumerate(tree):
-            yield from flatten(value, f"{path}[{index}]")
+            yield from flatten(value, f"{path}[{index}]", depth + 1)
     elif isinstance(tree, Mapping):
         for key, value in tree.items():
-            yield from flatten(value, f"{path}[{key!r}]")
+            yield from flatten(value, f"{path}[{key!r}]", depth + 1)
     else:
         yield path, tree
 
@@ -45,16 +48,18 @@ def tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for _, leaf in flatten(tree) if isinstance(leaf, torch.Tensor)]
 
 
-def convert(tree: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+def convert(tree: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: int = 0) -> Any:
     """The same tree with `change` applied to each tensor; plain containers come back as list, tuple or dict."""
     if isinstance(tree, torch.Tensor):
         return change(tree)
+    if depth > DEEPEST:
+        return tree
     if isinstance(tree, Mapping):
-        return {key: convert(value, change) for key, value in tree.items()}
+        return {key: convert(value, change, depth + 1) for key, value in tree.items()}
     if isinstance(tree, tuple):
-        return tuple(convert(value, change) for value in tree)
+        return tuple(convert(value, change, depth + 1) for value in tree)
     if isinstance(tree, list):
-        return [convert(value, change) for value in tree]
+        return [convert(value, change, depth + 1) for value in tree]
     return tree
 
 
@@ -63,14 +68,16 @@ def rebuild(tree: Any, leaves: list[Any]) -> Any:
     return _built(tree, iter(leaves))
 
 
-def _built(node: Any, remaining: Iterator[Any]) -> Any:
+def _built(node: Any, remaining: Iterator[Any], depth: int = 0) -> Any:
     # No function within another, which would keep itself and the leaves alive until the garbage is collected.
+    if depth > DEEPEST:
+        return next(remaining)
     if isinstance(node, Mapping):
-        return {key: _built(value, remaining) for key, value in node.items()}
+        return {key: _built(value, remaining, depth + 1) for key, value in node.items()}
     if isinstance(node, tuple):
-        return tuple(_built(value, remaining) for value in node)
+        return tuple(_built(value, remaining, depth + 1) for value in node)
     if isinstance(node, list):
-        return [_built(value, remaining) for value in node]
+        return [_built(value, remaining, depth + 1) for value in node]
     return next(remaining)
 
 
@@ -125,8 +132,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 def unsupported(tree: Any) -> str:
-    """A clause about the first tensor of a kind that cannot be compared; empty where there is none."""
+    """A clause about the first leaf of a kind that cannot be compared; empty where there is none."""
     for path, leaf in flatten(tree):
+        if isinstance(leaf, (list, tuple, Mapping)):
+            return f"{path} is a {TOO_DEEP}"
         if not isinstance(leaf, torch.Tensor):
             continue
         kind = str(leaf.layout).removeprefix("torch.").removeprefix("_")
@@ -148,4 +157,4 @@ def _kind(value: Any) -> str:
         return f"a dict with keys {sorted(map(str, value))[:8]}"
     if isinstance(value, (list, tuple)):
         return f"a {'list' if isinstance(value, list) else 'tuple'} of {len(value)}"
-    return "None" if value is None else f"a {type(value).__name__}"
+    return "None" if value is None else wording.a(type(value).__name__)

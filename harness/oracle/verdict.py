@@ -78,7 +78,8 @@ def weigh(got: torch.Tensor, errors: Errors, yard: Yardstick) -> Weighed:
     """The rule applied to the errors of `got`."""
     alike = likeness(yard.signature, got, errors)
     refused = yard.limits.exceeded(errors)
-    if not refused and alike >= rule.SIGNATURE and errors.norm > yard.unit:
+    # It names the format, which errors that rows share do not.
+    if refused in ("", "shared") and alike >= rule.SIGNATURE and errors.norm > yard.unit:
         refused = "signature"
     if refused and refused != "broken":
         for name, limits in sorted(yard.loose.items(), key=lambda item: item[1].norm):

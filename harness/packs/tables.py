@@ -128,7 +128,7 @@ def _text(data: dict[str, Any], name: str) -> tuple[str, str]:
     if values.nothing(value):
         return value or "", f"its {name} is {'empty' if value == '' else value or 'null'}"
     if not isinstance(value, str):
-        raise Unusable(f"its {name} is a {type(value).__name__}, not a text")
+        raise Unusable(f"its {name} is {wording.a(type(value).__name__)}, not a text")
     if len(value) > sources.MOST_BYTES:
         raise Unusable(f"its {name} is longer than {sources.MOST_BYTES >> 20} MiB")
     return value.replace("\r\n", "\n").replace("\r", "\n"), ""

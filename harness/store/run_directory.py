@@ -104,25 +104,25 @@ SHAPES: dict[str, type] = {"environment": dict, "config": dict, "parts": list}
 def _misshapen(manifest: Any) -> str:
     """Which part of a manifest does not have the type that reports rely on; empty if all have."""
     if not isinstance(manifest, dict):
-        return f"it is a {type(manifest).__name__}"
+        return f"it is {wording.a(type(manifest).__name__)}"
     if fault := records.newer(manifest.get("schema")):
         return fault
     for key, kind in SHAPES.items():
         if not isinstance(manifest.get(key) or kind(), kind):
-            return f"'{key}' is a {type(manifest[key]).__name__}"
+            return f"'{key}' is {wording.a(type(manifest[key]).__name__)}"
     config = manifest.get("config") or {}
     for key in SECTIONS:
         if not isinstance(config.get(key) or {}, dict):
-            return f"'config.{key}' is a {type(config[key]).__name__}"
+            return f"'config.{key}' is {wording.a(type(config[key]).__name__)}"
     for key in ("allow", "provenance.forbid"):
         section, _, last = key.rpartition(".")
         value = (config.get(section) or {} if section else config).get(last)
         if not isinstance(value or [], list):
-            return f"'config.{key}' is a {type(value).__name__}"
+            return f"'config.{key}' is {wording.a(type(value).__name__)}"
     environment = manifest.get("environment") or {}
     for part in [environment, *(manifest.get("parts") or [])]:
         if not isinstance(part, dict):
-            return f"a part of it is a {type(part).__name__}"
+            return f"a part of it is {wording.a(type(part).__name__)}"
         if not isinstance(part.get("sandbox_missing") or {}, dict):
             return "'sandbox_missing' is not a mapping"
         if not isinstance(part.get("after_line", 0), int):

@@ -5,11 +5,13 @@ A value is a tensor, a scalar (None, bool, int, float, str), a torch dtype, or a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+from harness import wording
+from harness.nesting import DEEPEST, TOO_DEEP
 from harness.wire.nodes import (
     LONGEST_TEXT,
     LONGEST_WORD,
@@ -23,7 +25,12 @@ from harness.wire.nodes import (
     TensorRef,
 )
 
-MAX_DEPTH = 16
+# What may cross, in words.
+SENDABLE = (
+    "tensors, numbers of 64 bits, text, dtypes, None, and lists, tuples and dicts of them "
+    "with texts or integers as keys"
+)
+TOO_LARGE = "int of more than 64 bits"
 # What a message has room for, with some to spare.
 MAX_ITEMS = 1 << 15
 # Integers of eight bytes that are compared together.
@@ -35,8 +42,8 @@ DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value
 
 def encode(value: Any, tensor: Callable[[torch.Tensor], TensorRef], depth: int = 0) -> Node:
     """`value` as a tree of nodes; `tensor` says where each tensor's elements lie."""
-    if depth > MAX_DEPTH:
-        return Opaque(python_type="nesting deeper than 16")
+    if depth > DEEPEST:
+        return Opaque(python_type=TOO_DEEP)
     if isinstance(value, torch.Tensor):
         return tensor(value)
     if type(value) is float and (value != value or value in (float("inf"), float("-inf"))):
@@ -45,7 +52,7 @@ def encode(value: Any, tensor: Callable[[torch.Tensor], TensorRef], depth: int =
         return Opaque(python_type=f"str of more than {LONGEST_TEXT} characters")
     if type(value) in SCALARS:
         # Beyond 64 bits there is no agreed wire form.
-        return Scalar(value=value) if type(value) is not int or value.bit_length() < 64 else Opaque(python_type="int")
+        return Opaque(python_type=TOO_LARGE) if _is_too_large(value) else Scalar(value=value)
     if isinstance(value, torch.dtype):
         return DType(name=dtype_name(value))
     if isinstance(value, list | tuple | dict) and len(value) > MAX_ITEMS:
@@ -53,25 +60,47 @@ def encode(value: Any, tensor: Callable[[torch.Tensor], TensorRef], depth: int =
     if isinstance(value, list | tuple):
         items = tuple(encode(item, tensor, depth + 1) for item in value)
         return Sequence(kind="list" if isinstance(value, list) else "tuple", items=items)
-    if isinstance(value, dict) and all(map(_is_key, value)):
+    if isinstance(value, dict):
+        if fault := next(filter(None, map(_key_fault, value)), ""):
+            return Opaque(python_type=f"dict with {fault}"[:LONGEST_WORD])
         return Mapping(items=tuple((key, encode(item, tensor, depth + 1)) for key, item in value.items()))
-    return Opaque(python_type=f"{type(value).__module__}.{type(value).__qualname__}"[:200])
+    return Opaque(python_type=_type_name(value)[:LONGEST_WORD])
 
 
-def _is_key(key: Any) -> bool:
-    return len(key) <= LONGEST_WORD if type(key) is str else type(key) is int and key.bit_length() < 64
+def _is_too_large(value: Any) -> bool:
+    return type(value) is int and value.bit_length() >= 64
 
 
-def decode(node: Node, tensor: Callable[[TensorRef], Any], depth: int = 0) -> Any:
+def _key_fault(key: Any) -> str:
+    """Why a dict with this key may not cross; nothing if it may."""
+    if type(key) not in (str, int):
+        return f"a key that is {wording.a(_type_name(key))}"
+    if _is_too_large(key):
+        return f"{wording.a(TOO_LARGE)} as a key"
+    too_long = type(key) is str and len(key) > LONGEST_WORD
+    return f"a text of more than {LONGEST_WORD} characters as a key" if too_long else ""
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def decode(node: Node, tensor: Callable[[TensorRef], Any]) -> Any:
     """The value of a tree; an `Opaque` stays as it is, so that whoever judges it can name its type.
 
-    Raises ValueError for a dtype that torch has not, and for a nesting that `encode` does not make.
+    Raises ValueError for a dtype that torch has not, for a nesting that `encode` does not make, and for a key twice.
     """
-    if depth > MAX_DEPTH + 1:
-        raise ValueError(f"a nesting deeper than {MAX_DEPTH}")
+    return decode_at(node, lambda _, ref: tensor(ref))
+
+
+def decode_at(node: Node, tensor: Callable[[str, TensorRef], Any], path: str = "output", depth: int = 0) -> Any:
+    """The same, where `tensor` is also given the tensor's path (`output['a'][1]`): keys come in any order."""
+    if depth > DEEPEST + 1:
+        raise ValueError(f"a {TOO_DEEP}")
     match node:
         case TensorRef():
-            return tensor(node)
+            return tensor(path, node)
         case Scalar():
             return node.value
         case NonFinite():
@@ -79,12 +108,40 @@ def decode(node: Node, tensor: Callable[[TensorRef], Any], depth: int = 0) -> An
         case DType():
             return dtype_named(node.name)
         case Sequence():
-            decoded = [decode(item, tensor, depth + 1) for item in node.items]
+            items = enumerate(node.items)
+            decoded = [decode_at(item, tensor, f"{path}[{index}]", depth + 1) for index, item in items]
             return decoded if node.kind == "list" else tuple(decoded)
         case Mapping():
-            return {key: decode(item, tensor, depth + 1) for key, item in node.items}
+            _check_once([key for key, _ in node.items])
+            return {key: decode_at(item, tensor, f"{path}[{key!r}]", depth + 1) for key, item in node.items}
         case Opaque():
             return node
+
+
+def not_sendable(value: Any, path: str = "output") -> tuple[str, Opaque] | None:
+    """The first part of `value` that may not cross, and its path; None where all of it may."""
+    anything = TensorRef(block=-1, offset=0, dtype="", shape=(), stride=(), device="")
+    return next(_opaque(encode(value, lambda _: anything), path), None)
+
+
+def _opaque(node: Node, path: str) -> Iterator[tuple[str, Opaque]]:
+    match node:
+        case Opaque():
+            yield path, node
+        case Sequence():
+            for index, item in enumerate(node.items):
+                yield from _opaque(item, f"{path}[{index}]")
+        case Mapping():
+            for key, item in node.items:
+                yield from _opaque(item, f"{path}[{key!r}]")
+
+
+def _check_once(keys: list[str | int]) -> None:
+    seen = set[str | int]()
+    for key in keys:
+        if key in seen:
+            raise ValueError(f"the key {key!r} twice")
+        seen.add(key)
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -111,7 +168,7 @@ def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: in
     """
     if isinstance(value, torch.Tensor):
         return change(value)
-    if depth > MAX_DEPTH:
+    if depth > DEEPEST:
         return value
     if isinstance(value, list | tuple):
         items = [mapped(item, change, depth + 1) for item in value]

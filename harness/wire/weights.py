@@ -20,6 +20,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from harness import wording
 from harness.catalog import modules
 from harness.errors import door
 from harness.wire import layout
@@ -50,7 +51,7 @@ def constructed(module: ModuleType, names: tuple[str, ...], arguments: Any) -> n
         )
     model = make(*arguments)
     if not isinstance(model, nn.Module):
-        said = f"{name} in {file} makes a {type(model).__name__}, and no torch.nn.Module"
+        said = f"{name} in {file} makes {wording.a(type(model).__name__)}, and no torch.nn.Module"
         raise modules.LoadFault("not_a_module", said)
     return model
 

@@ -24,7 +24,7 @@ from harness.timing.stopping import StoppingRule
 
 PLAN = Workload(
     inputs=[],
-    outputs=[],
+    outputs={},
     work=SimpleNamespace(work=None, notes=(), operators=1),
     call_bytes=1,
     memory_bytes=1 << 30,

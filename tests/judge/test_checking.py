@@ -112,6 +112,12 @@ def test_and_passes_where_the_reference_returns_it_too(judged):
     assert judged("x.t()", "x.permute(1, 0)").status is Status.PASSED
 
 
+def test_what_a_candidate_cannot_hand_over_is_told_with_what_it_may(judged):
+    record = judged("(x, 1)", "(x, 2**70)")
+    assert (record.status, record.reason) == (Status.INCORRECT, "wrong_type")
+    assert record.message.startswith("output[1] is an int of more than 64 bits; an output may have tensors, numbers")
+
+
 def test_an_endless_output_has_the_wrong_shape(judged):
     record = judged("x * 2", "x.mean().expand(1 << 40)")
     assert (record.status, record.reason) == (Status.INCORRECT, "wrong_shape")
@@ -124,6 +130,17 @@ def test_a_copy_is_asked_for_beside_an_output_that_may_be_the_input(judged):
 
 def test_outputs_that_may_be_inputs_pass_beside_copies(judged):
     assert judged("(x[:16], x[16:].clone())", "(x.view(32, 128)[:16], x[16:] + 0)").status is Status.PASSED
+
+
+def test_no_order_of_keys_makes_another_output_the_one_that_may_be_the_input(judged):
+    record = judged("{'a': x, 'b': x.clone()}", "{'b': x.view(32, 128), 'a': x}")
+    assert (record.status, record.reason) == (Status.INCORRECT, "aliases_input")
+
+
+@pytest.mark.parametrize("b", ["x.clone()", "x[:16].clone()"])
+def test_each_order_of_keys_is_as_good(b, judged):
+    record = judged(f"{{'a': x, 'b': {b}}}", f"{{'b': {b}, 'a': x.view(32, 128)}}")
+    assert record.status is Status.PASSED, record.message
 
 
 def test_parameters_of_another_name_are_told_where_the_answer_is_wrong(judged):

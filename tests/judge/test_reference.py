@@ -92,6 +92,20 @@ def test_constants_and_what_is_alike_by_chance_are_not(reference, inputs):
         reference(inputs, seed).require_fresh_inputs()
 
 
+@pytest.fixture
+def returning(tmp_path):
+    """A reference whose output is an expression of `x`."""
+
+    def make(output):
+        file = tmp_path / "problem.py"
+        file.write_text(
+            PROBLEM.format(inputs="torch.rand(40)").replace("return inputs[0]", f"x = inputs[0]; return {output}")
+        )
+        return Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("output", "what"),
     [
@@ -100,11 +114,45 @@ def test_constants_and_what_is_alike_by_chance_are_not(reference, inputs):
         ("[0] * int(1000 * x[0])", "keys or lengths"),
     ],
 )
-def test_an_output_whose_form_depends_on_the_inputs_is_refused(tmp_path, output, what):
-    file = tmp_path / "problem.py"
-    file.write_text(
-        PROBLEM.format(inputs="torch.rand(40)").replace("return inputs[0]", f"x = inputs[0]; return {output}")
-    )
-    made = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
+def test_an_output_whose_form_depends_on_the_inputs_is_refused(returning, output, what):
+    made = returning(output)
     with pytest.raises(LoadFault, match=f"the output's {what} depend on the inputs' values"):
         made.try_out()
+
+
+@pytest.mark.parametrize("depth", [17, 300, 3000])
+def test_an_output_that_is_nested_too_deeply_is_no_failure_of_ours(returning, depth):
+    with pytest.raises(InvalidReference, match=r"the reference's output.* is a nesting deeper than 16") as raised:
+        returning(f"__import__('functools').reduce(lambda some, _: [some], range({depth}), x)").try_out()
+    assert raised.value.reason == "unsupported_output"
+
+
+def test_an_output_that_is_nested_as_deeply_as_may_be_is_taken(returning):
+    returning("__import__('functools').reduce(lambda some, _: [some], range(16), x)").try_out()
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("(x, 2**70)", r"output\[1\] is an int of more than 64 bits"),
+        ("{'a': [x, -2**63]}", r"output\['a'\]\[1\] is an int of more than 64 bits"),
+        ("{'a': x, (1, 2): x}", "output is a dict with a key that is a tuple"),
+        ("{'a': x, True: x}", "output is a dict with a key that is a bool"),
+        ("{'a' * 201: x}", "output is a dict with a text of more than 200 characters as a key"),
+        ("{2**70: x}", "output is a dict with an int of more than 64 bits as a key"),
+        ("[x, {1, 2}]", r"output\[1\] is a set"),
+        ("[x, 1j]", r"output\[1\] is a complex"),
+        ("[x, torch.Generator()]", r"output\[1\] is a torch.*Generator"),
+    ],
+)
+def test_an_output_that_cannot_be_handed_over_is_told_with_what_may_be(returning, output, said):
+    told = f"^the reference's {said}; an output may have tensors, numbers"
+    with pytest.raises(InvalidReference, match=told) as raised:
+        returning(output).try_out()
+    assert raised.value.reason == "unsupported_output"
+    assert str(raised.value).endswith("with texts or integers as keys")
+
+
+def test_so_is_an_input(reference):
+    with pytest.raises(LoadFault, match=r"input\[1\] is an int of more than 64 bits; it may return tensors, numbers"):
+        reference("torch.rand(40), 2**70").draw()

@@ -23,7 +23,7 @@ def test_places_differ_and_lie_no_further_apart_than_they_have_to(nbytes, calls)
     link = Sized(None, None, torch.device("cpu"), Limits())
     # Of the size that is asked for, without its memory.
     refs, end = place([torch.empty(nbytes // 4, device="meta")], NOWHERE)
-    link.reserve(calls, refs, refs)
+    link.reserve(calls, refs, {"output": refs[0]})
     assert link._step_bytes >= ALIGNMENT_BYTES
     assert link.nbytes - calls * end == (INPUT_PLACES - 1) * link._step_bytes
     assert link.nbytes - calls * end <= min(SPREAD_BYTES, max(end, INPUT_PLACES * ALIGNMENT_BYTES))
@@ -35,7 +35,7 @@ def test_who_has_to_know_where_its_inputs_lie_finds_them_at_one_place():
     link = Sized(None, None, torch.device("cpu"), Limits())
     given = torch.empty(1 << 10)
     refs, end = place([given], NOWHERE)
-    link.reserve(3, refs, refs, places=1)
+    link.reserve(3, refs, {"output": refs[0]}, places=1)
     assert link.nbytes == 3 * end
     bursts = [link._calls([Draw(inputs=(given,), seed=0)] * 3) for _ in range(20)]
     assert {tuple(ref.offset for call in calls for ref in call.inputs.items) for calls in bursts} == {(0, end, 2 * end)}

@@ -551,3 +551,27 @@ def test_a_refusal_stands_where_its_explanation_fails(monkeypatch, capsys):
     assert "RuntimeError" in finding.message
     assert finding.evidence["unexplained"] == "RuntimeError"
     assert "nobody has tried" in capsys.readouterr().err
+
+
+def half(x):
+    return x.half().float()
+
+
+def whole(a, b):
+    return a @ b
+
+
+def complex_whole(a, b):
+    return torch.complex(a, a + 1) @ torch.complex(b, b - 1)
+
+
+@pytest.mark.parametrize("function", [whole, complex_whole])
+def test_what_only_the_signature_refuses_is_a_lower_precision_and_no_element(function):
+    """Of many that are as wrong, the few that are more so by chance had been the reason."""
+    torch.manual_seed(0)
+    a, b = torch.rand(256, 4096), torch.rand(4096, 256)
+    finding = told(function, lambda a, b: function(half(a), half(b)), a, b)
+    assert finding.evidence["leaves"]["output"]["over"] == "signature"
+    assert finding.reason == "precision_downgrade"
+    assert re.search(r" products \(correlation \d\.\d\d\); no single one of \d+ elements stands out; ", finding.message)
+    assert "share_wrong" not in finding.evidence

@@ -3,7 +3,8 @@ from collections import namedtuple
 import pytest
 import torch
 
-from harness.oracle.structure import compare, flatten, rebuild
+from harness.nesting import DEEPEST
+from harness.oracle.structure import compare, convert, flatten, places, rebuild, unsupported
 
 X = torch.zeros(2, 3)
 Pair = namedtuple("Pair", "values indices")
@@ -39,6 +40,10 @@ def test_each_difference_has_its_own_reason(expected, got, reason):
     assert fault.reason == reason
 
 
+def test_a_message_about_a_type_has_the_right_article():
+    assert compare(X, 3).message == "expected a tensor, got an int"
+
+
 def test_lists_tuples_and_named_tuples_are_one_kind():
     assert compare(Pair(X, X), [X, X]) is None
     assert compare([X, X], (X, X)) is None
@@ -53,3 +58,31 @@ def test_a_tree_is_rebuilt_from_its_leaves():
     tree = {"a": [X, (1, None)], "b": Pair(X, 2.0)}
     leaves = [leaf for _, leaf in flatten(tree)]
     assert rebuild(tree, leaves) == {"a": [X, (1, None)], "b": (X, 2.0)}
+
+
+def nested(depth):
+    tree = X
+    for number in range(depth):
+        tree = [tree] if number % 2 else {"a": tree}
+    return tree
+
+
+def endless():
+    loop = []
+    loop.append(loop)
+    return loop
+
+
+@pytest.mark.parametrize("tree", [nested(DEEPEST + 2), nested(3000), endless()])
+def test_what_is_nested_too_deeply_is_a_leaf_that_cannot_be_compared(tree):
+    assert unsupported(tree).endswith(" is a nesting deeper than 16")
+    [(_, leaf)] = flatten(tree)
+    assert [one for _, one in flatten(rebuild(tree, [1]))] == [1]
+    assert [one for _, one in flatten(convert(tree, torch.clone))] == [leaf]
+    assert compare(tree, nested(2)) is not None
+    assert len(places(tree)) == 1
+
+
+def test_what_is_nested_as_deeply_as_may_be_is_compared():
+    assert unsupported(nested(DEEPEST)) == ""
+    assert compare(nested(DEEPEST), convert(nested(DEEPEST), torch.clone)) is None

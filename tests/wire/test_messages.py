@@ -259,6 +259,13 @@ def test_a_nesting_that_our_own_senders_do_not_make_is_refused():
         values.decode(message.outputs[0], lambda ref: ref)
 
 
+def test_a_key_twice_is_refused():
+    told = {"type": "mapping", "items": [["a", {"type": "scalar", "value": number}] for number in (1, 2)]}
+    message = received(FromRunner, lies.frame({"type": "Enqueued", "number": 1, "nonce": 1, "outputs": [told]}))
+    with pytest.raises(ValueError, match="the key 'a' twice"):
+        values.decode(message.outputs[0], lambda ref: ref)
+
+
 def test_what_our_own_senders_make_of_endless_values_is_taken():
     for value in ("x" * 100_000, {"x" * 300: 1}, {1 << 70: 1}, 1 << 70, float("inf"), [float("nan")]):
         data = msgspec.json.encode(values.encode(value, lambda tensor: None))
