@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Annotated, TypeVar
@@ -24,6 +25,7 @@ from harness.wire.channel import Channel, DeadlineExceeded, NotSendable, PeerGon
 # Of one file; most take two milliseconds.
 DEADLINE_S = 20.0
 START_S = 60.0
+# Of all libraries of one candidate.
 LIBRARY_DEADLINE_S = 60.0
 # Descriptors that travel beside one request.
 LIBRARIES_AT_ONCE = 8
@@ -116,12 +118,15 @@ class Reader:
         """Those of `names` that are kernels in the candidate's file or in these libraries. Raises ReaderLost."""
         paths = list(libraries)
         found: set[str] = set()
+        # No candidate's doing, and so on no deadline of its own.
+        self._wait_for(self._channel or self._begin())
+        deadline = time.monotonic() + LIBRARY_DEADLINE_S
         for start in range(0, max(len(paths), 1), LIBRARIES_AT_ONCE):
             some = [_opened(path) for path in paths[start : start + LIBRARIES_AT_ONCE]]
             descriptors = tuple(descriptor for descriptor in some if descriptor is not None)
             try:
                 request = FindKernels(names=list(names), written=list(written))
-                answer = self._ask(request, Found, LIBRARY_DEADLINE_S, descriptors)
+                answer = self._ask(request, Found, LIBRARY_DEADLINE_S, descriptors, deadline - time.monotonic())
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
@@ -136,13 +141,19 @@ class Reader:
             return Outcome(status=Status.LOAD_ERROR, reason=error.reason, message=message)
 
     def _ask(
-        self, request: ToReader, wanted: type[Answer], deadline_s: float, descriptors: tuple[int, ...] = ()
+        self,
+        request: ToReader,
+        wanted: type[Answer],
+        deadline_s: float,
+        descriptors: tuple[int, ...] = (),
+        left_s: float | None = None,
     ) -> Answer:
+        """`left_s` is what earlier requests have left of the deadline."""
         channel = self._channel or self._begin()
         self._wait_for(channel)
         try:
             channel.send(request, descriptors)
-            answer = channel.receive(deadline_s)[0]
+            answer = channel.receive(deadline_s if left_s is None else max(left_s, 0.0))[0]
             if isinstance(answer, wanted):
                 return answer
             why = ("parser_died", f"the reading process answered with {type(answer).__name__}")

@@ -46,7 +46,10 @@ def run(
         options = uvicorn.Config(
             application.app,
             http=BoundedConnection,
-            log_level="warning",
+            # Its warnings are of what clients send, one or two lines each, and anybody may be a client.
+            log_level="error",
+            # An upgraded connection would no longer be a bounded one.
+            ws="none",
             access_log=False,
             server_header=False,
             limit_concurrency=MOST_CONNECTIONS,

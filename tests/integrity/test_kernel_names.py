@@ -1,6 +1,7 @@
 """Whose kernel a name is: names as profilers print them, sorted; and a library searched for them."""
 
 import ast
+import time
 
 import pytest
 
@@ -131,6 +132,27 @@ def test_templates_of_libraries_in_its_own_library(library):
 def test_a_library_that_is_empty_holds_nothing(tmp_path):
     (tmp_path / "empty.so").touch()
     assert held(tmp_path / "empty.so", "scale(float)") == set()
+
+
+@pytest.mark.parametrize(
+    "repeated", [b"_Z.a", b"_ZN", b"_ZN12_GLOBAL__N_", b"a\0", b"k0001x", b".k0001x\0", b"_Z6k0001"]
+)
+def test_many_names_are_searched_for_in_one_pass(tmp_path, repeated):
+    """512 names took 512 passes: a second for 32 kB."""
+    shapes = ["k{:04d}x", "k{:04d}x(float*)", "a::k{:04d}x()", "(anonymous namespace)::k{:04d}x()", "_Z6k{:04d}xv"]
+    names = [shape.format(number) for number in range(103) for shape in shapes]
+    (tmp_path / "ext.so").write_bytes(repeated * ((1 << 20) // len(repeated)))
+    begun = time.process_time()
+    assert held(tmp_path / "ext.so", *names) == set()
+    assert time.process_time() - begun < 5
+
+
+def test_names_that_begin_or_end_as_others_do_are_all_found(tmp_path):
+    path = tmp_path / "ext.so"
+    path.write_bytes(b"\x7fELF\0_ZL4fastPf\0_Z4fast_Z3innPf\0.fast\0-step\0steps\0\xffab+c\0")
+    own = ["_ZL4fastPf", "_ZL4fast", "fast(float*)", "inn()", "_Z4fast_Z", "step", "steps(int)", "ab+c", "c"]
+    others = ["fast2", "tep", "ste", "b+c", "+c", "_Z3innPfv", "_Z4fas::t"]
+    assert held(path, *own, *others) == set(own)
 
 
 SOURCE = '''

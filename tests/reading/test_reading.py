@@ -167,6 +167,18 @@ def test_libraries_that_hold_the_process_up_are_told(reader, tmp_path, monkeypat
         reader.own_kernels(["a"], [], [])
 
 
+def test_all_libraries_have_one_deadline(tmp_path, monkeypatch):
+    """Each eight had their own, while the slot waited."""
+    (tmp_path / "ext.so").write_bytes(b"_Z.a" * (1 << 18))
+    monkeypatch.setattr(reading, "LIBRARY_DEADLINE_S", 3.0)
+    monkeypatch.setattr(reading, "LIBRARIES_AT_ONCE", 1)
+    names = [f"k{number:04d}x" for number in range(512)]
+    begun = time.monotonic()
+    with Reader() as reader, pytest.raises(ReaderLost, match="longer than 3 s"):
+        reader.own_kernels(names, [], [str(tmp_path / "ext.so")] * 100)
+    assert time.monotonic() - begun < 20
+
+
 def place(folder: Path, name: str = "candidate.py") -> Path:
     path = folder / "toy/scale" / name
     path.parent.mkdir(parents=True, exist_ok=True)

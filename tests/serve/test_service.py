@@ -122,6 +122,21 @@ def test_the_same_submission_is_answered_at_once_unless_it_is_forced(server):
         assert http.post("/evaluate", json=body | {"task_id": "mine-1", "name": "other"}).status_code == 409
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", b"no request\r\n\r\n"],
+    ids=["upgrade", "garbage"],
+)
+def test_no_client_fills_its_log(server, request_):
+    """An upgrade left two lines, and what is no HTTP one, without a token."""
+    log = server.folder / "output"
+    before = log.read_bytes()
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(request_)
+        assert client.recv(100).startswith(b"HTTP/1.1 ")
+    assert log.read_bytes() == before
+
+
 @pytest.mark.parametrize("token", ["x", "wrong", "{token}x", "\N{SNOWMAN}"])
 def test_who_does_not_know_the_token_is_refused(server, token):
     with server.client() as http:
