@@ -37,7 +37,7 @@ def accepted(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> torch.Tenso
         found, whole = SharedErrors(shape[0], shape[1], y.device, (len(y),)), slice(None)
         away = y - scale.center.to(y.dtype)[:, None, None]
         found.add(whole, whole, difference.reshape(-1, *shape), away.reshape(-1, *shape))
-        near &= found.size() <= torch.hypot((fast.shared_share * scale.spread).clamp_max(fast.shared), error)
+        near &= found.size() <= (fast.shared_share * scale.spread).clamp_max(fast.shared)
     squares = difference.square().sum((1, 2), dtype=torch.float64)
     allowed = _allowed(y, scale, fast)
     difference = (difference / allowed).abs_()

@@ -85,7 +85,8 @@ class Fast:
             self.share,
             self.rows,
             self.bulk,
-            math.hypot(min(self.shared, self.shared_share * scale.spread), own),
+            # What the reference loses by itself is not shared.
+            min(self.shared, self.shared_share * scale.spread),
         )
 
 

@@ -171,11 +171,11 @@ _VARIANCES: dict[str, Callable[[tuple[Any, ...]], tuple[torch.Tensor, tuple[int,
 }
 
 _SCALES = {"aten::mul", "aten::mul_", "aten::div", "aten::div_", "aten::neg"}
-_MOVES = {
-    *("view", "_unsafe_view", "reshape", "expand", "t", "transpose", "permute", "unsqueeze", "squeeze", "select"),
-    *("slice", "alias", "detach", "as_strided", "clone", "copy_", "_to_copy", "empty", "empty_strided", "tril", "triu"),
-}
-_MOVES = {f"aten::{name}" for name in _MOVES}
+_MOVED = (
+    "view _unsafe_view _reshape_alias reshape expand t transpose permute unsqueeze squeeze select slice alias detach "
+    "as_strided clone copy_ _to_copy empty empty_strided tril triu"
+)
+_MOVES = {f"aten::{name}" for name in _MOVED.split()}
 
 _PRODUCTS: dict[str, Callable[[tuple[Any, ...]], int]] = {
     **dict.fromkeys(("aten::mm", "aten::bmm", "aten::mv", "aten::dot"), _inner(0)),

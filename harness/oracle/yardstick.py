@@ -207,7 +207,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     limits = _limits(rule.limit(facts), base, known, scale)
     if longest.alone and format is FLOAT32 and not tight and not permitted and not few:
         own_shared = measure(runs.native.to(exact.device), exact, part.scale(scale), expected, asked=ONLY_SHARED).shared
-        limits = replace(limits, shared=max(rule.SHARED * base, rule.SPREAD * own_shared))
+        limits = replace(limits, shared=max(rule.SHARED * unit, rule.SPREAD * own_shared))
     # A few elements that are far larger than all others are hardly ever in the part, and err by as much more.
     seen = _rms_of_finite(exact)
     if seen and seen < scale.size:
