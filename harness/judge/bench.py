@@ -34,6 +34,9 @@ WARM_UP_BURSTS = 3
 # Of a candidate's bursts, hard ones among them: as many follow each other among timed pairs, in ABBA order.
 MOST_IN_A_ROW = 2
 LATENCY_CALLS = 5
+# Of calls that fill a burst by themselves one says as much as several of others: each is drawn, checked and timed for
+# many milliseconds, of which the host's part is little.
+LONG_WARM_UP_BURSTS, LONG_LATENCY_CALLS = 1, 2
 # A side's bursts are planned by its own time, but by at most this many times the baseline's: a candidate that is
 # slow on purpose in the warm-up would get bursts of one call, which say little.
 SLOWEST_PLANNED = 2.0
@@ -124,7 +127,7 @@ class Bench:
             self.clock.gated = all(self._fits(side, 1) for side in self._links)
         self._watch.look()
         for side in self._links:
-            self.single_us[side] = min(self.singles(side, WARM_UP_BURSTS))
+            self.single_us[side] = min(self.singles(side, LONG_WARM_UP_BURSTS if self._is_long else WARM_UP_BURSTS))
         if self.before.bursts_unreliable:
             self.one_call_a_burst()
             return
@@ -135,6 +138,10 @@ class Bench:
             before, planned = planned, self._planned(a_call_us)
             if planned == before:
                 break
+            if all(plan.calls == 1 for plan in planned.values()):
+                # Nothing to rehearse.
+                self.clock.bursts, self.clock.burst_us = planned, dict(a_call_us)
+                break
             self.clock.bursts = dict(planned)
             most_calls = min(self._rehearse(side) for side in self._links)
             for side, plan in self.clock.bursts.items():
@@ -142,6 +149,12 @@ class Bench:
                 calls = self.clock.bursts[side].calls
                 a_call_us[side] = self._per_call(self._burst(side, calls), calls).judge_us
                 self.clock.burst_us[side] = calls * a_call_us[side]
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether a call of the baseline fills a burst, by what it took on a card before any candidate was there."""
+        alone_us = self.before.alone.gated.single_us
+        return bool(alone_us) and statistics.median(alone_us) >= self.problem.timing.burst_ms * 1e3
 
     def _planned(self, a_call_us: dict[Side, float]) -> dict[Side, bursts.BurstPlan]:
         """Each side's lengths of bursts."""
@@ -165,7 +178,7 @@ class Bench:
             return
         sides: list[Side] = ["candidate", "baseline"]
         readings: dict[Side, list[float]] = {side: [] for side in sides}
-        for _ in range(LATENCY_CALLS):
+        for _ in range(LONG_LATENCY_CALLS if self._is_long else LATENCY_CALLS):
             self.rng.shuffle(sides)
             for side in sides:
                 readings[side].append(self._burst(side, 1, gated=False).judge_us - self.before.ungated_us)

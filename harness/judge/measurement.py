@@ -18,7 +18,7 @@ from harness.judge.hard_turns import HardInputs
 from harness.links.link import BurstReading, Link, RunnerFailed
 from harness.records import Status
 from harness.timing import burst_clock, statistics
-from harness.timing.company import Alone, Usual
+from harness.timing.company import FEWEST, Alone, Usual
 from harness.timing.fixed_cost import FixedCost
 from harness.timing.sampling import Side
 from harness.timing.stopping import StoppingRule
@@ -54,11 +54,13 @@ def time_alone(problem: OpenProblem, examiner: Examiner, baseline: Link, before:
     """The baseline's times while no candidate is there, with and without the gate of a card."""
     bench = Bench(problem, {"baseline": examiner}, {"baseline": baseline}, before)
     bench.warm_up()
+    # Calls that fill a burst by themselves take long to draw and to check, too.
+    count = FEWEST if problem.workload.call_s >= problem.timing.burst_ms / 1e3 else ALONE_BURSTS
     gated = Usual([], [])
     if bench.clock.name == "device":
-        gated = bench.usual("baseline", ALONE_BURSTS)
+        gated = bench.usual("baseline", count)
         bench.give_up_gate()
-    return Alone(gated, _as_read(bench, bench.usual("baseline", ALONE_BURSTS)))
+    return Alone(gated, _as_read(bench, bench.usual("baseline", count)))
 
 
 def _as_read(bench: Bench, usual: Usual) -> Usual:

@@ -301,6 +301,28 @@ def test_the_baseline_alone_is_read_with_and_without_the_gate():
     assert alone(Card(20.0, 18.0, waits=True)).alone.gated == Usual([], [])
 
 
+class Counted(Card):
+    bursts = 0
+
+    def burst(self, draws, **options):
+        self.bursts += 1
+        return super().burst(draws, **options)
+
+
+@pytest.mark.parametrize(("call_us", "before_any", "before_pairs"), [(20.0, 47, 16), (5000.0, 15, 5)])
+def test_calls_that_fill_a_burst_are_made_fewer_times_before_they_are_timed(call_us, before_any, before_pairs):
+    baseline, candidate = Counted(call_us, call_us), Counted(call_us, call_us)
+    problem, examiners, links = given(baseline=baseline)
+    problem = dataclasses.replace(problem, workload=msgspec.structs.replace(PLAN, call_s=call_us / 1e6))
+    before = measurement.measure_before(problem, examiners["baseline"], links["baseline"])
+    assert baseline.bursts == before_any
+    made = Bench(*given(baseline=baseline, candidate=candidate), before)
+    made.warm_up()
+    made.time_latency()
+    assert candidate.bursts == before_pairs
+    assert made.clock.bursts["candidate"].calls == (1 if call_us > 500 else 25)
+
+
 def test_without_times_alone_nothing_is_said():
     before = Before(fixed_cost.NONE)
     made = Bench(*given(baseline=Card(4000.0, 4000.0), candidate=Card(100.0, 100.0)), before)
