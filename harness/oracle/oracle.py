@@ -306,13 +306,12 @@ class Oracle:
                 return False
             return True
 
-        for _, changed in self.stress_inputs(drawn, seed, [probe]):
-            if is_taken(changed):
-                break
-            held = {i for i in range(len(drawn)) if not is_taken([*drawn[:i], changed[i], *drawn[i + 1 :]])}
-            others = [drawn[i] if i in held else one for i, one in enumerate(changed)]
-            return frozenset(held) if is_taken(others) else frozenset()
-        return frozenset()
+        _, changed = next(self.stress_inputs(drawn, seed, [probe]), (probe, drawn))
+        if is_taken(changed):
+            return frozenset()
+        held = {i for i in range(len(drawn)) if not is_taken([*drawn[:i], changed[i], *drawn[i + 1 :]])}
+        others = [drawn[i] if i in held else one for i, one in enumerate(changed)]
+        return frozenset(held) if is_taken(others) else frozenset()
 
     def _leave_out(self, proposed: Stress, error: Exception) -> None:
         """Record that foreign code raised on inputs for which it was not written."""
