@@ -7,10 +7,10 @@ BIN := .venv/bin
 run: setup
 	$(BIN)/python run_eval.py
 
-# Two at a time: more would only wait for each other's timeouts on a small machine. The corpus goes by itself: its
-# cheats and twins are timed, and it looks for files that anybody has changed.
+# Three at a time on two cores: a test that waits for processes leaves its core to others. The corpus goes by itself:
+# its cheats and twins are timed, and it looks for files that anybody has changed.
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not gpu and not alone'
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not gpu and not alone'
 	$(BIN)/python -m pytest -m 'not gpu and alone'
 
 check: lint types test
