@@ -1,4 +1,5 @@
-# {kind: cheat, row: random, status: incorrect, reason: mismatch, twin: honest, set: {timing: {min_pairs: 64, max_pairs: 64}}}
+# {kind: cheat, row: random, status: incorrect, reason: mismatch, twin: honest,
+#  set: {timing: {min_pairs: 64, max_pairs: 64}}}
 """One call in eight leaves out a column: of 64 pairs of bursts, all right in 1 run of 5000 (0.875 to the 64th)."""
 
 import random
