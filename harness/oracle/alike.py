@@ -20,7 +20,7 @@ from harness.oracle.slices import SHORTEST_ROW, matrix, real, sample, widened
 
 def accepted(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> torch.Tensor:
     """Which of n outputs are near enough to the reference's own: (n,), bool. Both are (n, ...), of one dtype."""
-    if fast.fills or math.isfinite(fast.bulk):
+    if fast.fills or math.isfinite(fast.limits.bulk):
         return torch.zeros(len(got), dtype=torch.bool, device=got.device)
     own = real(native) if native.dtype is torch.float32 else widened(native)
     rows, columns = matrix(own[0]).shape
@@ -29,24 +29,24 @@ def accepted(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> torch.Tenso
     scale = _Scales(y, own.shape[1:])
     difference = g - y
     count = rows * columns
-    norm = torch.minimum(torch.full_like(scale.spread, fast.norm), fast.norm_share * scale.spread)
+    norm = torch.minimum(torch.full_like(scale.spread, fast.limits.norm), fast.norm_share * scale.spread)
     error = torch.minimum(torch.full_like(scale.spread, fast.own), fast.own_share * scale.spread)
     near = torch.ones_like(scale.usual)
-    if math.isfinite(fast.shared):
+    if math.isfinite(fast.limits.shared):
         shape = lines(own[0])
         found, whole = SharedErrors(shape[0], shape[1], y.device, (len(y),)), slice(None)
         away = y - scale.center.to(y.dtype)[:, None, None]
         found.add(whole, whole, difference.reshape(-1, *shape), away.reshape(-1, *shape))
-        near &= found.size() <= (fast.shared_share * scale.spread).clamp_max(fast.shared)
+        near &= found.size() <= (fast.shared_share * scale.spread).clamp_max(fast.limits.shared)
     squares = difference.square().sum((1, 2), dtype=torch.float64)
     allowed = _allowed(y, scale, fast)
     difference = (difference / allowed).abs_()
     of_row = difference.square().sum(2, dtype=torch.float64)
     near &= (squares / count).sqrt() <= torch.hypot(norm, error)
-    near &= (of_row.sum(1) / count).sqrt() <= fast.scaled
-    near &= (of_row.amax(1) / columns).sqrt() <= fast.row
+    near &= (of_row.sum(1) / count).sqrt() <= fast.limits.scaled
+    near &= (of_row.amax(1) / columns).sqrt() <= fast.limits.row
     # Where a number is NaN, no comparison holds.
-    return near & (difference.amax((1, 2)) <= fast.worst) & scale.usual
+    return near & (difference.amax((1, 2)) <= fast.limits.worst) & scale.usual
 
 
 class _Scales:

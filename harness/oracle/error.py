@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import torch
 
@@ -73,6 +73,10 @@ class Tolerances:
             if not getattr(errors, name) <= getattr(self, name):
                 return name
         return ""
+
+    def stricter(self, other: Tolerances) -> Tolerances:
+        """The smaller of each limit."""
+        return Tolerances(*map(min, astuple(self), astuple(other)))
 
 
 # Nothing is limited.

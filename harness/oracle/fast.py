@@ -11,7 +11,7 @@ checks before. Not accepting is no refusal: the full check then decides, so nobo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -24,44 +24,27 @@ from harness.oracle.yardstick import Yardstick
 
 @dataclass(frozen=True)
 class Fast:
-    """What one leaf is held to, by its full checks: absolute figures and, `_share`, in units of the output's spread.
+    """What one leaf is held to, by its full checks: their `limits`, which are absolute or in units of the errors that
+    `expected` describes, and the reference's `own` error; `_share`, in units of the output's spread."""
 
-    The last three are in units of the errors that `expected` describes.
-    """
-
-    norm: float
-    norm_share: float
+    limits: Tolerances
     own: float
-    own_share: float
     expected: Expected
-    scaled: float
-    row: float
-    worst: float
-    share: float = math.inf
-    rows: float = math.inf
-    bulk: float = math.inf
-    shared: float = math.inf
-    shared_share: float = math.inf
+    norm_share: float
+    own_share: float
+    shared_share: float
     fills: Fills = NONE
 
     @classmethod
     def of(cls, yard: Yardstick) -> Fast:
         spread = yard.scale.spread or math.inf
-        most = yard.limits
         return cls(
-            norm=most.norm,
-            norm_share=most.norm / spread,
+            limits=yard.limits,
             own=yard.own,
-            own_share=yard.own / spread,
             expected=yard.expected,
-            scaled=most.scaled,
-            row=most.row,
-            worst=most.worst,
-            share=most.share,
-            rows=most.rows,
-            bulk=most.bulk,
-            shared=most.shared,
-            shared_share=most.shared / spread,
+            norm_share=yard.limits.norm / spread,
+            own_share=yard.own / spread,
+            shared_share=yard.limits.shared / spread,
             fills=yard.fills,
         )
 
@@ -69,31 +52,23 @@ class Fast:
         """The smaller of each figure."""
         if other is None:
             return self
-        least = {name: min(getattr(self, name), getattr(other, name)) for name in _FIGURES}
-        expected = min(self.expected, other.expected, key=lambda expected: expected.relative)
-        return Fast(**least, expected=expected, fills=self.fills | other.fills)
-
-    def limits(self, scale: Scale) -> Tolerances:
-        """For an output of this scale: the absolute or the relative figure, whichever allows less."""
-        norm = min(self.norm, self.norm_share * scale.spread)
-        own = min(self.own, self.own_share * scale.spread)
-        return Tolerances(
-            math.hypot(norm, own),
-            self.scaled,
-            self.row,
-            self.worst,
-            self.share,
-            self.rows,
-            self.bulk,
-            # What the reference loses by itself is not shared.
-            min(self.shared, self.shared_share * scale.spread),
+        return Fast(
+            limits=self.limits.stricter(other.limits),
+            own=min(self.own, other.own),
+            expected=min(self.expected, other.expected, key=lambda expected: expected.relative),
+            norm_share=min(self.norm_share, other.norm_share),
+            own_share=min(self.own_share, other.own_share),
+            shared_share=min(self.shared_share, other.shared_share),
+            fills=self.fills | other.fills,
         )
 
-
-_FIGURES = (
-    *("norm", "norm_share", "own", "own_share", "scaled", "row", "worst", "share", "rows", "bulk"),
-    *("shared", "shared_share"),
-)
+    def within(self, scale: Scale) -> Tolerances:
+        """The limits for an output of this scale: the absolute or the relative figure, whichever allows less."""
+        norm = min(self.limits.norm, self.norm_share * scale.spread)
+        own = min(self.own, self.own_share * scale.spread)
+        # What the reference loses by itself is not shared.
+        shared = min(self.limits.shared, self.shared_share * scale.spread)
+        return replace(self.limits, norm=math.hypot(norm, own), shared=shared)
 
 
 @dataclass(frozen=True)
@@ -121,7 +96,7 @@ def quick(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> Quick:
         got, own = fast.fills.lifted_as(got, native), fast.fills.lifted(own)
         native = fast.fills.lifted(native)
     scale = scale_of(own, axes=False)
-    most = fast.limits(scale)
+    most = fast.within(scale)
     errors = measure(got, own, scale, fast.expected, native, most)
     distance = errors.norm / scale.spread if scale.spread else errors.norm
     return Quick(not most.exceeded(errors), distance, errors.norm / most.norm if most.norm else math.inf)

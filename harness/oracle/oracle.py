@@ -376,7 +376,7 @@ class Oracle:
             # An output may be a plain number.
             old, new = (fast.fills.lifted(real(torch.as_tensor(leaf))) for leaf in (before[path], after[path]))
             if path in yards and not _only_scaled(old, new, yards[path]):
-                yards[path] = yards[path].no_less(max(fast.norm, yards[path].heaped and yards[path].drift))
+                yards[path] = yards[path].no_less(max(fast.limits.norm, yards[path].heaped and yards[path].drift))
         return replace(expected, yards=yards)
 
     def _takes_safe_denominators(self, expected: Expectation) -> bool:
