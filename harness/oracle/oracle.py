@@ -7,7 +7,6 @@ does not accept goes to the full one, so it only saves time.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,10 +14,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.oracle import checks, denominators, expectation, formats, rule, strands
+from harness.oracle import checks, expectation, formats, rule, strands
 from harness.oracle.case import Earlier
 from harness.oracle.choices import Chosen
 from harness.oracle.chunks import Few
+from harness.oracle.demands import Demands
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, InvalidReference, broken_in, number, require_form
@@ -30,7 +30,6 @@ from harness.oracle.slices import real, rms, widened
 from harness.oracle.stress import CHOOSING, SETS, Stress
 from harness.oracle.structure import compare, flatten, places, tensors
 from harness.oracle.verdict import Finding
-from harness.oracle.yardstick import Yardstick
 from harness.records import Status
 
 # A reference that differs from itself, from the same generator state, by more than this many roundings of its output
@@ -38,11 +37,6 @@ from harness.records import Status
 # be the measure, since it is made of the same randomness.
 RANDOM_ROUNDINGS = 64.0
 RANDOM_SHARE = 1e-4
-# An output that scales with the inputs by a power of two differs by no more than this many of the reference's errors.
-SCALED_ROUNDINGS = 4.0
-# And one that has outgrown the constants that are added to it, by no more than this share: a bias of one beside inputs
-# of 2^20.
-OUTGROWN = 2.0**-14
 # Whoever takes this set takes numbers of any usual size.
 PROBE = "signs_up"
 
@@ -102,6 +96,7 @@ class Oracle:
         self.unchanged: set[str] = set()
         self._promises = promises
         self._fast: dict[str, Fast] = {}
+        self._demands = Demands(self.reference, promises, self._fast)
         # Of the outputs for drawn inputs.
         self._fills: dict[str, Fills] = {}
         # Of those, which are nothing but zeros; None before the first.
@@ -270,22 +265,13 @@ class Oracle:
                 return None
             yards = {path: yard.as_a_whole() for path, yard in expected.yards.items()}
             expected = replace(expected, yards=yards, empty=self._empty or frozenset())
-            some = _telling(expected, proposed)
             # Within, the reference is run on other inputs.
-            return some and self._demanded(proposed, some, drawn)
+            return self._demands.of(proposed, expected, drawn)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
             self._leave_out(proposed, error)
             return None
-
-    def _demanded(self, proposed: Stress, expected: Expectation, drawn: list[Any]) -> Expectation | None:
-        if proposed.demands == "absolute":
-            expected = self._as_on_drawn(expected, drawn)
-            return expected if self._takes_safe_denominators(expected) else None
-        if proposed.demands == "growth":
-            return self._as_it_grows(expected)
-        return _demanding(expected, proposed.demands)
 
     def compares(self, proposed: Stress) -> bool:
         """Whether what to expect for a set's inputs depends on the drawn ones, too."""
@@ -363,48 +349,6 @@ class Oracle:
         near = checks.fast(self.reference, expected.inputs, expected.native, outputs, limits, some.left_out)
         return None if near is None else finding
 
-    def _as_on_drawn(self, expected: Expectation, drawn: list[Any]) -> Expectation:
-        """With limits no smaller than on ordinary inputs, except for outputs that only scale with the inputs.
-
-        Of small numbers the exponentials are equal but for their last digits, as are other functions' values: a running
-        sum of those rounds one way.
-        """
-        before = dict(flatten(self.reference.native(drawn, expected.seed)))
-        after = dict(flatten(expected.native))
-        yards = dict(expected.yards)
-        for path, fast in self._fast.items():
-            # An output may be a plain number.
-            old, new = (fast.fills.lifted(real(torch.as_tensor(leaf))) for leaf in (before[path], after[path]))
-            if path in yards and not _only_scaled(old, new, yards[path]):
-                yards[path] = yards[path].no_less(max(fast.limits.norm, yards[path].heaped and yards[path].drift))
-        return replace(expected, yards=yards)
-
-    def _takes_safe_denominators(self, expected: Expectation) -> bool:
-        """Whether what honest kernels add to denominators for safety changes nothing on these small inputs."""
-        try:
-            output = self.reference.native(expected.inputs, expected.seed, mode=denominators.Safe())
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:
-            # Foreign code that does more with a denominator than to divide by it.
-            return True
-        return checks.full(self.reference, expected, output, None, None).passed
-
-    def _as_it_grows(self, expected: Expectation) -> Expectation | None:
-        """With the limits of outputs that grow as a power of the inputs, or of those that stay; None for any other."""
-        quarter = self._promises.changed(expected.inputs, lambda t: t / 4)
-        before = dict(flatten(self.reference.native(quarter, expected.seed)))
-        after = dict(flatten(expected.native))
-        powers = {
-            path: _growth(*(yard.fills.lifted(real(torch.as_tensor(leaf))) for leaf in (before[path], after[path])))
-            for path, yard in expected.yards.items()
-        }
-        some = expected.without({path for path, power in powers.items() if power is None})
-        if some is None:
-            return None
-        # What stays may do so because it is saturated, as a softmax is.
-        return _demanding(some, "growth" if all(powers[path] for path in some.yards) else "sense")
-
     def _require_steady(self, expected: Expectation) -> None:
         """Require finite numbers, and the same ones again."""
         again = dict(flatten(self._native(expected.inputs, expected.seed)))
@@ -425,75 +369,3 @@ class Oracle:
                 raise InvalidReference(
                     "random", f"the reference's {path} differs from call to call by more than rounding"
                 )
-
-
-def _only_scaled(before: torch.Tensor, after: torch.Tensor, yard: Yardstick) -> bool:
-    """Whether an output of the reference is another one times a power of two, but for rounding."""
-    if before.shape != after.shape:
-        return True
-    old, new = _both_finite(before, after)
-    if not new.numel() or not rms(old) or not rms(new):
-        return True
-    factor = 2.0 ** round(math.log2(rms(new) / rms(old)))
-    return rms(new - factor * old) <= SCALED_ROUNDINGS * yard.unit
-
-
-def _growth(before: torch.Tensor, after: torch.Tensor) -> int | None:
-    """The power of two by which an output of the reference exceeds another one, but for constants that it has outgrown;
-    None where that is no power, or less than none."""
-    if before.shape != after.shape:
-        return None
-    old, new = _both_finite(before, after)
-    sizes = (rms(old), rms(new)) if new.numel() else (0.0, 0.0)
-    if not all(0 < size < math.inf for size in sizes):
-        return None
-    power = round(math.log2(sizes[1] / sizes[0]))
-    return power if power >= 0 and rms(new - 2.0**power * old) <= OUTGROWN * sizes[1] else None
-
-
-def _both_finite(one: torch.Tensor, other: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The elements, of a part of two outputs, that are finite in both; widened."""
-    part = Part(other)
-    one, other = widened(part.of(one)), widened(part.of(other))
-    finite = torch.isfinite(one) & torch.isfinite(other)
-    return one[finite], other[finite]
-
-
-def _telling(expected: Expectation, proposed: Stress) -> Expectation | None:
-    """Without the leaves of which the reference gets no answer on a set, nor finite numbers where it has to; None where
-    it gets none at all."""
-    telling = {path: yard for path, yard in expected.yards.items() if path not in expected.empty} or expected.yards
-    return expected.without(
-        {path for path, yard in telling.items() if not yard.meaningful or (proposed.finite and not yard.finite)}
-    )
-
-
-def _demanding(expected: Expectation, demands: str) -> Expectation | None:
-    """With the limits of a stress set; None if an honest kernel may not be able to meet them."""
-    row = _row(expected.inputs)
-
-    def limited(yard: Yardstick) -> Yardstick:
-        if demands == "sense_in_rows":
-            return yard.sensible_in_rows()
-        if demands == "sense" or (demands != "rounding" and yard.level.bits < formats.FLOAT32.bits):
-            return yard.sensible()
-        if demands == "heaped" and "transformed" in yard.kinds:
-            # Winograd's and Fourier's ways err by the largest number around, wherever that stands.
-            return yard.sensible()
-        if demands == "growth" and "centred" in yard.kinds and yard.heaped >= row:
-            # A second pass adds the others of a row as squares of the mean, which are all equal.
-            return yard.no_less(yard.drift * row / yard.heaped * rule.BESIDE_HUGE / rule.DRIFT)
-        # Squared, one large element is as large as all others of its row.
-        several = yard.heaped >= row if "centred" in yard.kinds else yard.heaped > row
-        return yard.no_less(yard.drift) if demands == "heaped" and several else yard
-
-    yards = {path: limited(yard) for path, yard in expected.yards.items()}
-    beyond = {path for path, yard in yards.items() if yard is not expected.yards[path] and not yard.resolvable}
-    return replace(expected, yards=yards).without(beyond)
-
-
-def _row(inputs: list[Any]) -> int:
-    """The length of the largest floating input's rows, in each of which a stress set may put a large element."""
-    tensors = [leaf for _, leaf in flatten(inputs) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
-    largest = max(tensors, key=torch.Tensor.numel, default=None)
-    return largest.shape[-1] if largest is not None and largest.dim() else 0
