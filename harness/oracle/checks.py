@@ -10,18 +10,25 @@ import torch
 
 from harness.oracle import alike, indices, regions
 from harness.oracle.case import Case, Earlier
-from harness.oracle.error import measure
+from harness.oracle.error import measure, wrong_at
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.explain import explain, explain_other
 from harness.oracle.factor import slope
 from harness.oracle.fast import Fast, quick
+from harness.oracle.indices import SMALL_SHARE
 from harness.oracle.jumps import decided_by_rounding
-from harness.oracle.slices import counted, real
+from harness.oracle.slices import counted, picked, real, rms, sample
 from harness.oracle.structure import compare, flatten, same
 from harness.oracle.verdict import Finding, Slope, Weighed, weigh
 from harness.oracle.yardstick import Yardstick
 from harness.records import Status
+
+# Where nobody asks why an answer is wrong, so many elements of a large output are looked at first. One that is too far
+# off refuses it, unless rounding decides it, as it may of a few (jumps.py); so many times as many are not few, nor by
+# chance.
+GLIMPSE = 1 << 16
+NOT_FEW = 2
 
 
 @dataclass(frozen=True)
@@ -65,12 +72,15 @@ def full(
             continue
         yard, own = expected.yards[path], number(native, dtype)
         missed, given = None, real(leaf)
+        if earlier is None and (off := _far_off(given, expected.exact[path], yard)):
+            size = off / (yard.scale.spread or 1.0), off / yard.unit
+            return Finding(Status.INCORRECT, "mismatch", path, *size, leaf=path, evidence=figures)
         if yard.fills and own is not None:
             own = real(own)
             missed = _Missed(given, own, yard.fills.missed(given, own, expected.exact[path]))
             leaf, own = yard.fills.lifted_as(given, own), yard.fills.lifted(own)
         errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own, yard.limits)
-        weighed = weigh(leaf, errors, yard)
+        weighed = weigh(leaf, errors, yard, earlier is not None)
         if weighed.refused or (missed is not None and bool(missed.mask.any())):
             jumps = decided_by_rounding(reference, expected, path, given, None if missed is None else missed.mask)
             if jumps is not None:
@@ -78,7 +88,7 @@ def full(
                 leaf = torch.where(jumps, expected.exact[path].to(given), real(leaf))
                 missed = None
                 errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own, yard.limits)
-                weighed = weigh(leaf, errors, yard)
+                weighed = weigh(leaf, errors, yard, earlier is not None)
                 figures["decided_by_rounding"] = figures.get("decided_by_rounding", 0) + int(jumps.sum())
         leaf_error, leaf_ratio = _size(weighed, yard)
         figures["leaves"][path] = _figures(weighed, expected, path)
@@ -176,6 +186,19 @@ def _other(reference: ExactReference, expected: Expectation, path: str, native: 
         return None
     why = explain_other(path, got, exact.to(got.device), wrong)
     return Finding(Status.INCORRECT, why.reason, why.message, leaf=path, evidence=why.evidence)
+
+
+def _far_off(got: torch.Tensor, exact: torch.Tensor, yard: Yardstick) -> float:
+    """The error of some elements of a large output, if too many of them are too far off; else 0."""
+    if got.numel() <= GLIMPSE or yard.fills:
+        return 0.0
+    places = sample(got.numel(), got.device, GLIMPSE)
+    given = picked(got, places).to(exact.dtype)
+    right = picked(exact, places).to(given.device)
+    worst = max(limits.worst for limits in (yard.limits, *yard.loose.values()))
+    far = wrong_at(places, given, right, yard.scale, yard.expected, worst)
+    off = rms(given - right)
+    return off if math.isfinite(off) and counted(far) * SMALL_SHARE > NOT_FEW * GLIMPSE else 0.0
 
 
 def _size(weighed: Weighed, yard: Yardstick) -> tuple[float | None, float | None]:

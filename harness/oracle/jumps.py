@@ -20,7 +20,7 @@ from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, number
 from harness.oracle.formats import FLOAT32, format_of
 from harness.oracle.indices import DRAWS, JITTER, SMALL_SHARE
-from harness.oracle.slices import coordinates, counted, places_in, real, wide_dtype
+from harness.oracle.slices import counted, picked, places_in, real, wide_dtype
 from harness.oracle.structure import flatten
 
 # Where so many looks at a wrong element, of all of them in all moved runs, explain none, no more runs are made: one
@@ -54,7 +54,7 @@ def decided_by_rounding(
         return None
     # Of a large output no more than these is ever held.
     places = places_in(mask)
-    given, right = (_values(one, places).to(places.device, wide_dtype(got.dtype)) for one in (got, exact))
+    given, right = (picked(one, places).to(places.device, wide_dtype(got.dtype)) for one in (got, exact))
     ulps = JITTER[format_of(dtype).bits < FLOAT32.bits]
     left, until = torch.ones(count, dtype=torch.bool, device=places.device), time.monotonic() + SECONDS
     for draw in range(DRAWS):
@@ -65,7 +65,7 @@ def decided_by_rounding(
         except Exception:
             # Foreign code may raise anything.
             return None
-        moved = _values(moved, places).to(right)
+        moved = picked(moved, places).to(right)
         for one in (moved, (moved + right) / 2):
             left &= wrong_at(places, given, one, *limits)
         remain = int(left.sum())
@@ -74,8 +74,3 @@ def decided_by_rounding(
         if (remain == count and (draw + 1) * count >= FRUITLESS) or time.monotonic() > until:
             return None
     return None
-
-
-def _values(output: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """An output's elements at flat places; without a copy of one that is not contiguous."""
-    return output[coordinates(places.to(output.device), output.shape)]

@@ -66,6 +66,11 @@ def coordinates(places: torch.Tensor, shape: Sequence[int]) -> tuple[torch.Tenso
     return tuple(index)
 
 
+def picked(tensor: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """A tensor's elements at flat places; without a copy of one that is not contiguous."""
+    return tensor[coordinates(places.to(tensor.device), tensor.shape)]
+
+
 def sample(numel: int, device: torch.device, count: int) -> torch.Tensor:
     """`count` flat positions, random but the same each time; all of them where there are no more."""
     if numel <= count:

@@ -66,7 +66,8 @@ class Finding:
 @dataclass(frozen=True)
 class Weighed:
     """One floating leaf against its yardstick. `refused` names the measure that exceeded its limit, or is `signature`;
-    `allowance` is the lower precision whose limit it met, if not the problem's own."""
+    `allowance` is the lower precision whose limit it met, if not the problem's own. `likeness` is 0 where nobody asked
+    why it is refused."""
 
     errors: Errors
     refused: str
@@ -74,12 +75,13 @@ class Weighed:
     likeness: float
 
 
-def weigh(got: torch.Tensor, errors: Errors, yard: Yardstick) -> Weighed:
-    """The rule applied to the errors of `got`."""
-    alike = likeness(yard.signature, got, errors)
+def weigh(got: torch.Tensor, errors: Errors, yard: Yardstick, explained: bool = True) -> Weighed:
+    """The rule applied to the errors of `got`; without `explained`, a refusal by size is not asked for its pattern."""
     refused = yard.limits.exceeded(errors)
     # It names the format, which errors that rows share do not.
-    if refused in ("", "shared") and alike >= rule.SIGNATURE and errors.norm > yard.unit:
+    may_be = refused in ("", "shared")
+    alike = likeness(yard.signature, got, errors) if may_be or explained else 0.0
+    if may_be and alike >= rule.SIGNATURE and errors.norm > yard.unit:
         refused = "signature"
     if refused and refused != "broken":
         for name, limits in sorted(yard.loose.items(), key=lambda item: item[1].norm):
