@@ -17,7 +17,6 @@ from harness.oracle.choices import CHOOSERS, dimension
 from harness.oracle.exact import ExactReference
 from harness.oracle.float64 import Operation
 from harness.oracle.formats import FLOAT32, format_of
-from harness.oracle.slices import rms
 from harness.oracle.structure import flatten
 
 # Operators whose index is into so many last dimensions of their operand, as one.
@@ -30,9 +29,12 @@ _POOLS: dict[str, int] = {
     "aten::fractional_max_pool3d": 3,
 }
 
-# Values chosen between may each be off by the rounding that the reference itself shows; the largest of many such
-# errors is about six times their root mean square.
-TIE = 8.0
+# Values chosen between may each be off by rounding of themselves, once more where they are added up in another order,
+# and by what the reference shows beyond that; the largest of many such errors is about six times their root mean
+# square.
+TIE_ROUNDINGS, TIE = 4.0, 8.0
+# Values so many times as large as what is chosen take no part: a mask's fill value may be any number.
+FAR = 64.0
 # Inputs moved by up to this many units in the last place, so many times. In float32 sound sums differ by tens of
 # roundings; in 16 bits by one or two.
 JITTER = {True: 2, False: 16}
@@ -47,12 +49,13 @@ MISSED = 10
 
 @dataclass(frozen=True)
 class Choice:
-    """A choosing operator's float64 operand, the dimension (None: of the flattened operand) and the margin within
-    which two of its values count as equal. `unique`: no index comes twice; `stable`: equal values keep their order."""
+    """A choosing operator's operand in float64 (`values`) and as it is (`own`, with its `roundoff`), and the dimension
+    (None: of the flattened operand). `unique`: no index comes twice; `stable`: equal values keep their order."""
 
     values: torch.Tensor
+    own: torch.Tensor
+    roundoff: float
     dim: int | None
-    margin: float
     unique: bool
     stable: bool
 
@@ -88,12 +91,13 @@ def _choice(reference: ExactReference, inputs: list[Any], seed: int, path: str) 
     wide, narrow = exact.args[0], native.args[0]
     if wide.shape != narrow.shape:
         return None
-    margin = TIE * rms(narrow.to(wide.dtype) - wide) if wide.is_floating_point() else 0.0
+    roundoff = format_of(narrow.dtype).roundoff if narrow.is_floating_point() else 0.0
     if exact.name in _POOLS:
-        return Choice(wide.flatten(-_POOLS[exact.name]), -1, margin, unique=False, stable=False)
+        wide, narrow = wide.flatten(-_POOLS[exact.name]), narrow.flatten(-_POOLS[exact.name])
+        return Choice(wide, narrow, roundoff, -1, unique=False, stable=False)
     dim = dimension(exact.name, exact.args, exact.kwargs)
     unique = exact.name in ("aten::topk", "aten::sort", "aten::argsort")
-    return Choice(wide, dim, margin, unique, bool(exact.kwargs.get("stable")))
+    return Choice(wide, narrow, roundoff, dim, unique, bool(exact.kwargs.get("stable")))
 
 
 def _maker(output: Any, seen: list[Operation], path: str) -> Operation | None:
@@ -134,11 +138,9 @@ def _index(operation: Operation) -> torch.Tensor | None:
 
 
 def _ties(choice: Choice, got: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-    if choice.stable and choice.margin == 0.0:
-        # Of numbers that are known exactly, equal ones are in the order that was asked for.
-        return torch.zeros_like(got, dtype=torch.bool)
-    values = choice.values if choice.dim is not None else choice.values.reshape(-1)
-    dim = choice.dim if choice.dim is not None else 0
+    flat = choice.dim is None
+    values, own = (one.reshape(-1) if flat else one for one in (choice.values, choice.own))
+    dim = choice.dim or 0
     length = values.shape[dim]
     # An index without its dimension (argmax) gets it back, so that both fit gather.
     shape = list(values.shape)
@@ -146,13 +148,31 @@ def _ties(choice: Choice, got: torch.Tensor, exact: torch.Tensor) -> torch.Tenso
     inside = (got >= 0) & (got < length)
     chosen = values.gather(dim, got.clamp(0, length - 1).reshape(shape).long())
     right = values.gather(dim, exact.reshape(shape).long())
-    tied = ((chosen - right).abs() <= choice.margin) | (chosen == right)
+    # Of numbers that are known exactly, equal ones are in the order that was asked for.
+    tied = (chosen == right) & (own != values).any() if choice.stable else chosen == right
+    if choice.roundoff:
+        tied |= (chosen - right).abs() <= _margin(choice, values, own.to(values.dtype), chosen, right, dim)
     if choice.unique:
         ordered, order = got.reshape(shape).sort(dim)
         again = torch.zeros_like(tied)
         again.narrow(dim, 1, shape[dim] - 1).copy_(ordered.diff(dim=dim) == 0)
         tied &= ~torch.zeros_like(tied).scatter(dim, order, again)
     return tied.reshape(got.shape) & inside
+
+
+def _margin(
+    choice: Choice, values: torch.Tensor, own: torch.Tensor, chosen: torch.Tensor, right: torch.Tensor, dim: int
+) -> torch.Tensor:
+    """Within which two values along `dim` count as equal; nothing where the reference knows them exactly."""
+    size = values.abs()
+    far = size > FAR * right.abs().amax(dim, keepdim=True)
+    off = (own - values).abs().masked_fill_(far | ~torch.isfinite(own) | ~torch.isfinite(values), 0.0)
+    inexact = (off > 0).any(dim, keepdim=True)
+    beyond = (off - choice.roundoff * size).clamp_min_(0.0)
+    error = (beyond.square().sum(dim, keepdim=True) / (~far).sum(dim, keepdim=True).clamp_min(1)).sqrt()
+    rounding = choice.roundoff * torch.maximum(chosen.abs(), right.abs())
+    # Of two infinities, or of one, no difference is small.
+    return torch.where(inexact, TIE_ROUNDINGS * rounding + TIE * error, 0.0).nan_to_num_(0.0, 0.0, 0.0)
 
 
 def _undecided(

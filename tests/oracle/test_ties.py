@@ -1,0 +1,78 @@
+"""Which of nearly equal numbers an index points to is for rounding to decide, and nothing else is."""
+
+import pytest
+import torch
+
+from harness.oracle.oracle import Oracle
+from tests.oracle.references import Of
+
+BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
+FILLS = {"least": None, "-inf": float("-inf"), "-1e30": -1e30, "-1e9": -1e9, "-1e4": -1e4, "-6e4": -6e4}
+
+
+def drawn(dtype, keys=256, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    x, w = torch.randn(512, 128, generator=generator), torch.randn(128, keys, generator=generator) / 11
+    return [x.to(dtype), w.to(dtype), torch.rand(512, keys, generator=generator) < 0.2]
+
+
+def masked(x, w, mask, fill):
+    scores = x @ w
+    return scores.masked_fill(mask, torch.finfo(scores.dtype).min if fill is None else fill)
+
+
+def last_of_equal(scores, count):
+    """The same as topk, but of equal numbers those that come last."""
+    length = scores.shape[-1]
+    return length - 1 - scores.flip(-1).sort(dim=-1, descending=True, stable=True).indices[..., :count]
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+@pytest.mark.parametrize("fill", FILLS)
+def test_a_mask_excuses_no_wrong_index(dtype, fill):
+    fill = FILLS[fill]
+    if dtype is F16 and fill in (-1e30, -1e9):
+        pytest.skip("no number of float16")
+    inputs = drawn(dtype)
+    oracle = Oracle(Of(lambda x, w, m: masked(x, w, m, fill).topk(4, -1).indices))
+    expected = oracle.expect(inputs)
+    first_four = (~inputs[2]).long().topk(4, -1).indices
+    assert not oracle.check(expected, first_four).passed
+    assert not oracle.check(expected, torch.zeros_like(first_four)).passed
+    scores = masked(*inputs, fill)
+    assert oracle.check(expected, last_of_equal(scores, 4)).passed
+    # As a kernel chooses that keeps its sums in float32.
+    assert oracle.check(
+        expected, masked(inputs[0].float(), inputs[1].float(), inputs[2], -1e30).topk(4, -1).indices
+    ).passed
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16], ids=str)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_largest_of_equal_numbers_may_be_the_last(dtype, seed):
+    x, w, _ = drawn(dtype, 1024, seed)
+    oracle = Oracle(Of(lambda x, w: (8 * (x @ w)).argmax(-1)))
+    expected = oracle.expect([x, w])
+    assert oracle.check(expected, last_of_equal(8 * (x @ w), 1)[:, 0]).passed
+    assert not oracle.check(expected, (x @ w)[:, :512].argmax(-1)).passed
+
+
+def test_a_row_of_nothing_but_fill_values_points_anywhere():
+    x, w, mask = drawn(F32)
+    mask[3] = True
+    oracle = Oracle(Of(lambda x, w, m: (x @ w).masked_fill(m, float("-inf")).argmax(-1)))
+    expected = oracle.expect([x, w, mask])
+    other = expected.native.clone()
+    other[3] = 17
+    assert oracle.check(expected, other).passed
+    other[4] = (other[4] + 1) % 256
+    assert not oracle.check(expected, other).passed
+
+
+def test_of_exact_numbers_none_but_equal_ones_are_tied():
+    x = torch.arange(4096.0).remainder(1000).reshape(4, 1024)
+    oracle = Oracle(Of(lambda x: x.topk(3, -1).indices))
+    expected = oracle.expect([x])
+    beside = expected.native.clone()
+    beside[:, 2] = x.topk(4, -1).indices[:, 3]
+    assert not oracle.check(expected, beside).passed
