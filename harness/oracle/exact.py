@@ -52,6 +52,24 @@ class Exact:
     cut: Cut | None = None
 
 
+@dataclass(frozen=True)
+class _Way:
+    """A way to run the reference more exactly: in this dtype, and told the limits of its own dtype or of the native one
+    (`as_native`)."""
+
+    dtype: torch.dtype
+    as_native: bool
+
+    def lift(self, tensor: torch.Tensor) -> torch.Tensor:
+        return _upcast(tensor, self.dtype)
+
+
+# The first one that the reference's code takes, and in which it is the same function. Code that asks for limits of
+# float64 by name is told the truth in the first.
+_WAYS = (_Way(torch.float64, False), _Way(torch.float64, True), _Way(torch.float32, True))
+_STRICT = _WAYS[-1]
+
+
 class ExactReference:
     """A reference module and the ways to run it; every run starts from the same module state and generator state.
 
@@ -85,6 +103,9 @@ class ExactReference:
         self.returned: set[tuple[str, int]] = set()
         # Ways to cut that were shown in float64 to leave entries independent.
         self._independent: set[Split] = set()
+        # Ways in which the reference was seen to be the same function, and those in which it is another one.
+        self._same: set[_Way] = set()
+        self._other: set[_Way] = set()
         # Run as it is, once it is known not to write to parameters, as long as each run leaves it as it was.
         self._reused: Reused | None = None
         self._reusable = True
@@ -165,45 +186,73 @@ class ExactReference:
 
     def strict(self, inputs: list[Any], seed: int) -> Any:
         """The output in float32 throughout, without TF32 and whatever narrower dtype the code asks for."""
-        mode = Widened(self.precision(inputs), torch.float32)
         with _tf32_off():
-            return self._run(inputs, seed, lambda t: _upcast(t, torch.float32), mode=mode)
+            return self._run(inputs, seed, _STRICT.lift, self._mode(_STRICT, inputs))
 
     def recorded(self, inputs: list[Any], seed: int, wide: bool, keep: frozenset[str]) -> tuple[Any, list[Operation]]:
-        """The output, in float64 if `wide`, and the calls of the operators named in `keep`."""
-        mode = Widened(self.precision(inputs), torch.float64 if wide else None, keep)
-        output = self._run(inputs, seed, _double if wide else _as_it_is, mode)
+        """The output, in float64 if `wide` (or what `exact` ran in), and the calls of the operators named in `keep`."""
+        way = next((way for way in _WAYS if way in self._same), None) if wide else None
+        mode = self._mode(way, inputs, keep)
+        output = self._run(inputs, seed, way.lift if way else _as_it_is, mode)
         return output, mode.seen
+
+    def _mode(self, way: _Way | None, inputs: list[Any], keep: frozenset[str] = frozenset()) -> Widened:
+        """What the reference is run in; without a way, as it is."""
+        native = self.precision(inputs)
+        return Widened(native, way.dtype, keep, way.as_native) if way else Widened(native, None, keep)
 
     def exact(self, inputs: list[Any], seed: int, native: Any) -> Exact:
         """The float64 output for `inputs`, given the native one (whose size tells how much memory it takes).
 
         On the device: at once if that is little, else a slice of the batch at a time where entries are shown to be
-        independent, else at once if it fits; else on the host. Code that cannot run in float64 runs in float32 without
-        TF32, or as it is at worst.
+        independent, else at once if it fits; else on the host. Code that cannot run in float64, or is another function
+        there, runs in float32 without TF32, or as it is at worst.
         """
-        try:
-            return self._exact_float64(inputs, seed, native)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:
-            # Foreign code has its own reasons to insist on a dtype, and any of them may surface as any exception.
-            pass
-        try:
-            return Exact(_alike(self.strict(inputs, seed), native), "device", "float32")
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:
-            with _tf32_off():
-                return Exact(self.native(inputs, seed), "device", "native")
+        for way in _WAYS:
+            if way in self._other:
+                continue
+            mode = self._mode(way, inputs)
+            try:
+                found = self._exact(way, mode, inputs, seed, native)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:
+                # Foreign code has its own reasons to insist on a dtype, and any of them may surface as any exception.
+                continue
+            if self._is_the_same(way, mode, inputs, seed):
+                return found
+        mode = self._mode(None, inputs)
+        with _tf32_off():
+            output = self._run(inputs, seed, _as_it_is, mode)
+            return Exact(output, "device", "native", mode.attention, mode.longest)
+
+    def _is_the_same(self, way: _Way, mode: Widened, inputs: list[Any], seed: int) -> bool:
+        """Whether the reference, run in `mode`, is the function that it is natively; found out once for each way."""
+        if way.dtype is self.precision(inputs):
+            self._same.add(way)
+        if way not in self._same | self._other:
+            native = self._mode(None, inputs)
+            self._run(inputs, seed, _as_it_is, native)
+            (self._same if native.constants.are_repeated_by(mode.constants) else self._other).add(way)
+        return way in self._same
+
+    def _exact(self, way: _Way, mode: Widened, inputs: list[Any], seed: int, native: Any) -> Exact:
+        if way.dtype is torch.float64:
+            return self._exact_float64(mode, inputs, seed, native)
+        with _tf32_off():
+            output = _alike(self._run(inputs, seed, way.lift, mode), native)
+        return Exact(output, "device", "float32", mode.attention, mode.longest)
 
     def few(self, inputs: list[Any], seed: int, native: Any) -> Few | None:
         """Some entries of the batch that stand for all of it, where a float64 run of it all would be much; None where
         it would not, or where entries are not shown to be independent. `native` is the output for the inputs."""
         if self._needed(inputs, native)[0] <= MUCH["cpu" if _cuda(inputs) is None else "cuda"]:
             return None
+        way = next((way for way in _WAYS if way not in self._other), _STRICT)
+        if way.dtype is not torch.float64:
+            return None
         try:
-            split = self._split(inputs, seed, native, Widened(self.precision(inputs)))
+            split = self._split(inputs, seed, native, self._mode(way, inputs))
             return None if split is None else few(split, inputs, native)
         except torch.OutOfMemoryError:
             raise
@@ -211,7 +260,7 @@ class ExactReference:
             # Foreign code may raise anything in float64.
             return None
 
-    def _exact_float64(self, inputs: list[Any], seed: int, native: Any) -> Exact:
+    def _exact_float64(self, mode: Widened, inputs: list[Any], seed: int, native: Any) -> Exact:
         need, kept, fixed = self._needed(inputs, native)
         free = self._free(inputs) - fixed
         # Beside the result as a whole.
@@ -219,25 +268,23 @@ class ExactReference:
         share = max(1e-9, at_once / need) if need else 1.0
         if need <= at_once:
             with contextlib.suppress(torch.OutOfMemoryError):
-                return self._whole(inputs, seed, native, "device")
+                return self._whole(mode, inputs, seed, native, "device")
         with contextlib.suppress(torch.OutOfMemoryError):
-            chunked = self._chunked(inputs, seed, native, share)
+            chunked = self._chunked(mode, inputs, seed, native, share)
             if chunked is not None:
                 return chunked
         if at_once < need <= free:
             with contextlib.suppress(torch.OutOfMemoryError):
-                return self._whole(inputs, seed, native, "device")
-        return self._whole(convert(inputs, lambda t: t.cpu()), seed, native, "host")
+                return self._whole(mode, inputs, seed, native, "device")
+        return self._whole(mode, convert(inputs, lambda t: t.cpu()), seed, native, "host")
 
-    def _whole(self, inputs: list[Any], seed: int, native: Any, where: str) -> Exact:
-        mode = Widened(self.precision(inputs))
+    def _whole(self, mode: Widened, inputs: list[Any], seed: int, native: Any, where: str) -> Exact:
         host = where == "host"
         output = self._run(inputs, seed, lambda t: _double(t.cpu() if host else t), mode)
         return Exact(_alike(output, native), where, "float64", mode.attention, mode.longest)
 
-    def _chunked(self, inputs: list[Any], seed: int, native: Any, share: float) -> Exact | None:
+    def _chunked(self, mode: Widened, inputs: list[Any], seed: int, native: Any, share: float) -> Exact | None:
         """Float64 over slices of the first dimension, each taking about `share` of the whole; None where invalid."""
-        mode = Widened(self.precision(inputs))
         split = self._split(inputs, seed, native, mode)
         if split is None:
             return None
