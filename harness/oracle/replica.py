@@ -16,6 +16,8 @@ from harness.errors import AssayError
 _PLAIN = (OrderedDict, dict, list, set)
 _VALUES = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format)
 _IDENTITIES = (torch.Tensor, nn.Module, type, FunctionType, BuiltinFunctionType, ModuleType)
+# What every module keeps of its own, where its tensors and parts are.
+_OF_MODULES = vars(nn.Module()).keys()
 Change = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -24,6 +26,7 @@ def replica(module: nn.Module, change: Change) -> nn.Module:
 
     Parameters, buffers and tensors kept as plain attributes are all covered, and tied ones stay tied. Where `change`
     returns its argument, a parameter is shared with the copy; anything else is cloned, since a forward may write it.
+    What no copy can be made of (a lock, a function that was compiled) is shared, too.
     """
     memo: dict[int, Any] = {}
     for tensor in _tensors(module):
@@ -39,7 +42,25 @@ def replica(module: nn.Module, change: Change) -> nn.Module:
         # A module has a dozen empty dicts of hooks, each of which deepcopy would take apart.
         memo |= {id(value): type(value)() for value in vars(part).values() if type(value) in _PLAIN and not value}
     # deepcopy looks objects up in its memo first, so it takes ours for these and copies the structure around.
-    return copy.deepcopy(module, memo)
+    try:
+        return copy.deepcopy(module, dict(memo))
+    except Exception:
+        # Foreign classes say in any way that they cannot be copied.
+        return copy.deepcopy(module, memo | _not_to_be_copied(module, memo))
+
+
+def _not_to_be_copied(module: nn.Module, memo: dict[int, Any]) -> dict[int, Any]:
+    """Attributes of a module and its parts of which deepcopy makes no copy, by their addresses as in its memo."""
+    found: dict[int, Any] = {}
+    for part in module.modules():
+        for name, value in vars(part).items():
+            if name in _OF_MODULES:
+                continue
+            try:
+                copy.deepcopy(value, dict(memo))
+            except Exception:
+                found[id(value)] = value
+    return found
 
 
 class Reused:

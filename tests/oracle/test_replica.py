@@ -1,11 +1,14 @@
 """Each run of the reference starts from the same state, also where runs share a replica."""
 
+import threading
+
 import pytest
 import torch
 from torch import nn
 
 from harness.oracle import exact
 from harness.oracle.exact import ExactReference
+from harness.oracle.replica import replica
 
 
 class Stateful(nn.Module):
@@ -96,3 +99,20 @@ def test_runs_share_a_replica_that_can_be_put_back(act, made, monkeypatch):
         reference.native([torch.rand(4, 3)], 1)
     # The first tells whether parameters are written to.
     assert len(counts) == made
+
+
+def test_what_cannot_be_copied_is_shared():
+    class Locked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.lock = nn.Linear(4, 4), threading.Lock()
+
+        def forward(self, x):
+            with self.lock:
+                return self.linear(x)
+
+    module = Locked()
+    made = replica(module, lambda t: t.double())
+    assert made.lock is module.lock
+    assert made(torch.ones(4, dtype=torch.float64)).dtype is torch.float64
+    assert module.linear.weight.dtype is torch.float32

@@ -1,0 +1,114 @@
+"""A reference that asks for its dtype is compared with nothing that is another function in another dtype."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from harness.oracle.exact import ExactReference
+from harness.oracle.oracle import Oracle
+from tests.oracle.references import Of
+
+
+def drawn(rows=1024, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(rows, 128, generator=generator), torch.randn(128, 128, generator=generator) / 11]
+
+
+def precision(function, inputs):
+    reference = ExactReference(Of(function))
+    return reference.exact(inputs, 0, reference.native(inputs, 0)).precision
+
+
+def logmel(x, w):
+    z = (x @ w).clamp_min(0)
+    return torch.log(z + torch.finfo(z.dtype).eps)
+
+
+def masked(x, w):
+    scores = x @ w
+    mask = torch.ones(scores.shape, dtype=torch.bool).triu(1)
+    return scores.masked_fill(mask, torch.finfo(scores.dtype).min).softmax(-1) @ w
+
+
+@pytest.mark.parametrize("function", [logmel, masked])
+def test_limits_of_the_dtype_are_those_of_its_own(function):
+    x, w = drawn(128)
+    assert precision(function, [x, w]) == "float64"
+    reference = ExactReference(Of(function))
+    exact = reference.exact([x, w], 0, reference.native([x, w], 0)).output
+    # But where it takes the logarithm of nearly nothing.
+    assert (exact - function(x, w)).abs().quantile(0.9) < 1e-5
+
+
+def test_who_asks_for_float64_by_name_is_told_the_truth():
+    def in_float64(x, w):
+        z = (x.double() @ w.double()).clamp_min(0)
+        return torch.log(z + torch.finfo(torch.float64).eps)
+
+    assert precision(in_float64, drawn()) == "float64"
+
+
+def test_a_number_that_the_host_reads_is_no_constant():
+    assert precision(lambda x, w: x @ w / float(x.std()) + x.mean().item(), drawn()) == "float64"
+
+
+def truncated(x, w):
+    return (x.view(torch.int32) & -8192).view(torch.float32).sum(-1)
+
+
+def test_bits_mean_something_else_in_float64():
+    assert precision(truncated, drawn()) == "float32"
+
+
+def branches(x, w):
+    return F.relu(x @ w) * 0.5 if x.dtype is torch.float32 else F.gelu(x @ w)
+
+
+def test_another_branch_has_other_constants():
+    assert precision(branches, drawn()) == "float32"
+
+
+@pytest.mark.parametrize(
+    ("function", "wrong"),
+    [
+        (logmel, lambda x, w: logmel(x.bfloat16().float(), w.bfloat16().float())),
+        (logmel, lambda x, w: logmel(x[:, :124], w[:124])),
+        (truncated, lambda x, w: torch.zeros(len(x))),
+        (truncated, lambda x, w: truncated(x, w).bfloat16().float()),
+    ],
+)
+def test_wrong_answers_are_refused(function, wrong):
+    oracle, inputs = Oracle(Of(function)), drawn()
+    expected = oracle.expect(inputs)
+    assert oracle.check(expected, function(*inputs)).passed
+    assert not oracle.check(expected, wrong(*inputs)).passed
+
+
+def test_code_that_takes_float32_alone_has_the_allowance_for_its_sums():
+    def picky(x, w):
+        assert x.dtype is torch.float32
+        return x @ w, x.sum(-1)
+
+    def in_chunks(x, w):
+        parts = zip(x.split(100, 1), w.split(100), strict=True)
+        totals = (torch.zeros(len(x), w.shape[1]), torch.zeros(len(x)))
+        for a, b in parts:
+            totals = totals[0] + a @ b, totals[1] + a.sum(-1)
+        return totals
+
+    inputs = [torch.rand(64, 20000), torch.rand(20000, 8)]
+    oracle = Oracle(Of(picky))
+    assert oracle.check(oracle.expect(inputs), in_chunks(*inputs)).passed
+
+
+def test_code_that_takes_float32_alone_gives_indices_that_may_be_tied():
+    def picky(x, w):
+        assert x.dtype is torch.float32
+        return (x @ w).argmax(-1)
+
+    inputs = drawn()
+    oracle = Oracle(Of(picky))
+    expected = oracle.expect(inputs)
+    assert expected.precision == "float32"
+    assert oracle.check(expected, (inputs[0] @ inputs[1] + 0).argmax(-1)).passed
+    assert not oracle.check(expected, expected.native.roll(1)).passed
