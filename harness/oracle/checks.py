@@ -16,6 +16,7 @@ from harness.oracle.expectation import Expectation, number
 from harness.oracle.explain import explain, explain_other
 from harness.oracle.factor import slope
 from harness.oracle.fast import Fast, quick
+from harness.oracle.formats import is_of_eight_bits
 from harness.oracle.indices import SMALL_SHARE
 from harness.oracle.jumps import decided_by_rounding
 from harness.oracle.slices import counted, picked, real, rms, sample
@@ -109,6 +110,10 @@ def full(
             return Finding(
                 Status.INCORRECT, "mismatch:fill_value", message, leaf_error, leaf_ratio, leaf=path, evidence=evidence
             )
+        if expected.nearest and is_of_eight_bits(native):
+            refusal = _not_nearest(reference, expected, path, native, got[path], figures)
+            if refusal is not None:
+                return refusal
         found = slope(leaf, expected.exact[path], yard.level.roundoff)
         if found is not None:
             slopes[path] = found
@@ -132,7 +137,7 @@ def fast(
         if path in left_out:
             continue
         own, given = number(leaf, dtype), number(got[path], dtype)
-        if own is None or given is None:
+        if own is None or given is None or is_of_eight_bits(leaf):
             if not same(leaf, got[path]):
                 return None
         elif own.numel():
@@ -160,7 +165,7 @@ def fast_together(
     for path in found[0][0]:
         leaves = [(native[path], output[path]) for native, output in found]
         own, given = ([one for leaf in leaves if (one := number(leaf[side], dtype)) is not None] for side in (0, 1))
-        if not own:
+        if not own or is_of_eight_bits(leaves[0][0]):
             right.append(torch.tensor([same(*leaf) for leaf in leaves]))
         elif own[0].numel():
             if path not in limits:
@@ -199,6 +204,22 @@ def _far_off(got: torch.Tensor, exact: torch.Tensor, yard: Yardstick) -> float:
     far = wrong_at(places, given, right, yard.scale, yard.expected, worst)
     off = rms(given - right)
     return off if math.isfinite(off) and counted(far) * SMALL_SHARE > NOT_FEW * GLIMPSE else 0.0
+
+
+def _not_nearest(
+    reference: ExactReference, expected: Expectation, path: str, native: Any, got: Any, figures: dict[str, Any]
+) -> Finding | None:
+    """A refusal of an 8-bit floating leaf that is near enough to the right one, but not rounded to it."""
+    wrong = indices.not_nearest(reference, expected.inputs, expected.seed, path, got, expected.exact[path], native)
+    if not bool(wrong.any()):
+        return None
+    share, its = counted(wrong) / wrong.numel(), str(native.dtype).removeprefix("torch.")
+    message = (
+        f"{path}: {share:.2%} of {wrong.numel()} elements are not the {its} number nearest to the right one, where "
+        "rounding decides nothing: a digit is missing, or cut off"
+    )
+    evidence = {**figures, "share_wrong": share, "wrong_within": regions.locate(wrong).box}
+    return Finding(Status.INCORRECT, "mismatch:not_nearest", message, leaf=path, evidence=evidence)
 
 
 def _size(weighed: Weighed, yard: Yardstick) -> tuple[float | None, float | None]:

@@ -22,7 +22,7 @@ from harness.oracle.lengths import Longest
 from harness.oracle.promises import NOTHING, Promises
 from harness.oracle.replica import Reused, Unknown, batch_statistics, replica
 from harness.oracle.slices import wide_dtype
-from harness.oracle.structure import convert, flatten, rebuild, tensors
+from harness.oracle.structure import address, convert, flatten, rebuild, tensors
 from harness.oracle.switches import NotPermitted, Permitted, Products
 
 # Float64 copies of inputs, parameters and outputs, times this for what lies between them, must fit the memory:
@@ -423,15 +423,10 @@ def _cuda(inputs: list[Any]) -> torch.device | None:
 
 def _shared(output: Any, inputs: list[torch.Tensor]) -> set[tuple[str, int]]:
     """Paths in an output and numbers of inputs with the same memory behind them."""
-    given = list(map(_storage, inputs))
-    leaves = ((path, _storage(leaf)) for path, leaf in flatten(output) if isinstance(leaf, torch.Tensor))
+    given = list(map(address, inputs))
+    leaves = ((path, address(leaf)) for path, leaf in flatten(output) if isinstance(leaf, torch.Tensor))
     made = [(path, memory) for path, memory in leaves if memory is not None]
     return {(path, other) for path, memory in made for other, its in enumerate(given) if its == memory}
-
-
-def _storage(tensor: torch.Tensor) -> int | None:
-    """The address of the memory behind a tensor; None of one that has no elements, or is not dense."""
-    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided and tensor.numel() else None
 
 
 def _versions(some: Iterable[torch.Tensor]) -> list[int]:

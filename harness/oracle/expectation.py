@@ -48,7 +48,8 @@ class Expectation:
     `error.widened` gives them, with infinities for fill values. yards: the yardstick of each floating leaf. where:
     device, chunked or host; precision: float64, or the most exact that was possible. empty: floating leaves that are
     nothing but zeros for drawn inputs, as a loss that is switched off. left_out: leaves that nothing is asked of.
-    chosen: what the reference chooses by order. at_a_pole: it takes a logarithm of zero for -100.
+    chosen: what the reference chooses by order. at_a_pole: it takes a logarithm of zero for -100. nearest: 8-bit floats
+    have to be the nearest ones.
     """
 
     inputs: list[Any]
@@ -62,6 +63,7 @@ class Expectation:
     left_out: frozenset[str] = frozenset()
     chosen: frozenset[Chosen] = frozenset()
     at_a_pole: bool = False
+    nearest: bool = False
 
     @property
     def meaningful(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -68,7 +69,12 @@ def format_of(dtype: torch.dtype) -> Format:
 
 def calculable(tensor: torch.Tensor) -> torch.Tensor:
     """The same numbers in a dtype that PyTorch calculates in: 8-bit floats, which it only stores, as float32."""
-    return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
+    return tensor.float() if is_of_eight_bits(tensor) else tensor
+
+
+def is_of_eight_bits(leaf: Any) -> bool:
+    """Whether it is a tensor of 8-bit floats."""
+    return isinstance(leaf, torch.Tensor) and leaf.is_floating_point() and leaf.element_size() == 1
 
 
 def next_lower(format: Format) -> Format | None:

@@ -81,6 +81,34 @@ def excused(
     return _undecided(reference, inputs, seed, path, got, exact.to(got.device), native)
 
 
+def not_nearest(
+    reference: ExactReference,
+    inputs: list[Any],
+    seed: int,
+    path: str,
+    got: torch.Tensor,
+    exact: torch.Tensor,
+    native: torch.Tensor,
+) -> torch.Tensor:
+    """A mask of the elements of an output in 8-bit floats that are neither the number nearest to the float64 one nor
+    the reference's own, where rounding does not decide: of so few numbers the next one is half as far as a digit less.
+    """
+    wanted = exact.to(got.device, got.dtype)
+    wrong = mismatches(_whole(got), _whole(wanted), _whole(native))
+    if bool(wrong.any()):
+        wrong &= ~_undecided(reference, inputs, seed, path, got, wanted, native)
+    return wrong
+
+
+def _whole(leaf: torch.Tensor) -> torch.Tensor:
+    """Integers as they are, 8-bit floats counted from zero on in the order of their values."""
+    if not leaf.is_floating_point():
+        # Unsigned numbers of 16 bits and more cannot be compared with others.
+        return leaf.to(torch.int64)
+    bits = leaf.contiguous().view(torch.uint8).to(torch.int64)
+    return torch.where(bits >= 128, 128 - bits, bits)
+
+
 def _choice(reference: ExactReference, inputs: list[Any], seed: int, path: str) -> Choice | None:
     """The operator whose index the output at `path` is, in float64 and native runs alike."""
     keep = frozenset(CHOOSERS) | frozenset(_POOLS)
@@ -186,13 +214,13 @@ def _undecided(
 ) -> torch.Tensor:
     """Where the native output changes under jitter, and `got` is among or between the values seen."""
     narrow = format_of(reference.precision(inputs)).bits < FLOAT32.bits
-    # Unsigned numbers of 16 bits and more cannot be compared with others.
-    given, exact, differs = got.to(torch.int64), exact.to(torch.int64), native.to(torch.int64) != exact.to(torch.int64)
+    given, exact = _whole(got), _whole(exact)
+    differs = _whole(native) != exact
     # 16-bit numbers that are widened before they are divided and rounded are exact there: only the steps round.
     for run, ulps in ((reference.jittered_throughout, JITTER[narrow]), (reference.jittered_steps, JITTER[False])):
         low, high = exact, exact
         for draw in range(DRAWS):
-            seen = dict(flatten(run(inputs, ulps, seed, draw)))[path].to(torch.int64)
+            seen = _whole(dict(flatten(run(inputs, ulps, seed, draw)))[path])
             low, high = torch.minimum(low, seen), torch.maximum(high, seen)
         if not _is_no_rounding(low < high, differs):
             return _seen(given, exact, low, high)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from harness.oracle.choices import Chosen, chosen
+from harness.oracle.structure import address
 
 # So many products, each by another tensor, may leave nothing of the inputs beside the biases of the last ones.
 DEEP = 4
@@ -94,7 +95,8 @@ class Longest:
                 pass
 
     def _multiply(self, args: tuple[Any, ...]) -> None:
-        addresses = [one.untyped_storage().data_ptr() for one in args if isinstance(one, torch.Tensor)]
+        known = [address(one) for one in args if isinstance(one, torch.Tensor)]
+        addresses = [one for one in known if one is not None]
         if len(addresses) > len(set(addresses)):
             # Of a tensor by itself, as in a covariance.
             self.seen.add("square")

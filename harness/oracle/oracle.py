@@ -147,7 +147,7 @@ class Oracle:
         self._empty = empty if self._empty is None else self._empty & empty
         if self._held is None:
             self._held = self._not_to_be_changed(inputs, seed)
-        return replace(expected, empty=self._empty)
+        return replace(expected, empty=self._empty, nearest=True)
 
     @property
     def held(self) -> list[int]:
@@ -329,9 +329,10 @@ class Oracle:
             finding = checks.fast(self.reference, expected.inputs, expected.native, outputs, self._fast)
             if finding is not None:
                 return finding
-            expected = expectation.expect(
+            known = expectation.expect(
                 self.reference, expected.inputs, expected.seed, self.allow, unrounded=self._unrounded
             )
+            expected = replace(known, nearest=True)
         return checks.full(self.reference, expected, outputs, self._earlier if explained else None, poison)
 
     def check_together(self, expected: list[Glance], outputs: list[Any]) -> list[bool]:

@@ -124,6 +124,11 @@ def _compare_tensors(expected: torch.Tensor, got: Any, path: str) -> Fault | Non
     return None
 
 
+def address(tensor: torch.Tensor) -> int | None:
+    """The address of the memory behind a tensor; None of one that has no elements, or is not dense."""
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided and tensor.numel() else None
+
+
 def same(one: Any, other: Any) -> bool:
     """Whether two leaves are equal, tensors element by element."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):

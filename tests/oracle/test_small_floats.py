@@ -32,6 +32,43 @@ def test_what_is_too_large_for_eight_bits_is_the_reference_s_own(dtype):
     assert oracle.check(oracle.expect([x]), (x * 300).to(dtype)).passed
 
 
+def quantised(x, dtype):
+    scale = x.abs().amax(-1, keepdim=True) / torch.finfo(dtype).max
+    return (x / scale).to(dtype), scale
+
+
+def a_digit_less(x, dtype):
+    values, scale = quantised(x, dtype)
+    return (values.view(torch.uint8) & 0xFE).view(dtype), scale
+
+
+def by_the_reciprocal(x, dtype):
+    scale = x.abs().amax(-1, keepdim=True) / torch.finfo(dtype).max
+    return (x * (1 / scale)).clamp(-torch.finfo(dtype).max, torch.finfo(dtype).max).to(dtype), scale
+
+
+def towards_zero(x, dtype):
+    values, scale = quantised(x, dtype)
+    too_far = values.double().abs() > (x.double() / scale.double()).abs()
+    return (values.view(torch.uint8) - too_far.to(torch.uint8)).view(dtype), scale
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+@pytest.mark.parametrize("inputs", [torch.float32, torch.bfloat16], ids=str)
+def test_each_of_so_few_numbers_has_to_be_the_nearest(dtype, inputs):
+    x = torch.randn(64, 256, generator=torch.Generator().manual_seed(1)).to(inputs)
+    oracle = Oracle(Of(lambda x: quantised(x, dtype)))
+    expected, glance = oracle.expect([x]), oracle.glance([x])
+    for known in (expected, glance):
+        assert oracle.check(known, quantised(x, dtype)).passed
+        for wrong in (a_digit_less, towards_zero):
+            assert oracle.check(known, wrong(x, dtype)).reason == "mismatch:not_nearest"
+    assert oracle.check(expected, by_the_reciprocal(x, dtype)).passed
+    # In float32 throughout, where the reference divides in 16 bits.
+    values, scale = by_the_reciprocal(x.float(), dtype)
+    assert oracle.check(expected, (values, scale.to(inputs))).passed
+
+
 def test_the_audit_knows_eight_bit_outputs():
     oracle, x = Oracle(Of(lambda x: torch.tanh(x).to(torch.float8_e4m3fn))), torch.randn(64, 256)
     expected, other = oracle.expect([x]), torch.tanh(torch.randn(64, 256)).to(torch.float8_e4m3fn)
@@ -63,6 +100,7 @@ def test_an_output_that_is_no_plain_tensor_is_said_so(function, words):
     assert words in str(raised.value)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_a_reference_may_keep_a_sparse_matrix():
     module = nn.Module()
     module.register_buffer("matrix", torch.randn(64, 64).relu().to_sparse_csr())
