@@ -118,6 +118,10 @@ PLAIN_WEIGHTS = (
     "counterpart of the same name and shape in it, or the reference can be judged with no others: a kernel may leave "
     "them out unseen"
 )
+DRAWN_WEIGHTS = (
+    "parameters that begin as ones and zeros have other values by now: what is computed of them in __init__, or left "
+    "out, is missing here"
+)
 
 
 class Judge:
@@ -299,6 +303,8 @@ class Judge:
             first = examiner.first_call(runner, self._limits.first_call_s)
         if not first.passed:
             outcome = _with_unmatched(first.outcome(), unmatched)
+            if not examiner.plain_weights and self._reference.plain and first.reason.startswith("mismatch:exchanged"):
+                outcome = msgspec.structs.replace(outcome, message=f"{outcome.message}; {DRAWN_WEIGHTS}")
             raise Refused(outcome, Checks(error_ratio=first.error_ratio))
         return first
 

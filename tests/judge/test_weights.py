@@ -66,6 +66,36 @@ def test_weights_count_where_a_candidate_has_them(evaluate_made, forward, norm, 
     assert any(text.startswith("plain_weights: ") for text in record.warnings) is warned
 
 
+GAIN = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(64))
+        self.folded = 2 * self.gain.detach()
+
+    def forward(self, x):
+        return torch.tanh(x) * {gain}
+
+def get_inputs():
+    return [torch.randn(64, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_what_is_computed_of_ones_before_they_have_other_values_is_told(evaluate_made):
+    reference, candidate = (
+        GAIN.format(name=name, gain=gain) for name, gain in (("Model", "self.gain * 2"), ("ModelNew", "self.folded"))
+    )
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is Status.INCORRECT
+    assert record.message.endswith("what is computed of them in __init__, or left out, is missing here")
+
+
 FOURIER = """
 import torch
 from torch import nn
