@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from harness.config import TimingConfig
 from harness.judge.endings import Refused
 from harness.judge.examiner import Examiner
 from harness.judge.hard_turns import HardCall, HardInputs, HardTurns
 from harness.judge.planning import Workload
 from harness.judge.reference import Reference
-from harness.links.link import BurstReading, Draw, Link, RepeatAsked
+from harness.links.link import BurstReading, Draw, Link, RepeatAsked, RunnerFailed
 from harness.machine.card import Card, Watch
 from harness.machine.card_turns import CardTurns
 from harness.records import Outcome, Status
@@ -296,6 +298,8 @@ class Bench:
         except RepeatAsked:
             draws = draw()
             reading = self._links[side].burst(draws, **options)
+        except RunnerFailed as error:
+            raise _on_hard_inputs(error, hard) from error
         refusal = self._examiners[side].burst(self._links[side], draws, hard, self._drawn_call(side, len(draws)))
         if refusal is not None and side == "baseline":
             message = (
@@ -380,6 +384,16 @@ class Bench:
             claimed_us=reading.claimed_us / calls,
             unusable=lost_gate or (SLOW_START if reading.slow_start else "") or self._watch.look(),
         )
+
+
+def _on_hard_inputs(error: RunnerFailed, hard: Sequence[HardCall]) -> RunnerFailed:
+    """What a candidate raised, with the hard inputs that were among its calls: drawn ones alone may not repeat it."""
+    if not hard:
+        return error
+    names = ", ".join(sorted({f"'{one.stress.name}'" for one in hard}))
+    first, line_end, rest = error.failure.text.partition("\n")
+    text = f"{first} (on inputs {names}, or a drawn one in the same burst){line_end}{rest}"
+    return RunnerFailed(msgspec.structs.replace(error.failure, text=text))
 
 
 def _slow_start(samples: Samples) -> Outcome:

@@ -359,3 +359,10 @@ def test_a_small_device_that_is_large_enough_judges(evaluate_made):
     )
     assert record.status is Status.PASSED
     assert record.evidence["stress_sets"]
+
+
+def test_what_is_raised_on_hard_inputs_alone_names_them(judged):
+    """Nobody can repeat it from the drawn inputs, which are never as large."""
+    record = judged("x * 2", "(x * 2) if float(x.abs().max()) < 50 else torch.linalg.inv(x @ x.T * 0)")
+    assert (record.status, record.reason) == (Status.RUNTIME_ERROR, "exception:_LinAlgError")
+    assert re.search(r"\(on inputs '\w+'.*, or a drawn one in the same burst\)", record.message)
