@@ -76,3 +76,22 @@ def test_of_exact_numbers_none_but_equal_ones_are_tied():
     beside = expected.native.clone()
     beside[:, 2] = x.topk(4, -1).indices[:, 3]
     assert not oracle.check(expected, beside).passed
+
+
+def grouped(x, w, dtype):
+    """The six best experts of the four best of eight groups, by scores in this dtype."""
+    scores = torch.sigmoid(x.to(dtype) @ w.to(dtype)).unflatten(-1, (8, 8))
+    groups = scores.topk(2, -1).values.sum(-1).topk(4, -1).indices
+    closed = torch.ones(scores.shape[:2], dtype=torch.bool).scatter(1, groups, False)
+    return scores.masked_fill(closed[..., None], float("-inf")).flatten(1).topk(6, -1).indices
+
+
+def test_what_follows_a_choice_that_rounding_made_is_rounding_s_too():
+    x, w, _ = drawn(BF16, 64)
+    oracle = Oracle(Of(lambda x, w: grouped(x, w, BF16)))
+    expected = oracle.expect([x, w])
+    assert oracle.check(expected, grouped(x, w, F32)).passed
+    assert not oracle.check(expected, grouped(x, w.roll(1, 1), F32)).passed
+    for stress, hard in oracle.stress([x, w]):
+        if stress.binding:
+            assert oracle.check(hard, grouped(*hard.inputs, F32)).passed, stress.name
