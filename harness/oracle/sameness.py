@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 # A constant is the same if it is so near to another one, by a share of its size: the mean of some tensor, read by the
 # host and multiplied by, differs by rounding.
@@ -67,16 +68,31 @@ def _near(one: float, other: float) -> bool:
     return str(one) == str(other) or math.isclose(one, other, rel_tol=NEAR)
 
 
+class _NativeEps(TorchFunctionMode):
+    """Within it, norms whose `eps` is left to the dtype have that of `native`; of float32 in 16 bits, as they have it."""
+
+    def __init__(self, native: torch.dtype) -> None:
+        super().__init__()
+        self._eps = torch.finfo(torch.promote_types(native, torch.float32)).eps
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = dict(zip(("input", "normalized_shape", "weight", "eps"), args, strict=False)) | (kwargs or {})
+        if func in (torch.rms_norm, torch.nn.functional.rms_norm) and named.get("eps") is None:
+            return func(**(named | {"eps": self._eps}))
+        return func(*args, **(kwargs or {}))
+
+
 @contextlib.contextmanager
 def limits_of(native: torch.dtype, wide: torch.dtype) -> Iterator[None]:
-    """Within it, `torch.finfo` of the dtype `wide` tells what it would of `native`."""
+    """Within it, the limits of the dtype `wide` are those of `native` for code that asks torch for them."""
     its = torch.finfo
 
     def finfo(dtype: torch.dtype | None = None) -> torch.finfo:
         return its() if dtype is None else its(native if dtype is wide else dtype)
 
-    torch.finfo = finfo  # type: ignore[misc, assignment]
-    try:
-        yield
-    finally:
-        torch.finfo = its  # type: ignore[misc]
+    with _NativeEps(native):
+        torch.finfo = finfo  # type: ignore[misc, assignment]
+        try:
+            yield
+        finally:
+            torch.finfo = its  # type: ignore[misc]

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from harness.oracle.exact import ExactReference
 from harness.oracle.oracle import Oracle
@@ -30,7 +31,11 @@ def masked(x, w):
     return scores.masked_fill(mask, torch.finfo(scores.dtype).min).softmax(-1) @ w
 
 
-@pytest.mark.parametrize("function", [logmel, masked])
+def normed(x, w):
+    return F.rms_norm(1e-4 * x @ w, (128,))
+
+
+@pytest.mark.parametrize("function", [logmel, masked, normed])
 def test_limits_of_the_dtype_are_those_of_its_own(function):
     x, w = drawn(128)
     assert precision(function, [x, w]) == "float64"
@@ -38,6 +43,35 @@ def test_limits_of_the_dtype_are_those_of_its_own(function):
     exact = reference.exact([x, w], 0, reference.native([x, w], 0)).output
     # But where it takes the logarithm of nearly nothing.
     assert (exact - function(x, w)).abs().quantile(0.9) < 1e-5
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_a_norm_without_eps_has_that_of_its_own_dtype(dtype):
+    assert precision(lambda x: F.rms_norm(x, (128,)), [drawn()[0].to(dtype)]) == "float64"
+
+
+X = torch.randn(4, 8, 16, generator=torch.Generator().manual_seed(1))
+USUAL = {
+    "lstm": (nn.LSTM(16, 16, 2, dropout=0.1, batch_first=True), [X]),
+    "attention": (nn.MultiheadAttention(16, 4, dropout=0.1, batch_first=True), [X, X, X]),
+    "encoder": (nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval(), [X]),
+    "scaled": (Of(lambda q: F.scaled_dot_product_attention(q, q, q, scale=0.3)), [X]),
+    "batch norm": (nn.BatchNorm1d(8, momentum=0.2, eps=1e-3), [X]),
+    "convolution": (nn.Conv1d(8, 4, 3), [X]),
+    "labels": (nn.CrossEntropyLoss(label_smoothing=0.1), [X[0], torch.arange(8)]),
+    "resized": (Of(lambda x: F.interpolate(x, scale_factor=1.7, mode="linear")), [X]),
+    "slopes": (nn.RReLU(0.1, 0.3), [X]),
+    "turns": (Of(lambda x: x * torch.cos(1.0 / 10000 ** (torch.arange(16).float() / 16))), [X]),
+    "autocast": (Of(lambda x: torch.autocast("cpu", torch.bfloat16)(torch.matmul)(x, x.mT)), [X]),
+    "largest": (Of(lambda x: x / x.abs().max().item()), [X]),
+}
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_usual_modules_are_the_same_in_float64(name):
+    module, inputs = USUAL[name]
+    reference = ExactReference(module)
+    assert reference.exact(inputs, 0, reference.native(inputs, 0)).precision == "float64"
 
 
 def test_who_asks_for_float64_by_name_is_told_the_truth():
