@@ -69,7 +69,7 @@ def _near(one: float, other: float) -> bool:
 
 
 class _NativeEps(TorchFunctionMode):
-    """Within it, norms whose `eps` is left to the dtype have that of `native`; in 16 bits that of float32, as always."""
+    """Within it, norms whose `eps` is left to the dtype have that of `native`; in 16 bits that of float32."""
 
     def __init__(self, native: torch.dtype) -> None:
         super().__init__()
