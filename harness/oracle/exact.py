@@ -191,10 +191,17 @@ class ExactReference:
 
     def recorded(self, inputs: list[Any], seed: int, wide: bool, keep: frozenset[str]) -> tuple[Any, list[Operation]]:
         """The output, in float64 if `wide` (or what `exact` ran in), and the calls of the operators named in `keep`."""
-        way = next((way for way in _WAYS if way in self._same), None) if wide else None
-        mode = self._mode(way, inputs, keep)
-        output = self._run(inputs, seed, way.lift if way else _as_it_is, mode)
-        return output, mode.seen
+        for way in (way for way in _WAYS if wide and way in self._same):
+            mode = self._mode(way, inputs, keep)
+            try:
+                return self._run(inputs, seed, way.lift, mode), mode.seen
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:
+                # As in `exact`.
+                continue
+        mode = self._mode(None, inputs, keep)
+        return self._run(inputs, seed, _as_it_is, mode), mode.seen
 
     def _mode(self, way: _Way | None, inputs: list[Any], keep: frozenset[str] = frozenset()) -> Widened:
         """What the reference is run in; without a way, as it is."""
