@@ -21,6 +21,7 @@ from harness.processes.renewal import Starter
 from harness.supervise import disk, losses, recording
 from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build, unparsed
 from harness.supervise.turns import Turns
+from harness.wire import faults
 
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
 BUILD_MEMORY_BYTES = 4 << 30
@@ -156,7 +157,7 @@ class BuildSlots:
             self._report_phase(slot, job.title, "")
 
     def _with_room(self, attempt: Callable[[], BuildResult]) -> BuildResult:
-        """`attempt()`, and once more without other builds beside it where the disk was full."""
+        """`attempt()`, and once more without other builds beside it where the disk was full, or memory ran out."""
 
         def tried() -> BuildResult:
             disk.wait_for_room(self._scratch, lambda: self._closed)
@@ -169,6 +170,10 @@ class BuildSlots:
 
         with self._turns.together():
             result = tried()
+        if faults.is_short_of_memory(result.fault):
+            # Other builds beside it had some, too.
+            with self._turns.alone():
+                result = tried()
         if not disk.may_be_to_blame(result.fault, self._scratch):
             return result
         disk.wait_for_room(self._scratch, lambda: self._closed)
