@@ -91,7 +91,7 @@ class ClusterSlots:
 
     def submit(self, jobs: Iterable[Job], priority: int = 0) -> list[Task]:
         """Have jobs carried out, as Pool.submit."""
-        tasks = [Task(job=self._copies.job(job), priority=priority) for job in jobs]
+        tasks = [Task(job=job, priority=priority) for job in self._copies.jobs(jobs)]
         with self._lock:
             self._unfinished += len(tasks)
         if not self._schedule.add(tasks):

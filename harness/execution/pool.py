@@ -116,7 +116,7 @@ class Pool:
         """
         todo = list(jobs)
         self._hide({path.parent.resolve() for path in sources(todo)})
-        tasks = [Task(job=self._copies.job(job), priority=priority) for job in todo]
+        tasks = [Task(job=job, priority=priority) for job in self._copies.jobs(todo)]
         if not self._schedule.add(tasks):
             for task in tasks:
                 self._give_up(task)
