@@ -17,7 +17,8 @@ from harness.environment import Device
 from harness.errors import AssayError
 from harness.execution.executor import ReportPhase
 from harness.execution.pool import LOOK_S, Tell
-from harness.execution.schedule import Schedule, Task
+from harness.execution.schedule import Schedule
+from harness.execution.tasks import Task
 from harness.processes import folders, interruption
 from harness.records import Outcome, Record, Status, with_texts
 from harness.supervise import recording

@@ -15,7 +15,7 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, room_for_processes
 from harness.execution.executor import ReportPhase
-from harness.execution.schedule import BuildKey, build_key
+from harness.execution.tasks import BuildKey, build_key
 from harness.processes.nursery import Child, NoProcess, NotStarted
 from harness.processes.renewal import Starter
 from harness.supervise import disk, losses, recording

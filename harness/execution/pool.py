@@ -18,7 +18,8 @@ from harness.config import Config
 from harness.environment import Device, make_device_nodes, room_for_processes
 from harness.execution.build_slots import BuildSlots, how_many
 from harness.execution.executor import ReportPhase
-from harness.execution.schedule import Schedule, Task
+from harness.execution.schedule import Schedule
+from harness.execution.tasks import Task
 from harness.processes import folders, interruption, memory_watch
 from harness.processes.nursery import Nursery
 from harness.processes.renewal import RenewedNursery

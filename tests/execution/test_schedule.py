@@ -1,5 +1,6 @@
 """In what order a device's slot gets its jobs, while builds are still going on."""
 
+import sys
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import msgspec
 import pytest
 
 from harness import session
-from harness.execution.schedule import MOST_OVERTAKEN, Schedule, Task, build_key
+from harness.execution.schedule import MOST_OVERTAKEN, Schedule
+from harness.execution.tasks import Task, build_key
 from harness.records import Outcome, Status
 from harness.supervise.builds import BuildResult
 from tests.conftest import corpus_config
@@ -249,3 +251,45 @@ def test_what_has_begun_is_what_does_not_wait_for_its_turn(jobs):
     assert all(map(work.all.has_begun, taken))
     (late,) = work.add(jobs[0])
     assert not work.all.has_begun(late)
+
+
+def steps_of(jobs, *, withdrawn):
+    """How many lines are carried out for tasks from their arrival to their end."""
+    builds = {build_key(job): Future() for job in jobs}
+    every = Schedule(lambda job: builds[build_key(job)], 1, all_builds_first=True)
+    tasks = [Task(job=job) for job in jobs]
+    seen = [0]
+
+    def count(frame, event, argument):
+        seen[0] += 1
+        return count
+
+    sys.settrace(count)
+    try:
+        every.add(tasks)
+        for build in builds.values():
+            build.set_result(BuildResult())
+        if withdrawn:
+            for task in tasks:
+                every.withdraw(task)
+                every.ended(task)
+        else:
+            while task := every.take("cpu"):
+                every.builds_awaited()
+                every.ended(task)
+    finally:
+        sys.settrace(None)
+    return seen[0]
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_a_task_takes_no_longer_among_many_of_its_group(jobs, withdrawn):
+    def candidates(count):
+        one = jobs[0].candidate
+        return [
+            msgspec.structs.replace(jobs[0], candidate=msgspec.structs.replace(one, path=Path(f"{number}.py")))
+            for number in range(count)
+        ]
+
+    few, many = (steps_of(candidates(count), withdrawn=withdrawn) for count in (50, 200))
+    assert many < 4.5 * few

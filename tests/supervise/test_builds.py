@@ -12,7 +12,7 @@ from harness.compile import tools
 from harness.compile.precompiled import Precompiled
 from harness.config import BuildConfig, CompileConfig
 from harness.environment import Device, choose_devices
-from harness.execution.schedule import build_key
+from harness.execution.tasks import build_key
 from harness.records import Status
 from harness.supervise.builds import Workshop
 from harness.supervise.recording import build_name
