@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import os
@@ -36,8 +37,9 @@ COMPILER_VARIABLES = (
     *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
     *("CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
 )
-# Of all libraries of one candidate together.
-MOST_BYTES = 1 << 30
+# Of all libraries of one candidate together. What PyTorch compiles has a few MB, with all templates of CUTLASS tens;
+# several candidates' lie on the disk at the same time.
+MOST_BYTES = 1 << 28
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,6 +254,11 @@ def built_again(attempt: Callable[[], BuildResult]) -> BuildResult:
     return attempt()
 
 
+def _too_large() -> Outcome:
+    message = f"its libraries are larger than {MOST_BYTES >> 20} MiB together; read large data from a file beside it"
+    return Outcome(status=Status.RESOURCE_LIMIT, reason="library_size", message=message)
+
+
 def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResult:
     """What the process claims to have built, with its libraries copied from `work`, which was its own, to `folder`."""
     if isinstance(answer, BuildFailed):
@@ -264,6 +271,8 @@ def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResul
             target.parent.mkdir()
             room_bytes -= folders.copy_out(work, name, target, room_bytes)
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EFBIG:
+                return BuildResult(fault=_too_large())
             raise ProtocolError(f"no library in the build folder: {name[:100]!r}: {error}") from error
         libraries[digest] = str(target)
     failed = [first_error_line(text)[:200] for text in list(answer.failures.values())[:MOST_WARNINGS]]
