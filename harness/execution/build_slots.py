@@ -19,7 +19,7 @@ from harness.execution.tasks import BuildKey, build_key
 from harness.processes.nursery import Child, NoProcess, NotStarted
 from harness.processes.renewal import Starter
 from harness.supervise import disk, losses, recording
-from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build, unparsed
+from harness.supervise.builds import BuildResult, Workshop, built_again, is_built, unparsed
 from harness.supervise.turns import Turns
 from harness.wire import faults
 
@@ -103,12 +103,16 @@ class BuildSlots:
 
     def start(self, job: Job) -> Future[BuildResult]:
         """The build of one candidate file, or of one variant of it where its constructor may compile."""
-        fault = job.candidate.fault or unparsed(job)
-        if needs_build(job) and not job.problem.fault and not fault:
-            return self._threads.submit(self._in_a_slot, job, self._begun(job))
         nothing: Future[BuildResult] = Future()
-        nothing.set_result(BuildResult(fault=fault))
-        return nothing
+        if not is_built(job):
+            nothing.set_result(BuildResult(fault=job.candidate.fault or unparsed(job)))
+            return nothing
+        try:
+            return self._threads.submit(self._in_a_slot, job, self._begun(job))
+        except RuntimeError:
+            # It is closed.
+            nothing.cancel()
+            return nothing
 
     def build(self, job: Job, log: Path, card: Device | None = None) -> BuildResult:
         """One build; that its process cannot be started is a result, too. It may use `card`, if one is given."""

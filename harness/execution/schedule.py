@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from typing import NamedTuple
 
 from harness.catalog.jobs import Job
 from harness.execution.tasks import BuildKey, GroupTasks, Task, build_key
-from harness.supervise.builds import BuildResult
+from harness.supervise.builds import BuildResult, is_built
 
 # With at least this many jobs left in another slot's group, opening the group once more is quicker: on an H200 opening
 # takes twice as long as most candidates. Where jobs of groups that nobody has open are to come, it is worth less.
@@ -18,6 +20,17 @@ WORTH_SHARING = 4
 WORTH_MORE = 16
 # A job that so many later ones have overtaken, for the sake of a group that is open, is the next.
 MOST_OVERTAKEN = 32
+
+
+class BuildRoom(NamedTuple):
+    """How many builds go on at once, and how much of the disk those that have ended may take until they are measured:
+    beyond that, others wait."""
+
+    at_once: int = sys.maxsize
+    most_bytes: int = sys.maxsize
+
+
+UNBOUNDED = BuildRoom()
 
 
 class Schedule:
@@ -30,13 +43,21 @@ class Schedule:
     On the CPU (`all_builds_first`), compilers would disturb a measurement. So tasks are done in rounds: all builds of a
     round, then its measurements. What comes meanwhile is of the next round. What is not measured is done at once.
 
+    Where what was built has taken its `room`, what is ready is measured before others are built: on the CPU all of it.
+
     A turn takes as long as there are groups, however many tasks they have.
     """
 
     def __init__(
-        self, start_build: Callable[[Job], Future[BuildResult]], slots: int, *, all_builds_first: bool
+        self,
+        start_build: Callable[[Job], Future[BuildResult]],
+        slots: int,
+        *,
+        all_builds_first: bool,
+        room: BuildRoom = UNBOUNDED,
     ) -> None:
         self._start_build = start_build
+        self._room = room
         self._slots = slots
         self._all_builds_first = all_builds_first
         self._changed = threading.Condition()
@@ -52,6 +73,15 @@ class Schedule:
         self._needs = Counter[BuildKey]()
         # Builds that have not ended yet, those that nobody needs any more among them.
         self._going: set[Future[BuildResult]] = set()
+        # Builds that wait for room, and whether they do.
+        self._queued: dict[BuildKey, Job] = {}
+        self._full = False
+        self._starting = False
+        # What the libraries of those that have ended take, and of all of them.
+        self._built_bytes: dict[BuildKey, int] = {}
+        self._all_built_bytes = 0
+        # How many of the waiting tasks can be measured.
+        self._measurable = 0
         self._groups: dict[str, tuple[str, ...]] = {}
         self._closed = False
 
@@ -92,7 +122,9 @@ class Schedule:
                 return False
             if task not in self._waiting:
                 return True
-            build = self._builds[build_key(task.job)]
+            build = self._builds.get(build_key(task.job))
+            if build is None:
+                return False
             return build.running() or (build.done() and not self._is_measured(task))
 
     def hurry(self, task: Task, priority: int) -> None:
@@ -116,6 +148,8 @@ class Schedule:
                 self._needs[key] -= 1
             if not self._needs[key]:
                 del self._needs[key]
+                self._queued.pop(key, None)
+                self._all_built_bytes -= self._built_bytes.pop(key, 0)
                 build = self._builds.pop(key, None)
                 if build is not None:
                     build.cancel()
@@ -127,7 +161,9 @@ class Schedule:
 
     def builds_awaited(self) -> int:
         """How many builds have to end before anything is measured."""
-        return len(self._going) if self._all_builds_first else 0
+        if not self._all_builds_first:
+            return 0
+        return len(self._going) + (0 if self._full else len(self._queued))
 
     def leave(self, slot: str) -> list[Task]:
         """Take one slot out of service; returns the tasks for which no slot is left."""
@@ -139,8 +175,9 @@ class Schedule:
             abandoned = [*self._waiting, *self._arrived]
             for task in abandoned:
                 self._needs[build_key(task.job)] -= 1
-            for tasks in (self._waiting, self._arrived, self._present, self._unbuilt):
+            for tasks in (self._waiting, self._arrived, self._present, self._unbuilt, self._queued):
                 tasks.clear()
+            self._measurable = 0
             return abandoned
 
     @property
@@ -169,6 +206,7 @@ class Schedule:
             for task in arrived:
                 self._waiting[task] = None
                 self._get_in_line(task)
+        self._start_builds()
         self._changed.notify_all()
 
     def _get_in_line(self, task: Task) -> None:
@@ -177,12 +215,39 @@ class Schedule:
         group.waiting += 1
         group.unbuilt += 1
         self._unbuilt.setdefault(key, {})[task] = None
-        if key not in self._builds:
-            build = self._builds[key] = self._start_build(task.job)
-            self._going.add(build)
-            build.add_done_callback(functools.partial(self._built, key))
-        elif self._builds[key] not in self._going:
-            self._ready(key)
+        if key in self._builds:
+            if self._builds[key] not in self._going:
+                self._ready(key)
+        elif is_built(task.job):
+            self._queued.setdefault(key, task.job)
+        else:
+            # That takes no time and no room.
+            self._begin_build(key, task.job)
+
+    def _start_builds(self) -> None:
+        """Those for which there is room."""
+        if self._starting:
+            # One that has ended already: who has begun it goes on.
+            return
+        self._starting = True
+        while self._queued and len(self._going) < self._room.at_once and self._has_room():
+            key = next(iter(self._queued))
+            self._begin_build(key, self._queued.pop(key))
+        self._starting = False
+
+    def _has_room(self) -> bool:
+        over = self._all_built_bytes >= self._room.most_bytes
+        # No compiler beside a measurement on the CPU, and few changes between the two.
+        self._full = over or (self._full and self._all_builds_first)
+        if self._full and not (self._measurable or self._taken):
+            # Nothing else would ever make room.
+            self._full = False
+        return not self._full
+
+    def _begin_build(self, key: BuildKey, job: Job) -> None:
+        build = self._builds[key] = self._start_build(job)
+        self._going.add(build)
+        build.add_done_callback(functools.partial(self._built, key))
 
     def _out_of_line(self, task: Task) -> None:
         del self._waiting[task]
@@ -194,7 +259,7 @@ class Schedule:
         if task in unbuilt:
             del unbuilt[task]
             group.unbuilt -= 1
-        group.measured.discard(task)
+        self._measurable -= group.measured.discard(task)
         group.told.discard(task)
 
     def _built(self, key: BuildKey, build: Future[BuildResult]) -> None:
@@ -202,7 +267,12 @@ class Schedule:
             self._going.discard(build)
             # Cancelled, it has no result, and nobody asks for it.
             if self._builds.get(key) is build and not build.cancelled():
+                if build.exception() is None:
+                    self._built_bytes[key] = build.result().size_bytes
+                    self._all_built_bytes += self._built_bytes[key]
                 self._ready(key)
+            if not build.cancelled():
+                self._start_builds()
             self._changed.notify_all()
 
     def _ready(self, key: BuildKey) -> None:
@@ -210,7 +280,9 @@ class Schedule:
         for task in self._unbuilt.pop(key, {}):
             group = self._present[task.job.group]
             group.unbuilt -= 1
-            (group.measured if self._is_measured(task) else group.told).add(task)
+            measured = self._is_measured(task)
+            (group.measured if measured else group.told).add(task)
+            self._measurable += measured
 
     def _is_measured(self, task: Task) -> bool:
         """Whether a task whose build has ended will be measured."""

@@ -41,8 +41,11 @@ class Line:
         self._members.add(task)
         self._push(task)
 
-    def discard(self, task: Task) -> None:
+    def discard(self, task: Task) -> bool:
+        """Take a task out; whether it was in it."""
+        known = task in self._members
         self._members.discard(task)
+        return known
 
     def hurried(self, task: Task) -> None:
         """A task has a larger priority than before."""

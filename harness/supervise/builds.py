@@ -46,7 +46,7 @@ class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a candidate's extensions: shared objects by digest of the call, or the fault that ended it.
 
     `unconstructed` is what the candidate's constructor raised, so that more of them may be missing. `log` names
-    the file with what was printed, if there is one."""
+    the file with what was printed, if there is one. `size_bytes` is that of the libraries, which lie on the disk."""
 
     libraries: dict[str, str] = {}
     failures: dict[str, str] = {}
@@ -55,6 +55,7 @@ class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str] = []
     unconstructed: str = ""
     log: str = ""
+    size_bytes: int = 0
 
 
 def needs_build(job: Job) -> bool:
@@ -70,6 +71,11 @@ def unparsed(job: Job) -> Outcome | None:
         return None
     file = job.candidate.path.name
     return faults.classify("load", f"LoadFault:{found.reason}", found.text, file, found.line, "")
+
+
+def is_built(job: Job) -> bool:
+    """Whether a process builds it: nothing that is known already shows that it cannot be evaluated."""
+    return needs_build(job) and not (job.problem.fault or job.candidate.fault or unparsed(job))
 
 
 def built_for(job: Job) -> str:
@@ -107,7 +113,8 @@ class Workshop:
             libraries, warnings = kept
             with fresh(log) as file:
                 file.write(b"the libraries are from the cache\n")
-            return BuildResult(libraries=libraries, warnings=warnings, compile_s=_since(started))
+            size_bytes = _size_bytes(libraries)
+            return BuildResult(libraries=libraries, warnings=warnings, compile_s=_since(started), size_bytes=size_bytes)
         prepared, remark = self._prepared(job)
         started = time.monotonic()
         work = folder / "work"
@@ -254,6 +261,10 @@ def built_again(attempt: Callable[[], BuildResult]) -> BuildResult:
     return attempt()
 
 
+def _size_bytes(libraries: dict[str, str]) -> int:
+    return sum(os.stat(path).st_size for path in libraries.values())
+
+
 def _too_large() -> Outcome:
     message = f"its libraries are larger than {MOST_BYTES >> 20} MiB together; read large data from a file beside it"
     return Outcome(status=Status.RESOURCE_LIMIT, reason="library_size", message=message)
@@ -282,6 +293,7 @@ def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResul
     return BuildResult(
         libraries=libraries,
         failures=answer.failures,
+        size_bytes=_size_bytes(libraries),
         warnings=[*answer.warnings, *warnings],
         unconstructed=answer.unconstructed,
     )
