@@ -9,6 +9,7 @@ import re
 import shutil
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,8 @@ class Copies:
         folder.chmod(0o711)
         self._folder = folder
         self._known: dict[tuple[Path, str], Path] = {}
+        # The other way round.
+        self._names: dict[Path, tuple[Path, str]] = {}
         # Where the files of the copies' folders, which have numbers for names, come from.
         self._origins: dict[int, bytes] = {}
         self._numbers = itertools.count()
@@ -36,29 +39,34 @@ class Copies:
         self._lock = threading.RLock()
         self._place = re.compile(re.escape(os.fsencode(folder)) + rb"/(0|[1-9]\d{0,8})(?=\W|$)")
 
-    def job(self, job: Job) -> Job:
-        """The job with copies in place of the user's files, which stay until `release`."""
+    def jobs(self, jobs: Iterable[Job]) -> list[Job]:
+        """Jobs with copies in place of the user's files, which stay until `release`. Each folder is read once."""
+        folders: sources.Folders = {}
+        return [self.job(job, folders) for job in jobs]
+
+    def job(self, job: Job, folders: sources.Folders | None = None) -> Job:
+        """One job. `folders` has what was read of folders for others."""
         if job.problem.fault or job.candidate.fault:
             return job
         with self._lock:
-            problem, candidate = self.problem(job.problem), self.candidate(job.candidate)
+            problem, candidate = self.problem(job.problem, folders), self.candidate(job.candidate, folders)
             self._uses[candidate.path] += 1
         if isinstance(problem, Outcome):
             return msgspec.structs.replace(job, candidate=msgspec.structs.replace(candidate, fault=problem))
         return msgspec.structs.replace(job, problem=problem, candidate=candidate)
 
-    def candidate(self, candidate: Candidate) -> Candidate:
+    def candidate(self, candidate: Candidate, folders: sources.Folders | None = None) -> Candidate:
         """The candidate with a copy as its file, or with a fault that says why there is none."""
         if candidate.fault:
             return candidate
-        copy = self._copied(candidate.path, candidate.digest)
+        copy = self._copied(candidate.path, candidate.digest, folders)
         if isinstance(copy, Outcome):
             return msgspec.structs.replace(candidate, fault=copy)
         return msgspec.structs.replace(candidate, path=copy)
 
-    def problem(self, problem: Problem) -> Problem | Outcome:
+    def problem(self, problem: Problem, folders: sources.Folders | None = None) -> Problem | Outcome:
         """The problem with a copy as its file, or why there is none."""
-        copy = self._copied(problem.path, problem.digest)
+        copy = self._copied(problem.path, problem.digest, folders)
         return copy if isinstance(copy, Outcome) else msgspec.structs.replace(problem, path=copy)
 
     def release(self, job: Job) -> None:
@@ -72,10 +80,10 @@ class Copies:
             if self._uses.get(place) != 0:
                 return
             del self._uses[place]
-            known = [] if job.candidate.baseline else [key for key, copy in self._known.items() if copy == place]
-            for key in known:
-                del self._known[key]
-        if known:
+            name = None if job.candidate.baseline else self._names.pop(place, None)
+            if name is not None:
+                del self._known[name]
+        if name is not None:
             shutil.rmtree(place.parent, ignore_errors=True)
             self._origins.pop(int(place.parent.name), None)
 
@@ -91,22 +99,23 @@ class Copies:
     def _origin(self, found: re.Match[bytes]) -> bytes:
         return self._origins.get(int(found[1]), found[0])
 
-    def _copied(self, path: Path, digest: str) -> Path | Outcome:
+    def _copied(self, path: Path, digest: str, folders: sources.Folders | None) -> Path | Outcome:
         # The same file may have been edited between two jobs that come one after the other.
         with self._lock:
-            copy = self._known.get((path, digest)) or self._copy(path, digest)
+            copy = self._known.get((path, digest)) or self._copy(path, digest, folders)
             if isinstance(copy, Path):
                 self._known[path, digest] = copy
+                self._names[copy] = path, digest
             return copy
 
-    def _copy(self, path: Path, digest: str) -> Path | Outcome:
+    def _copy(self, path: Path, digest: str, folders: sources.Folders | None) -> Path | Outcome:
         number = next(self._numbers)
         folder = self._folder / str(number)
         self._origins[number] = str(path.resolve().parent).encode(errors="replace")
         try:
             folder.mkdir()
             folder.chmod(0o755)
-            copy, found = sources.copy(path, folder)
+            copy, found = sources.copy(path, folder, folders)
             if found == digest:
                 return copy
             fault = _changed(f"{path.name}, or data beside it, is another one by now")

@@ -96,12 +96,13 @@ def read(cells: Iterable[Cell], config: Config, surroundings: dict[str, str], re
     """The jobs of these cells, by their files as they are now: one that was changed since has another key."""
     keys = _Keys(config, surroundings)
     known: dict[Path, Candidate] = {}
+    folders: files.Folders = {}
     jobs = []
     for cell in cells:
         candidate = cell.candidate
         if isinstance(candidate, Place):
             if candidate.path not in known:
-                known[candidate.path] = solutions.read(candidate, reader)
+                known[candidate.path] = solutions.read(candidate, reader, folders)
             candidate = known[candidate.path]
         jobs.append(
             Job(

@@ -45,10 +45,11 @@ def discover(patterns: Iterable[str], reader: Reads, note: Callable[[str], None]
     UsageError if a pattern matches nothing or two files have one id.
     """
     found: dict[str, Problem] = {}
+    folders: sources.Folders = {}
     for pattern in patterns:
         named, files = python_files(pattern, note)
         for path in files:
-            problem, meant_as_one = _read(path, reader)
+            problem, meant_as_one = _read(path, reader, folders)
             if not named and not meant_as_one:
                 continue
             known = found.get(problem.id)
@@ -67,12 +68,13 @@ def read(path: Path, reader: Reads) -> Problem:
     return _read(path, reader)[0]
 
 
-def _read(path: Path, reader: Reads) -> tuple[Problem, bool]:
-    """The problem, and whether its file is meant as one; a file that cannot be read counts as one."""
+def _read(path: Path, reader: Reads, folders: sources.Folders | None = None) -> tuple[Problem, bool]:
+    """The problem, and whether its file is meant as one; a file that cannot be read counts as one. `folders` has what
+    was read of folders for other files."""
     folder = wording.name(path.parent.resolve().name)
     problem = Problem(id=f"{folder}/{wording.name(path.stem)}", path=path, digest="")
     try:
-        data, digest = sources.digested(path)
+        data, digest = sources.digested(path, folders)
     except sources.LoadFault as fault:
         digest = hashlib.sha256(fault.reason.encode()).hexdigest()
         text = wording.plain(f"{path.name}: {fault}", 500)

@@ -83,9 +83,9 @@ def _places(problem: str, name: str, found: dict[str, Path]) -> list[Place]:
     ]
 
 
-def read(place: Place, reader: Reads) -> Candidate:
-    """The candidate at this place; if it cannot be read, `fault` says why."""
-    known, data = _loaded(place)
+def read(place: Place, reader: Reads, folders: sources.Folders | None = None) -> Candidate:
+    """The candidate at this place; if it cannot be read, `fault` says why. `folders` as for `digest`."""
+    known, data = _loaded(place, folders)
     if known.fault:
         return known
     answer = reader.candidate(data, place.path.name)

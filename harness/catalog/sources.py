@@ -59,14 +59,11 @@ def digested(path: Path, known: Folders | None = None) -> tuple[bytes, str]:
 def _loaded(path: Path, known: Folders | None = None) -> tuple[bytes, list[str]]:
     """All of the file, and the data beside it that it may read."""
     try:
-        named, name = os.path.split(path)
-        if known is None or os.path.islink(path):
-            real = path.resolve()
-            folder, name = _listed(real.parent), real.name
-        else:
-            if named not in known:
-                known[named] = _listed(path.parent.resolve())
-            folder = known[named]
+        known = {} if known is None else known
+        named, name = os.path.split(path.resolve() if os.path.islink(path) else path)
+        if named not in known:
+            known[named] = _listed(Path(named).resolve())
+        folder = known[named]
         f"{folder.path}/{name}".encode()
         data = regular(path, MOST_BYTES)
     except UnicodeEncodeError:
@@ -137,16 +134,15 @@ def _check_data(beside: list[str]) -> None:
         raise LoadFault("data_too_large", f"the data beside it are larger than {MOST_DATA_BYTES >> 30} GiB")
 
 
-def digest(path: Path, data: bytes, copy_to: Path | None = None) -> str:
-    """The SHA-256 of a file's `data`, and of the files beside it that it may read: other data need another evaluation.
-
-    These files are also written to the folder `copy_to`, if one is given; raises OSError where that fails. A file that
-    cannot be read counts only by its name, and is not copied.
-    """
-    return _digest(data, own_files(path.resolve())[1:], copy_to)
+def digest(path: Path, data: bytes) -> str:
+    """The SHA-256 of a file's `data`, and of the files beside it that it may read: other data need another
+    evaluation."""
+    return _digest(data, own_files(path.resolve())[1:])
 
 
 def _digest(data: bytes, beside: list[str], copy_to: Path | None = None) -> str:
+    """As `digest`. The data `beside` are also written to the folder `copy_to`, if one is given; raises OSError where
+    that fails. A file that cannot be read counts only by its name, and is not copied."""
     whole = hashlib.sha256(data)
     for place in beside:
         name = os.path.basename(place)
@@ -164,14 +160,14 @@ def _digest(data: bytes, beside: list[str], copy_to: Path | None = None) -> str:
     return whole.hexdigest()
 
 
-def copy(path: Path, folder: Path) -> tuple[Path, str]:
+def copy(path: Path, folder: Path, known: Folders | None = None) -> tuple[Path, str]:
     """Copy a file and the data beside it to an empty folder, for all to read: the copy of the file, and the digest of
-    what was copied. Raises LoadFault like `load`, and OSError where the disk is full."""
-    data = load(path)
+    what was copied. `known` as for `digested`. Raises LoadFault like `load`, and OSError where the disk is full."""
+    data, beside = _loaded(path, known)
     place = folder / path.resolve().name
     with _new_file(place) as file:
         file.write(data)
-    return place, digest(path, data, folder)
+    return place, _digest(data, beside, folder)
 
 
 def _new_file(path: Path) -> BinaryIO:

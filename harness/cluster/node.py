@@ -15,7 +15,7 @@ from harness.cluster.parcels import Files, Shelf
 from harness.config import Config
 from harness.execution.build_slots import how_many
 from harness.execution.pool import Pool
-from harness.execution.schedule import Task
+from harness.execution.tasks import Task
 from harness.execution.workplace import Site, site
 from harness.processes import folders, memory_watch
 from harness.records import Record

@@ -17,7 +17,8 @@ from harness.environment import Device
 from harness.errors import AssayError
 from harness.execution.executor import ReportPhase
 from harness.execution.pool import LOOK_S, Tell
-from harness.execution.schedule import Schedule, Task
+from harness.execution.schedule import Schedule
+from harness.execution.tasks import Task
 from harness.processes import folders, interruption
 from harness.records import Outcome, Record, Status, with_texts
 from harness.supervise import recording
@@ -91,7 +92,7 @@ class ClusterSlots:
 
     def submit(self, jobs: Iterable[Job], priority: int = 0) -> list[Task]:
         """Have jobs carried out, as Pool.submit."""
-        tasks = [Task(job=self._copies.job(job), priority=priority) for job in jobs]
+        tasks = [Task(job=job, priority=priority) for job in self._copies.jobs(jobs)]
         with self._lock:
             self._unfinished += len(tasks)
         if not self._schedule.add(tasks):

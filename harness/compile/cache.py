@@ -24,7 +24,9 @@ from typing import BinaryIO
 import msgspec
 
 ENTRY = "entry.json"
-MAX_LIBRARY_BYTES, MAX_ENTRY_BYTES = 1 << 30, 4 << 20
+MAX_LIBRARY_BYTES, MAX_ENTRY_BYTES = 1 << 28, 4 << 20
+# Of one candidate's libraries, however large the cache is: what is that large goes not at the cost of many others.
+KEPT_BYTES = 64 << 20
 # A run killed while it wrote leaves a folder behind; nobody writes for an hour.
 STALE_S = 3600.0
 
@@ -72,10 +74,13 @@ class Cache:
         return paths, entry.warnings
 
     def store(self, key: str, libraries: Mapping[str, str], warnings: list[str]) -> None:
-        """Keep the libraries (paths by digest) unless there is an entry; a full or read-only disk keeps nothing."""
+        """Keep the libraries (paths by digest) unless there is an entry, or they would take the room of many others; a
+        full or read-only disk keeps nothing."""
         place = self._place(key)
         scratch: Path | None = None
         try:
+            if sum(os.stat(path).st_size for path in libraries.values()) > min(KEPT_BYTES, self._limit_bytes // 2):
+                return
             place.parent.mkdir(parents=True, exist_ok=True)
             # Beside the entry, so that the rename stays on one file system.
             scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))

@@ -27,7 +27,7 @@ from harness.config import Config
 from harness.errors import UsageError
 from harness.evaluator.deadlines import Deadlines
 from harness.evaluator.planning import Planner, Source, Submission, is_text
-from harness.execution.schedule import Task
+from harness.execution.tasks import Task
 from harness.execution.workplace import ThisMachine, Workplace
 from harness.processes import folders
 from harness.records import Record, Status

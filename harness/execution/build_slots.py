@@ -15,12 +15,13 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, room_for_processes
 from harness.execution.executor import ReportPhase
-from harness.execution.schedule import BuildKey, build_key
+from harness.execution.tasks import BuildKey, build_key
 from harness.processes.nursery import Child, NoProcess, NotStarted
 from harness.processes.renewal import Starter
 from harness.supervise import disk, losses, recording
-from harness.supervise.builds import BuildResult, Workshop, built_again, needs_build, unparsed
+from harness.supervise.builds import BuildResult, Workshop, built_again, is_built, unparsed
 from harness.supervise.turns import Turns
+from harness.wire import faults
 
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.
 BUILD_MEMORY_BYTES = 4 << 30
@@ -102,12 +103,16 @@ class BuildSlots:
 
     def start(self, job: Job) -> Future[BuildResult]:
         """The build of one candidate file, or of one variant of it where its constructor may compile."""
-        fault = job.candidate.fault or unparsed(job)
-        if needs_build(job) and not job.problem.fault and not fault:
-            return self._threads.submit(self._in_a_slot, job, self._begun(job))
         nothing: Future[BuildResult] = Future()
-        nothing.set_result(BuildResult(fault=fault))
-        return nothing
+        if not is_built(job):
+            nothing.set_result(BuildResult(fault=job.candidate.fault or unparsed(job)))
+            return nothing
+        try:
+            return self._threads.submit(self._in_a_slot, job, self._begun(job))
+        except RuntimeError:
+            # It is closed.
+            nothing.cancel()
+            return nothing
 
     def build(self, job: Job, log: Path, card: Device | None = None) -> BuildResult:
         """One build; that its process cannot be started is a result, too. It may use `card`, if one is given."""
@@ -156,7 +161,7 @@ class BuildSlots:
             self._report_phase(slot, job.title, "")
 
     def _with_room(self, attempt: Callable[[], BuildResult]) -> BuildResult:
-        """`attempt()`, and once more without other builds beside it where the disk was full."""
+        """`attempt()`, and once more without other builds beside it where the disk was full, or memory ran out."""
 
         def tried() -> BuildResult:
             disk.wait_for_room(self._scratch, lambda: self._closed)
@@ -169,6 +174,10 @@ class BuildSlots:
 
         with self._turns.together():
             result = tried()
+        if faults.is_short_of_memory(result.fault):
+            # Other builds beside it had some, too.
+            with self._turns.alone():
+                result = tried()
         if not disk.may_be_to_blame(result.fault, self._scratch):
             return result
         disk.wait_for_room(self._scratch, lambda: self._closed)

@@ -11,7 +11,7 @@ from harness.config import Config
 from harness.environment import Device
 from harness.execution.executor import ReportPhase
 from harness.execution.pool import Pool
-from harness.execution.schedule import Task
+from harness.execution.tasks import Task
 from harness.execution.workplace import Slots, Workplace
 from harness.records import Record
 from harness.supervise.supervisor import Supervisor

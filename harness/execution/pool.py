@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +19,8 @@ from harness.config import Config
 from harness.environment import Device, make_device_nodes, room_for_processes
 from harness.execution.build_slots import BuildSlots, how_many
 from harness.execution.executor import ReportPhase
-from harness.execution.schedule import Schedule, Task
+from harness.execution.schedule import BuildRoom, Schedule
+from harness.execution.tasks import Task
 from harness.processes import folders, interruption, memory_watch
 from harness.processes.nursery import Nursery
 from harness.processes.renewal import RenewedNursery
@@ -39,6 +41,10 @@ BESIDE = "waiting for builds before timing on the CPU"
 # Likewise, for one whose device takes no more for now.
 HELD, WHY_HELD = "no evaluation begins", "others use the device"
 SUSPECT = (Status.TIMEOUT, Status.CRASHED, Status.REJECTED, Status.HARNESS_ERROR)
+
+# Of what is free where builds lie at first, what those may take together that are not measured yet: builds under way
+# and the candidate that is measured need room, too.
+BUILT_SHARE = 0.25
 
 Tell = Callable[[Task, Record | BaseException], None]
 """Called once for each task that was not withdrawn, by a slot's thread: with its record, or with an error of ours."""
@@ -104,7 +110,8 @@ class Pool:
             self._put_away()
             raise
         on_cpu = devices[0].kind == "cpu"
-        self._schedule = Schedule(self._builds.start, self._slots, all_builds_first=on_cpu)
+        room = BuildRoom(how_many(config), int(shutil.disk_usage(self._scratch).free * BUILT_SHARE))
+        self._schedule = Schedule(self._builds.start, self._slots, all_builds_first=on_cpu, room=room)
         for slot in slots:
             self._threads.append(threading.Thread(target=self._serve, args=(slot,), name=slot.name, daemon=True))
             self._threads[-1].start()
@@ -116,7 +123,7 @@ class Pool:
         """
         todo = list(jobs)
         self._hide({path.parent.resolve() for path in sources(todo)})
-        tasks = [Task(job=self._copies.job(job), priority=priority) for job in todo]
+        tasks = [Task(job=job, priority=priority) for job in self._copies.jobs(todo)]
         if not self._schedule.add(tasks):
             for task in tasks:
                 self._give_up(task)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
+import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from pathlib import Path
+from typing import NamedTuple
 
 from harness.catalog.jobs import Job
-from harness.supervise.builds import BuildResult, built_for
+from harness.execution.tasks import BuildKey, GroupTasks, Task, build_key
+from harness.supervise.builds import BuildResult, is_built
 
 # With at least this many jobs left in another slot's group, opening the group once more is quicker: on an H200 opening
 # takes twice as long as most candidates. Where jobs of groups that nobody has open are to come, it is worth less.
@@ -21,22 +22,15 @@ WORTH_MORE = 16
 MOST_OVERTAKEN = 32
 
 
-BuildKey = tuple[Path, str, str]
+class BuildRoom(NamedTuple):
+    """How many builds go on at once, and how much of the disk those that have ended may take until they are measured:
+    beyond that, others wait."""
+
+    at_once: int = sys.maxsize
+    most_bytes: int = sys.maxsize
 
 
-def build_key(job: Job) -> BuildKey:
-    """Jobs with the same key share a build."""
-    return job.candidate.path, job.candidate.baseline, built_for(job)
-
-
-@dataclass(eq=False)
-class Task:
-    """A job to be carried out once; of two that are ready, the one with the larger `priority` is first."""
-
-    job: Job
-    priority: int = 0
-    number: int = field(default_factory=itertools.count().__next__)
-    overtaken: int = 0
+UNBOUNDED = BuildRoom()
 
 
 class Schedule:
@@ -48,21 +42,46 @@ class Schedule:
 
     On the CPU (`all_builds_first`), compilers would disturb a measurement. So tasks are done in rounds: all builds of a
     round, then its measurements. What comes meanwhile is of the next round. What is not measured is done at once.
+
+    Where what was built has taken its `room`, what is ready is measured before others are built: on the CPU all of it.
+
+    A turn takes as long as there are groups, however many tasks they have.
     """
 
     def __init__(
-        self, start_build: Callable[[Job], Future[BuildResult]], slots: int, *, all_builds_first: bool
+        self,
+        start_build: Callable[[Job], Future[BuildResult]],
+        slots: int,
+        *,
+        all_builds_first: bool,
+        room: BuildRoom = UNBOUNDED,
     ) -> None:
         self._start_build = start_build
+        self._room = room
         self._slots = slots
         self._all_builds_first = all_builds_first
         self._changed = threading.Condition()
-        self._arrived: list[Task] = []
-        self._waiting: list[Task] = []
-        self._taken: list[Task] = []
+        # Dictionaries for their order.
+        self._arrived: dict[Task, None] = {}
+        self._waiting: dict[Task, None] = {}
+        self._taken: set[Task] = set()
+        # The waiting ones again, by group; and those whose build goes on, by that.
+        self._present: dict[tuple[str, ...], GroupTasks] = {}
+        self._unbuilt: dict[BuildKey, dict[Task, None]] = {}
         self._builds: dict[BuildKey, Future[BuildResult]] = {}
-        # Builds that nobody needs any more and that have not ended yet.
-        self._ending: set[Future[BuildResult]] = set()
+        # How many tasks that have arrived, wait or were taken need a build.
+        self._needs = Counter[BuildKey]()
+        # Builds that have not ended yet, those that nobody needs any more among them.
+        self._going: set[Future[BuildResult]] = set()
+        # Builds that wait for room, and whether they do.
+        self._queued: dict[BuildKey, Job] = {}
+        self._full = False
+        self._starting = False
+        # What the libraries of those that have ended take, and of all of them.
+        self._built_bytes: dict[BuildKey, int] = {}
+        self._all_built_bytes = 0
+        # How many of the waiting tasks can be measured.
+        self._measurable = 0
         self._groups: dict[str, tuple[str, ...]] = {}
         self._closed = False
 
@@ -71,7 +90,9 @@ class Schedule:
         with self._changed:
             if not self._slots:
                 return False
-            self._arrived += tasks
+            for task in tasks:
+                self._arrived[task] = None
+                self._needs[build_key(task.job)] += 1
             self._open_round()
             return True
 
@@ -84,12 +105,15 @@ class Schedule:
     def withdraw(self, task: Task) -> bool:
         """Take back a task; False if a slot has it already, or has done it."""
         with self._changed:
-            for tasks in (self._arrived, self._waiting):
-                if task in tasks:
-                    tasks.remove(task)
-                    self._open_round()
-                    return True
-            return False
+            if task in self._waiting:
+                self._out_of_line(task)
+            elif task in self._arrived:
+                del self._arrived[task]
+            else:
+                return False
+            self._needs[build_key(task.job)] -= 1
+            self._open_round()
+            return True
 
     def has_begun(self, task: Task) -> bool:
         """Whether a task does not wait for its turn any more: its build goes on or has failed, or a slot has it."""
@@ -98,25 +122,37 @@ class Schedule:
                 return False
             if task not in self._waiting:
                 return True
-            build = self._builds[build_key(task.job)]
+            build = self._builds.get(build_key(task.job))
+            if build is None:
+                return False
             return build.running() or (build.done() and not self._is_measured(task))
 
     def hurry(self, task: Task, priority: int) -> None:
         """Give a task at least this priority."""
         with self._changed:
-            task.priority = max(task.priority, priority)
+            if priority <= task.priority:
+                return
+            task.priority = priority
+            if task in self._waiting:
+                group = self._present[task.job.group]
+                group.measured.hurried(task)
+                group.told.hurried(task)
 
     def ended(self, task: Task, end_build: Callable[[Job], None] = lambda job: None) -> None:
         """A task has been done, or withdrawn. `end_build`, which has to be quick, is called where its build is not
         needed any more, before the same candidate's next one can begin."""
         with self._changed:
+            key = build_key(task.job)
             if task in self._taken:
                 self._taken.remove(task)
-            key = build_key(task.job)
-            if not self._needed(key):
+                self._needs[key] -= 1
+            if not self._needs[key]:
+                del self._needs[key]
+                self._queued.pop(key, None)
+                self._all_built_bytes -= self._built_bytes.pop(key, 0)
                 build = self._builds.pop(key, None)
-                if build is not None and not (build.done() or build.cancel()):
-                    self._ending.add(build)
+                if build is not None:
+                    build.cancel()
                 end_build(task.job)
             self._open_round()
 
@@ -127,8 +163,7 @@ class Schedule:
         """How many builds have to end before anything is measured."""
         if not self._all_builds_first:
             return 0
-        with self._changed:
-            return sum(not build.done() for build in (*self._builds.values(), *self._ending))
+        return len(self._going) + (0 if self._full else len(self._queued))
 
     def leave(self, slot: str) -> list[Task]:
         """Take one slot out of service; returns the tasks for which no slot is left."""
@@ -138,7 +173,11 @@ class Schedule:
             if self._slots:
                 return []
             abandoned = [*self._waiting, *self._arrived]
-            self._waiting, self._arrived = [], []
+            for task in abandoned:
+                self._needs[build_key(task.job)] -= 1
+            for tasks in (self._waiting, self._arrived, self._present, self._unbuilt, self._queued):
+                tasks.clear()
+            self._measurable = 0
             return abandoned
 
     @property
@@ -163,22 +202,87 @@ class Schedule:
     def _open_round(self) -> None:
         """Begin with the tasks that have arrived, unless those before them have to be done first."""
         if self._arrived and not (self._all_builds_first and (self._waiting or self._taken)):
-            self._waiting += self._arrived
-            self._arrived = []
-            for task in self._waiting:
-                if build_key(task.job) not in self._builds:
-                    key = build_key(task.job)
-                    self._builds[key] = self._start_build(task.job)
-                    self._builds[key].add_done_callback(self._built)
+            arrived, self._arrived = self._arrived, {}
+            for task in arrived:
+                self._waiting[task] = None
+                self._get_in_line(task)
+        self._start_builds()
         self._changed.notify_all()
 
-    def _built(self, build: Future[BuildResult]) -> None:
+    def _get_in_line(self, task: Task) -> None:
+        key = build_key(task.job)
+        group = self._present.setdefault(task.job.group, GroupTasks())
+        group.waiting += 1
+        group.unbuilt += 1
+        self._unbuilt.setdefault(key, {})[task] = None
+        if key in self._builds:
+            if self._builds[key] not in self._going:
+                self._ready(key)
+        elif is_built(task.job):
+            self._queued.setdefault(key, task.job)
+        else:
+            # That takes no time and no room.
+            self._begin_build(key, task.job)
+
+    def _start_builds(self) -> None:
+        """Those for which there is room."""
+        if self._starting:
+            # One that has ended already: who has begun it goes on.
+            return
+        self._starting = True
+        while self._queued and len(self._going) < self._room.at_once and self._has_room():
+            key = next(iter(self._queued))
+            self._begin_build(key, self._queued.pop(key))
+        self._starting = False
+
+    def _has_room(self) -> bool:
+        over = self._all_built_bytes >= self._room.most_bytes
+        # No compiler beside a measurement on the CPU, and few changes between the two.
+        self._full = over or (self._full and self._all_builds_first)
+        if self._full and not (self._measurable or self._taken):
+            # Nothing else would ever make room.
+            self._full = False
+        return not self._full
+
+    def _begin_build(self, key: BuildKey, job: Job) -> None:
+        build = self._builds[key] = self._start_build(job)
+        self._going.add(build)
+        build.add_done_callback(functools.partial(self._built, key))
+
+    def _out_of_line(self, task: Task) -> None:
+        del self._waiting[task]
+        group = self._present[task.job.group]
+        group.waiting -= 1
+        if not group.waiting:
+            del self._present[task.job.group]
+        unbuilt = self._unbuilt.get(build_key(task.job), {})
+        if task in unbuilt:
+            del unbuilt[task]
+            group.unbuilt -= 1
+        self._measurable -= group.measured.discard(task)
+        group.told.discard(task)
+
+    def _built(self, key: BuildKey, build: Future[BuildResult]) -> None:
         with self._changed:
-            self._ending.discard(build)
+            self._going.discard(build)
+            # Cancelled, it has no result, and nobody asks for it.
+            if self._builds.get(key) is build and not build.cancelled():
+                if build.exception() is None:
+                    self._built_bytes[key] = build.result().size_bytes
+                    self._all_built_bytes += self._built_bytes[key]
+                self._ready(key)
+            if not build.cancelled():
+                self._start_builds()
             self._changed.notify_all()
 
-    def _needed(self, key: BuildKey) -> bool:
-        return any(build_key(one.job) == key for one in (*self._taken, *self._waiting, *self._arrived))
+    def _ready(self, key: BuildKey) -> None:
+        """A build has ended: who waited for it can have a turn."""
+        for task in self._unbuilt.pop(key, {}):
+            group = self._present[task.job.group]
+            group.unbuilt -= 1
+            measured = self._is_measured(task)
+            (group.measured if measured else group.told).add(task)
+            self._measurable += measured
 
     def _is_measured(self, task: Task) -> bool:
         """Whether a task whose build has ended will be measured."""
@@ -186,37 +290,35 @@ class Schedule:
         return not task.job.problem.fault and build.exception() is None and build.result().fault is None
 
     def _next(self, slot: str) -> Task | None:
-        ready = [task for task in self._waiting if self._builds[build_key(task.job)].done()]
-        if self.builds_awaited():
-            ready = [task for task in ready if not self._is_measured(task)]
-        waiting = Counter(task.job.group for task in self._waiting)
-        unbuilt = waiting - Counter(task.job.group for task in ready)
         own = self._groups.get(slot)
         others = {group for other, group in self._groups.items() if other != slot and group != own}
-        fewest = WORTH_MORE if waiting.keys() - others else WORTH_SHARING
-        ready = [
-            task
-            for task in ready
-            if task.job.group not in others
-            or waiting[task.job.group] >= fewest
-            # Opens nothing.
-            or not self._is_measured(task)
-        ]
-        if not ready:
+        first = list(self._first_ones(others))
+        if not first:
             return None
 
-        def order(task: Task) -> tuple[int, bool, bool, bool, bool]:
+        def order(task: Task) -> tuple[int, bool, bool, bool, bool, int]:
             group = task.job.group
             # Where its group is open, it is that slot's turn.
             late = task.overtaken >= MOST_OVERTAKEN and group not in others
-            return (-task.priority, not late, group != own, group in others, unbuilt[group] > 0)
+            unbuilt = self._present[group].unbuilt > 0
+            return (-task.priority, not late, group != own, group in others, unbuilt, task.number)
 
-        # The first of those that are best.
-        chosen = min(ready, key=order)
-        for task in ready:
+        chosen = min(first, key=order)
+        for task in first:
             task.overtaken += task.number < chosen.number
         if self._is_measured(chosen):
             self._groups[slot] = chosen.job.group
-        self._waiting.remove(chosen)
-        self._taken.append(chosen)
+        self._out_of_line(chosen)
+        self._taken.add(chosen)
         return chosen
+
+    def _first_ones(self, others: set[tuple[str, ...]]) -> Iterator[Task]:
+        """The first ones of groups, of those that are measured and of the others, which open nothing; without groups of
+        `others` that are left to these."""
+        alone = all(group in others for group in self._present)
+        fewest = WORTH_SHARING if alone else WORTH_MORE
+        awaited = self.builds_awaited()
+        for name, group in self._present.items():
+            left = name in others and group.waiting < fewest
+            lines = (group.told,) if awaited or left else (group.told, group.measured)
+            yield from (task for line in lines if (task := line.first()))

@@ -19,7 +19,7 @@ from harness.sandbox.probe import Found
 # Loaded where something is carried out: that takes longer than all else that a run with nothing to do loads.
 if TYPE_CHECKING:
     from harness.execution.pool import Tell
-    from harness.execution.schedule import Task
+    from harness.execution.tasks import Task
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -98,7 +99,8 @@ class _Umask:
 def copy_out(folder: Path, name: str, target: Path, limit_bytes: int) -> int:
     """Copy a regular file `name` below `folder` to `target`, a new file that all may read; its size in bytes.
 
-    No link is followed. Raises OSError, also for what is no such file or larger, and ValueError for what is no name.
+    No link is followed. Raises OSError, also for what is no such file or larger (EFBIG), and ValueError for what is no
+    name.
     """
     place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -113,8 +115,10 @@ def copy_out(folder: Path, name: str, target: Path, limit_bytes: int) -> int:
         os.close(place)
     with open(source, "rb") as reader:
         status = os.fstat(source)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > limit_bytes:
-            raise OSError(f"{name[:100]} is not a regular file of at most {limit_bytes} bytes")
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{name[:100]} is not a regular file")
+        if status.st_size > limit_bytes:
+            raise OSError(errno.EFBIG, f"{name[:100]} is larger than {limit_bytes} bytes")
         with target.open("xb") as writer:
             shutil.copyfileobj(reader, writer)
     target.chmod(0o644)

@@ -18,8 +18,8 @@ from harness.environment import available_memory_bytes
 from harness.links.freezer import Freezer
 from harness.machine import procfs
 from harness.sandbox.syscalls import PR_SET_PDEATHSIG, prctl
+from harness.wire.causes import MOST_OF_IT, OVER_LIMIT, SHORTAGE
 
-CAUSE = "host_memory"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # What a descriptor's link begins with where the file is memory.
 MEMORY_FILES = ("/memfd:", "/dev/shm/")
@@ -50,24 +50,29 @@ class Watch:
         self._ending_s: dict[int, tuple[float, float]] = {}
         # From the end of a look to the next one.
         self.pause_s = WATCH_S
+        self._free_at_first_bytes = memory()[1]
 
-    def too_large(self, watched: Mapping[int, int]) -> list[int]:
+    def too_large(self, watched: Mapping[int, int]) -> dict[int, str]:
         """The leaders (`watched`: pid -> limit in bytes) whose family is over its limit, or else the largest one if the
-        machine runs out of memory."""
+        machine runs out of memory; each with the cause (`wire.causes`)."""
         if not watched:
-            return []
+            return {}
         began_s = time.process_time()
         sizes = {pid: family_bytes(pid) for pid in watched}
         self.pause_s = min(LONGEST_PAUSE_S, max(WATCH_S, REST * (time.process_time() - began_s)))
         # The first figure is quickly had, and counts what forked processes share once for each of them.
-        found = [pid for pid, limit in watched.items() if sizes[pid] > limit and self._is_over(pid, limit)]
+        over = [pid for pid, limit in watched.items() if sizes[pid] > limit and self._is_over(pid, limit)]
+        found = dict.fromkeys(over, OVER_LIMIT)
         # What has none any more is about to end.
         giving_back = self._giving_back({*found, *(pid for pid, size in sizes.items() if not size)}, watched)
         if not giving_back and nearly_out():
             until_s = time.monotonic() + LOOK_S
             most = buffer_bytes()
-            found = [max(sizes, key=lambda pid: sizes[pid] + shared_bytes(pid, until_s, most))]
-            self._giving_back(set(found), watched)
+            whole = {pid: size + shared_bytes(pid, until_s, most) for pid, size in sizes.items()}
+            largest = max(whole, key=lambda pid: whole[pid])
+            # What somebody else took, or nobody, is not its doing.
+            found = {largest: MOST_OF_IT if whole[largest] * 2 > self._free_at_first_bytes else SHORTAGE}
+            self._giving_back({largest}, watched)
         self._rests_until_s = {pid: until_s for pid, until_s in self._rests_until_s.items() if pid in watched}
         return found
 
@@ -232,15 +237,15 @@ class Watcher:
             # It is gone, as `found` tells.
             self.behind = False
 
-    def found(self) -> list[int]:
-        """Numbers of families that are too large, once there is something to read. Raises EOFError."""
+    def found(self) -> dict[int, str]:
+        """Numbers of families that are too large, with the cause, once there is something to read. Raises EOFError."""
         try:
             data = self._socket.recv(MAX_BYTES)
         except ConnectionError:
             data = b""
         if not data:
             raise EOFError("the process that watches memory has ended")
-        return msgspec.json.decode(data, type=list[int])
+        return msgspec.json.decode(data, type=dict[int, str])
 
 
 def _stand_watch(channel: socket.socket) -> None:
@@ -261,7 +266,8 @@ def _stand_watch(channel: socket.socket) -> None:
             continue
         found = watch.too_large(dict(families.values()))
         if found:
-            channel.send(msgspec.json.encode([number for number, (pid, _) in families.items() if pid in found]))
+            causes = {number: found[pid] for number, (pid, _) in families.items() if pid in found}
+            channel.send(msgspec.json.encode(causes))
         due_s = time.monotonic() + watch.pause_s
 
 

@@ -78,7 +78,7 @@ class Child:
         self._started = threading.Event()
         self._ended = threading.Event()
         self._drained = threading.Event()
-        # Why the zygote killed it, if it did: "host_memory".
+        # Why the zygote killed it, if it did, as in `wire.causes`.
         self.cause = ""
 
     @property

@@ -105,9 +105,10 @@ def serve(control: socket.socket, roles: Mapping[str, Role], greetings: Mapping[
                 control.send(msgspec.json.encode(Exited(id=family.identity, code=family.code or 0, cause=family.cause)))
         led = present.led()
         limits = {number: family for number, family in limits.items() if family[0] in led}
-        for number in limits.keys() & set(_found(watcher, present) if watcher.fileno() in ready else ()):
-            present.by_pid(limits[number][0]).cause = memory_watch.CAUSE
-            present.kill(number)
+        for number, cause in (_found(watcher, present) if watcher.fileno() in ready else {}).items():
+            if number in limits:
+                present.by_pid(limits[number][0]).cause = cause
+                present.kill(number)
         watcher.mind(limits)
         if control.fileno() not in ready:
             continue
@@ -149,8 +150,8 @@ def serve(control: socket.socket, roles: Mapping[str, Role], greetings: Mapping[
             control.send(msgspec.json.encode(Spawned(id=request.id, pid=pid)))
 
 
-def _found(watcher: memory_watch.Watcher, present: Families) -> list[int]:
-    """Whose family is too large. Unwatched nothing goes on: where the watcher is gone, everything ends."""
+def _found(watcher: memory_watch.Watcher, present: Families) -> dict[int, str]:
+    """Whose family is too large, and the cause. Unwatched nothing goes on: all ends where the watcher is gone."""
     try:
         return watcher.found()
     except EOFError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import os
@@ -36,15 +37,16 @@ COMPILER_VARIABLES = (
     *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
     *("CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
 )
-# Of all libraries of one candidate together.
-MOST_BYTES = 1 << 30
+# Of all libraries of one candidate together. What PyTorch compiles has a few MB, with all templates of CUTLASS tens;
+# several candidates' lie on the disk at the same time.
+MOST_BYTES = 1 << 28
 
 
 class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a candidate's extensions: shared objects by digest of the call, or the fault that ended it.
 
     `unconstructed` is what the candidate's constructor raised, so that more of them may be missing. `log` names
-    the file with what was printed, if there is one."""
+    the file with what was printed, if there is one. `size_bytes` is that of the libraries, which lie on the disk."""
 
     libraries: dict[str, str] = {}
     failures: dict[str, str] = {}
@@ -53,6 +55,7 @@ class BuildResult(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str] = []
     unconstructed: str = ""
     log: str = ""
+    size_bytes: int = 0
 
 
 def needs_build(job: Job) -> bool:
@@ -68,6 +71,11 @@ def unparsed(job: Job) -> Outcome | None:
         return None
     file = job.candidate.path.name
     return faults.classify("load", f"LoadFault:{found.reason}", found.text, file, found.line, "")
+
+
+def is_built(job: Job) -> bool:
+    """Whether a process builds it: nothing that is known already shows that it cannot be evaluated."""
+    return needs_build(job) and not (job.problem.fault or job.candidate.fault or unparsed(job))
 
 
 def built_for(job: Job) -> str:
@@ -105,7 +113,8 @@ class Workshop:
             libraries, warnings = kept
             with fresh(log) as file:
                 file.write(b"the libraries are from the cache\n")
-            return BuildResult(libraries=libraries, warnings=warnings, compile_s=_since(started))
+            size_bytes = _size_bytes(libraries)
+            return BuildResult(libraries=libraries, warnings=warnings, compile_s=_since(started), size_bytes=size_bytes)
         prepared, remark = self._prepared(job)
         started = time.monotonic()
         work = folder / "work"
@@ -252,6 +261,15 @@ def built_again(attempt: Callable[[], BuildResult]) -> BuildResult:
     return attempt()
 
 
+def _size_bytes(libraries: dict[str, str]) -> int:
+    return sum(os.stat(path).st_size for path in libraries.values())
+
+
+def _too_large() -> Outcome:
+    message = f"its libraries are larger than {MOST_BYTES >> 20} MiB together; read large data from a file beside it"
+    return Outcome(status=Status.RESOURCE_LIMIT, reason="library_size", message=message)
+
+
 def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResult:
     """What the process claims to have built, with its libraries copied from `work`, which was its own, to `folder`."""
     if isinstance(answer, BuildFailed):
@@ -264,6 +282,8 @@ def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResul
             target.parent.mkdir()
             room_bytes -= folders.copy_out(work, name, target, room_bytes)
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EFBIG:
+                return BuildResult(fault=_too_large())
             raise ProtocolError(f"no library in the build folder: {name[:100]!r}: {error}") from error
         libraries[digest] = str(target)
     failed = [first_error_line(text)[:200] for text in list(answer.failures.values())[:MOST_WARNINGS]]
@@ -273,6 +293,7 @@ def _result(answer: Built | BuildFailed, work: Path, folder: Path) -> BuildResul
     return BuildResult(
         libraries=libraries,
         failures=answer.failures,
+        size_bytes=_size_bytes(libraries),
         warnings=[*answer.warnings, *warnings],
         unconstructed=answer.unconstructed,
     )

@@ -12,8 +12,7 @@ from harness.records import Outcome, Status
 from harness.supervise import losses
 from harness.supervise.builds import BuildResult
 from harness.supervise.dialogue import JobPhases
-from harness.supervise.groups import Groups, OpenGroup, of_baseline, reference
-from harness.supervise.losses import ProcessLost
+from harness.supervise.groups import Groups, OpenGroup, baseline_lost, reference
 from harness.supervise.recording import log_name
 from harness.supervise.runners import Runners, end
 from harness.wire import faults
@@ -44,8 +43,8 @@ class Evaluator:
 
         Raises ProcessLost, NotSendable, and what starting a process raises.
         """
-        if job.group in self._groups.unopened:
-            return self._groups.unopened[job.group], None
+        if (unopened := self._groups.unopened.told(job.group)) is not None:
+            return unopened, None
         source = job.problem.path if job.candidate.baseline else job.candidate.path
         # Before its group is open, so that it comes up meanwhile: nothing foreign is in it until the judge sends that.
         runner, its_end = self._runners.start(self._logs / log_name(job), source, build)
@@ -69,8 +68,7 @@ class Evaluator:
             group = self._groups.ready(job, phases)
         except NotSendable as error:
             self._groups.end()
-            self._groups.unopened[job.group] = faults.unsendable(error, Status.INVALID_REFERENCE)
-            return self._groups.unopened[job.group]
+            return self._groups.unopened.keep(job.group, faults.unsendable(error, Status.INVALID_REFERENCE))
         return group.fault or group
 
     def _judged(
@@ -113,9 +111,8 @@ class Evaluator:
             if (ended := group.baseline.wait(REAP_S)) is not None:
                 # The judge has hung up on the candidate, too. What is killed for its memory may be so a moment after
                 # its problem was opened.
-                died = faults.death(ended, "a call beside a candidate", group.baseline.cause)
-                problems = of_baseline(died, self._config.limits) if group.baseline.cause else None
-                raise ProcessLost("baseline_lost", f"the baseline's process died ({ended})", problems=problems)
+                phase = "a call beside a candidate"
+                raise baseline_lost(group.baseline, ended, phase, self._config.limits, opening=False)
             outcome = losses.death(runner, exit_code, verdict.ending.phase)
         if verdict.ending.runner == "hung":
             outcome = losses.timed_out(outcome, runner)

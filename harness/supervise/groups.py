@@ -21,10 +21,10 @@ from harness.supervise import losses
 from harness.supervise.builds import KILLED, BuildResult
 from harness.supervise.dialogue import Dialogue, JobPhases
 from harness.supervise.lanes import Lanes
-from harness.supervise.losses import ProcessLost
+from harness.supervise.losses import Name, ProcessLost, Unopened, until_s
 from harness.supervise.recording import group_name
 from harness.supervise.runners import Runners, end
-from harness.wire import faults
+from harness.wire import causes, faults
 from harness.wire.channel import DeadlineExceeded, PeerGone, ProtocolError
 from harness.wire.messages import CandidateSource, FromJudge, Leave, Left, Open, Opened
 
@@ -35,12 +35,17 @@ LEAVE_S = 30.0
 class OpenGroup:
     """A judge that has opened one problem at one variant and precision, and the baseline's runner beside it."""
 
-    def __init__(self, name: tuple[str, str, str, str], judge: Dialogue, baseline: Child) -> None:
+    def __init__(self, name: Name, judge: Dialogue, baseline: Child) -> None:
         self.name = name
         self.judge = judge
         self.baseline = baseline
-        # Why nobody can be judged by it.
+        # Why nobody can be judged by it; that is said until so long, of the monotonic clock.
         self.fault: Outcome | None = None
+        self._fault_until_s = 0.0
+
+    def found_faulty(self, fault: Outcome | None, opening_s: float) -> None:
+        """What opening it, which took so long, has said about it."""
+        self.fault, self._fault_until_s = fault, until_s(opening_s)
 
     def wake(self) -> None:
         """Continue a judge that a candidate may have stopped, where nothing keeps it from sending signals."""
@@ -49,7 +54,9 @@ class OpenGroup:
 
     @property
     def alive(self) -> bool:
-        return self.judge.child.wait(0.0) is None
+        """Whether its judge is there and, if it has a fault, that need not be found out again."""
+        outdated = self.fault is not None and time.monotonic() >= self._fault_until_s
+        return not outdated and self.judge.child.wait(0.0) is None
 
     def end(self) -> None:
         self.judge.child.kill()
@@ -84,8 +91,7 @@ class Groups:
         self._runners = runners
         # The one that is open, or is being opened.
         self.current: OpenGroup | None = None
-        # Of groups whose judge the problem's own code ends: nobody waits for that once more.
-        self.unopened: dict[tuple[str, str, str, str], Outcome] = {}
+        self.unopened = Unopened()
 
     def end(self) -> None:
         group, self.current = self.current, None
@@ -130,7 +136,7 @@ class Groups:
         finally:
             its_end.close()
         phases.opened(judge.spent_s())
-        self.current.fault = _fault(opened, baseline, limits)
+        self.current.found_faulty(_fault(opened, baseline, limits), time.monotonic() - begun)
         return self.current
 
     def _free_judge(self) -> Dialogue | None:
@@ -176,6 +182,19 @@ def reference(job: Job, baseline: str) -> CandidateSource:
     )
 
 
+def baseline_lost(baseline: Child, exit_code: int | None, phase: str, limits: Limits, *, opening: bool) -> ProcessLost:
+    """The baseline's process died in `phase`; `problems` says so where that is the problem's doing, should it come to
+    that again: it may have been the largest beside somebody else's build, and is not so twice."""
+    cause = baseline.cause
+    if cause in (causes.SHORTAGE, causes.MOST_OF_IT) or (cause == causes.OVER_LIMIT and not limits.host_memory_gb):
+        # Without a limit in the config it is what happened to be free, which others may have taken.
+        return ProcessLost(causes.SHORTAGE, faults.short_of_memory(phase).message, opening=opening)
+    died = faults.death(exit_code, phase, cause)
+    message = f"the baseline's process died: {died.message}"
+    problems = of_baseline(died, limits) if cause else None
+    return ProcessLost("baseline_lost", message, opening=opening, problems=problems)
+
+
 def of_baseline(died: Outcome, limits: Limits) -> Outcome:
     """What the death of a baseline's process says about its problem, where that is the problem's own doing."""
     return Outcome(
@@ -191,12 +210,8 @@ def _fault(opened: Opened, baseline: Child, limits: Limits) -> Outcome | None:
     """Why nobody can be judged by what was opened. Raises ProcessLost where the baseline's process was lost."""
     if opened.runner != "gone" or opened.fault is None:
         return opened.fault
-    died = faults.death(baseline.wait(2.0), "the baseline's first call", baseline.cause)
-    fault = of_baseline(died, limits)
-    message = f"the baseline could not start: {died.message}"
-    if baseline.orphaned or died.reason == KILLED:
-        raise ProcessLost("baseline_lost", message, opening=True)
-    if baseline.cause:
-        # It may have been the largest beside somebody else's build, and is not so twice.
-        raise ProcessLost("baseline_lost", message, opening=True, problems=fault)
-    return fault
+    exit_code, phase = baseline.wait(2.0), "the baseline's first call"
+    died = faults.death(exit_code, phase, baseline.cause)
+    if baseline.orphaned or died.reason == KILLED or baseline.cause:
+        raise baseline_lost(baseline, exit_code, phase, limits, opening=True)
+    return of_baseline(died, limits)

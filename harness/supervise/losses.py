@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import msgspec
@@ -12,11 +13,18 @@ from harness.errors import AssayError
 from harness.processes.nursery import Child, NotStarted, ZygoteLost
 from harness.processes.renewal import Starter
 from harness.records import Outcome, Status
-from harness.wire import faults
+from harness.wire import causes, faults
 from harness.wire.messages import Verdict
 
 # As Python prints an exception that nobody caught, below its traceback.
 ERROR_LINE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)(?:: .*)?$", re.MULTILINE)
+
+# What may have passed by then is tried again after so many times what the last try took: a problem that never opens
+# costs a tenth of the time, and one that a shortage or a slow moment kept from opening is not blamed for ever.
+REST = 9
+
+# A group's: Job.group.
+Name = tuple[str, str, str, str]
 
 
 class ProcessLost(AssayError):
@@ -84,6 +92,9 @@ def _of_judge(judge: Child, exit_code: int | None) -> dict[str, Any]:
 def of_second(job: Job, first: ProcessLost, second: ProcessLost) -> Outcome:
     """The outcome of a job that has cost two processes of ours."""
     evidence = {"first": str(first), "second": str(second), **second.evidence}
+    short = next((loss for loss in (second, first) if loss.reason == causes.SHORTAGE), None)
+    if short is not None:
+        return Outcome(status=Status.HARNESS_ERROR, reason=short.reason, message=str(short), evidence=evidence)
     if second.opening or job.candidate.baseline:
         return Outcome(status=Status.HARNESS_ERROR, reason=second.reason, message=str(second), evidence=evidence)
     message = f"a harness process died in both evaluations of this candidate: {second}"
@@ -121,3 +132,28 @@ def no_verdict(total_s: float) -> Outcome:
     """The outcome of a candidate for which the judge gave no verdict in time."""
     message = f"no verdict within limits.total_s = {total_s:g} s"
     return Outcome(status=Status.TIMEOUT, reason="total", message=message, limit="limits.total_s")
+
+
+def until_s(spent_s: float) -> float:
+    """Until when, of the monotonic clock, what has just been found in so long is not to be found out again."""
+    return time.monotonic() + REST * spent_s
+
+
+class Unopened:
+    """What is said of the jobs of groups that could not be opened."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Name, tuple[Outcome, float]] = {}
+
+    def keep(self, group: Name, outcome: Outcome, spent_s: float = float("inf")) -> Outcome:
+        """Say `outcome` of a group, which it took so long to find out; for ever where no other try can differ."""
+        self._kept[group] = outcome, until_s(spent_s)
+        return outcome
+
+    def told(self, group: Name) -> Outcome | None:
+        """What is to be said of a group; None where it is to be opened."""
+        outcome, until = self._kept.get(group, (None, 0.0))
+        if outcome is not None and time.monotonic() >= until:
+            del self._kept[group]
+            return None
+        return outcome

@@ -98,7 +98,7 @@ def record(
 
 def group_name(job: Job) -> str:
     """The start of the names of a group's logs."""
-    return wording.name(f"{job.problem.id.replace('/', '.')}.{job.variant}.{job.precision}", LONGEST_FILE)
+    return _joined(*job.problem.id.split("/"), job.variant, job.precision)
 
 
 def without_result(job: Job, device: Device, config: Config, why: Outcome, log: str = "") -> Record:
@@ -114,7 +114,7 @@ def logs(job: Job) -> list[str]:
 
 def file_name(job: Job) -> str:
     """What the names of a job's own files begin with."""
-    return wording.name(f"{group_name(job)}.{job.candidate.name}", LONGEST_FILE)
+    return _joined(*job.problem.id.split("/"), job.variant, job.precision, job.candidate.name)
 
 
 def log_name(job: Job) -> str:
@@ -125,5 +125,10 @@ def log_name(job: Job) -> str:
 def build_name(job: Job) -> str:
     """The name of the log of its build, which is one for all precisions and mostly all variants, without its ending."""
     # `small.fast`, built for all variants, is not `fast`, built for the variant `small`.
-    parts = [job.problem.id.replace("/", "."), built_for(job) or "_", job.candidate.name]
-    return wording.name(".".join(parts), LONGEST_FILE)
+    return _joined(*job.problem.id.split("/"), built_for(job) or "_", job.candidate.name)
+
+
+def _joined(*parts: str) -> str:
+    """The parts with dots between them; where one has a dot itself, told apart from what other parts would give."""
+    shown = wording.name(".".join(parts), LONGEST_FILE)
+    return wording.told_apart(shown, "\0".join(parts), LONGEST_FILE) if any("." in part for part in parts) else shown

@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.environment import Device
+from harness.processes import memory_watch
 from harness.processes.nursery import NoProcess
 from harness.records import Outcome, Status
 from harness.supervise import disk, losses
@@ -20,12 +21,14 @@ from harness.supervise.groups import Groups
 from harness.supervise.lanes import Lanes
 from harness.supervise.losses import ProcessLost
 from harness.supervise.recording import Conclusion
-from harness.wire import faults
+from harness.wire import causes, faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
 from harness.wire.messages import Retime, Retimed
 
 # Of a lane that has the device for itself, while others wait: the candidate that is under way then is the last.
 ALONE_S = 60.0
+# What a shortage of memory has to pass in, before a second try.
+SHORTAGE_S = 5.0
 # What another candidate on the card can bring about, since it may open the memory of every process there.
 MAY_BE_OTHERS = (Status.INCORRECT, Status.REJECTED, Status.CRASHED, Status.RUNTIME_ERROR)
 
@@ -111,6 +114,7 @@ class SecondChance:
         full: list[str] = []
         beside: Outcome | None = None
         others_fill_it = False
+        began_s = time.monotonic()
         while True:
             again = [f"evaluated_again: {why}" for why in (*lost, *slower, *crowded, *full)]
             try:
@@ -145,9 +149,14 @@ class SecondChance:
                     full.append("the disk was full")
                     others_fill_it = self._others_fill_it()
                     continue
-                if not was_killed(outcome) or lost:
+                short = faults.is_short_of_memory(outcome)
+                if lost or not (was_killed(outcome) or short):
                     return Conclusion(outcome=outcome, verdict=verdict, again=again)
-                lost.append(ProcessLost("runner_killed", "the candidate's process was killed"))
+                if short:
+                    lost.append(ProcessLost(outcome.reason, "the machine ran out of memory"))
+                    self._wait_for_memory()
+                else:
+                    lost.append(ProcessLost("runner_killed", "the candidate's process was killed"))
             except OSError as error:
                 if error.errno not in disk.ERRORS:
                     raise
@@ -166,20 +175,30 @@ class SecondChance:
                 self._groups.end()
                 first = next((loss for loss in lost if loss.opening == error.opening), None)
                 if first is not None:
-                    return Conclusion(outcome=self._of_second_loss(job, first, error))
+                    outcome = self._of_second_loss(job, first, error, time.monotonic() - began_s)
+                    return Conclusion(outcome=outcome)
                 lost.append(error)
+                if error.reason == causes.SHORTAGE:
+                    self._wait_for_memory()
 
-    def _of_second_loss(self, job: Job, first: ProcessLost, second: ProcessLost) -> Outcome:
+    def _of_second_loss(self, job: Job, first: ProcessLost, second: ProcessLost, spent_s: float) -> Outcome:
         if first.problems and second.problems and not self._device_check.fault():
             if second.opening:
                 # Otherwise a candidate was there both times, which may have a part in it: nobody else pays for that.
-                self._groups.unopened[job.group] = second.problems
+                self._groups.unopened.keep(job.group, second.problems, spent_s)
             return second.problems
         return losses.of_second(job, first, second)
 
     def _wait_for_room(self) -> None:
         """Until what an earlier candidate has left is removed."""
         disk.wait_for_room(self._scratch, lambda: self._lanes.closed)
+
+    def _wait_for_memory(self) -> None:
+        """For a shortage that passes soon, without what this lane has on its own part."""
+        self._groups.end()
+        until_s = time.monotonic() + SHORTAGE_S
+        while memory_watch.nearly_out() and time.monotonic() < until_s and not self._lanes.closed:
+            time.sleep(disk.LOOK_S)
 
     def _others_fill_it(self) -> bool:
         """Whether the disk is full without the candidate's files, which are gone; on a card there are builds
@@ -208,4 +227,4 @@ class SecondChance:
 
 
 def _lacked_memory(outcome: Outcome) -> bool:
-    return outcome.status is Status.OUT_OF_MEMORY or faults.lacks_room(outcome)
+    return outcome.status is Status.OUT_OF_MEMORY or faults.lacks_room(outcome) or faults.is_short_of_memory(outcome)

@@ -16,6 +16,7 @@ from harness.config import Limits
 from harness.errors import DOORS
 from harness.records import Outcome, Status
 from harness.sandbox import enforcement
+from harness.wire import causes
 from harness.wire.channel import NotSendable
 
 # Said by torch where a candidate reaches for CUDA on a machine that has none.
@@ -315,6 +316,20 @@ def lacks_room(outcome: Outcome) -> bool:
     return (outcome.status, outcome.reason) == (Status.UNSUPPORTED, NEEDS_MEMORY)
 
 
+def short_of_memory(phase: str) -> Outcome:
+    """The outcome where a process was ended for want of memory that others had; the next run tries again."""
+    message = (
+        f"there was not enough host memory on this machine in {phase}, and the largest process was ended for it; free "
+        "some, or let less run at the same time (other programs, build.slots, lanes), and run the same command again"
+    )
+    return Outcome(status=Status.HARNESS_ERROR, reason=causes.SHORTAGE, message=message)
+
+
+def is_short_of_memory(outcome: Outcome | None) -> bool:
+    """Whether it is one of `short_of_memory`."""
+    return outcome is not None and (outcome.status, outcome.reason) == (Status.HARNESS_ERROR, causes.SHORTAGE)
+
+
 def unsendable(error: NotSendable, status: Status = Status.LOAD_ERROR) -> Outcome:
     """The outcome of what a process cannot be told of, a candidate or (by another status) a problem."""
     message = f"its process cannot be told of it: {error} (file names beside it, paths and constants are told)"
@@ -334,12 +349,15 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
     if cause == enforcement.CAUSE:
         message = "a sandbox layer could not be enabled, so the candidate was not run; see its log"
         return Outcome(status=Status.HARNESS_ERROR, reason="sandbox", message=message)
+    if cause == causes.SHORTAGE:
+        return short_of_memory(phase)
     if cause:
         message = (
             "the process took more host memory than limits.host_memory_gb allows, or the most when the machine ran "
             f"out of it, in {phase}"
         )
-        return Outcome(status=Status.OUT_OF_MEMORY, reason=cause, message=message, limit="limits.host_memory_gb")
+        reason = causes.OVER_LIMIT
+        return Outcome(status=Status.OUT_OF_MEMORY, reason=reason, message=message, limit="limits.host_memory_gb")
     if exit_code is not None and exit_code < 0:
         try:
             name = signal.Signals(-exit_code).name

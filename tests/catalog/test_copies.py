@@ -61,7 +61,7 @@ def test_a_problem_that_has_changed_is_no_word_against_problem_or_candidate(tmp_
 
 
 def test_a_copy_that_finds_no_room_is_an_error_of_the_harness(mine, tmp_path, monkeypatch):
-    def full(path, folder):
+    def full(path, folder, known):
         (folder / path.name).write_text("half of it")
         raise OSError(28, os.strerror(28))
 
@@ -106,3 +106,30 @@ def test_data_of_somebody_else_s_under_another_name_is_refused(mine):
     link.unlink()
     (mine.parent / "fast.secret.bin").hardlink_to(mine.parent / "secret")
     assert Here.read(mine).fault.reason == "unreadable"
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_folder_is_read_as_often_for_many_files_as_for_few(tmp_path, monkeypatch, linked):
+    listed, seen = sources._listed, []
+    monkeypatch.setattr(sources, "_listed", lambda folder: seen.append(folder) or listed(folder))
+
+    def times(count):
+        solutions, elsewhere = tmp_path / f"{count}/toy/scale", tmp_path / f"elsewhere{count}"
+        for folder in (solutions, elsewhere):
+            folder.mkdir(parents=True)
+        for number in range(count):
+            place = (elsewhere if linked else solutions) / f"c{number}.py"
+            place.write_text(f"class ModelNew: number = {number}\n")
+            if linked:
+                (solutions / place.name).symlink_to(place)
+        config = msgspec.structs.replace(corpus_config(), include=[], solutions=[str(tmp_path / str(count))])
+        seen.clear()
+        jobs = session.plan(config).jobs
+        copies = Copies(tmp_path / f"copies{count}")
+        copied = copies.jobs(jobs)
+        for job in copied:
+            copies.release(job)
+        assert len(copied) == count
+        return len(seen)
+
+    assert times(4) == times(16)

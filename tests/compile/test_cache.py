@@ -165,3 +165,14 @@ def test_a_place_that_cannot_be_written_keeps_nothing(library, tmp_path):
     cache = Cache(tmp_path / "cache", 1 << 20)
     cache.store(KEY, {"digest": str(library)}, [])
     assert cache.fetch(KEY, tmp_path / "run") is None
+
+
+def test_what_is_very_large_is_not_kept_at_the_cost_of_others(cache, library, tmp_path, monkeypatch):
+    cache.store(KEY, {"digest": str(library)}, [])
+    large = tmp_path / "build/large.so"
+    large.write_bytes(bytes((1 << 19) + 1))
+    cache.store("cd" + KEY[2:], {"digest": str(large)}, [])
+    assert [path.name for path in files(tmp_path / "cache", "*.so")] == ["ext.so"]
+    monkeypatch.setattr("harness.compile.cache.KEPT_BYTES", 500)
+    cache.store("ef" + KEY[2:], {"digest": str(library)}, [])
+    assert len(files(tmp_path / "cache", "*.so")) == 1

@@ -17,7 +17,7 @@ from harness.evaluator import planning
 from harness.evaluator.planning import Submission
 from harness.execution import build_slots
 from harness.processes import folders
-from harness.supervise import disk, recording
+from harness.supervise import builds, disk, recording
 from harness.supervise.builds import Workshop
 from harness.supervise.supervisor import Supervisor
 from tests.conftest import CORPUS, corpus_config
@@ -278,7 +278,7 @@ def test_libraries_and_copies_go_with_their_last_job(monkeypatch):
         return build_slots.BuildResult(libraries={"one": str(folder / "one.so")})
 
     monkeypatch.setattr(Workshop, "build", build)
-    monkeypatch.setattr(build_slots, "needs_build", lambda job: True)
+    monkeypatch.setattr(builds, "needs_build", lambda job: True)
     with Evaluator(CONFIG, devices=["cpu", "cpu"]) as one:
         found = [record.status for record in one.map(SCALE, [TIMES.format(factor=number) for number in range(5)])]
         assert found == [Status.INCORRECT] * 5

@@ -15,7 +15,7 @@ from harness.execution import build_slots, pool
 from harness.execution.build_slots import BuildSlots
 from harness.execution.local import LocalExecutor
 from harness.records import Outcome, Status
-from harness.supervise import recording
+from harness.supervise import builds, recording
 from harness.supervise.builds import BuildResult, Workshop
 from harness.supervise.supervisor import Supervisor
 from tests.conftest import corpus_config
@@ -30,7 +30,7 @@ def jobs():
 
 def test_a_run_shows_what_it_waits_for_and_yields_failures_first(tmp_path, monkeypatch):
     config = corpus_config("honest_cpp", "does_not_compile")
-    monkeypatch.setattr(build_slots, "needs_build", lambda job: True)
+    monkeypatch.setattr(builds, "needs_build", lambda job: True)
     failed = []
 
     def build(self, job, nursery, folder, log, card):
@@ -78,7 +78,7 @@ def test_a_build_that_is_tried_again_has_a_folder_of_its_own(tmp_path, monkeypat
         seen.append(folder)
         return BuildResult(fault=killed)
 
-    monkeypatch.setattr(build_slots, "needs_build", lambda job: True)
+    monkeypatch.setattr(builds, "needs_build", lambda job: True)
     monkeypatch.setattr(Workshop, "build", build)
     config = corpus_config("honest")
     executor = LocalExecutor(session.environment.choose_devices("cpu"), config, tmp_path / "logs", 0)
@@ -106,7 +106,7 @@ def test_build_slots_are_numbered_from_zero_on(jobs, monkeypatch, tmp_path):
         together.wait(30.0)
         return FAULT
 
-    monkeypatch.setattr(build_slots, "needs_build", lambda job: True)
+    monkeypatch.setattr(builds, "needs_build", lambda job: True)
     monkeypatch.setattr(Workshop, "build", build)
     config = msgspec.structs.replace(corpus_config("honest"), build=BuildConfig(slots=3))
     monkeypatch.setattr(Workshop, "__init__", lambda *_: None)

@@ -1,5 +1,6 @@
 """In what order a device's slot gets its jobs, while builds are still going on."""
 
+import sys
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import msgspec
 import pytest
 
 from harness import session
-from harness.execution.schedule import MOST_OVERTAKEN, Schedule, Task, build_key
+from harness.execution.schedule import MOST_OVERTAKEN, BuildRoom, Schedule
+from harness.execution.tasks import Task, build_key
 from harness.records import Outcome, Status
 from harness.supervise.builds import BuildResult
 from tests.conftest import corpus_config
@@ -249,3 +251,126 @@ def test_what_has_begun_is_what_does_not_wait_for_its_turn(jobs):
     assert all(map(work.all.has_begun, taken))
     (late,) = work.add(jobs[0])
     assert not work.all.has_begun(late)
+
+
+def steps_of(jobs, *, withdrawn):
+    """How many lines are carried out for tasks from their arrival to their end."""
+    builds = {build_key(job): Future() for job in jobs}
+    every = Schedule(lambda job: builds[build_key(job)], 1, all_builds_first=True)
+    tasks = [Task(job=job) for job in jobs]
+    seen = [0]
+
+    def count(frame, event, argument):
+        seen[0] += 1
+        return count
+
+    sys.settrace(count)
+    try:
+        every.add(tasks)
+        for build in builds.values():
+            build.set_result(BuildResult())
+        if withdrawn:
+            for task in tasks:
+                every.withdraw(task)
+                every.ended(task)
+        else:
+            while task := every.take("cpu"):
+                every.builds_awaited()
+                every.ended(task)
+    finally:
+        sys.settrace(None)
+    return seen[0]
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_a_task_takes_no_longer_among_many_of_its_group(jobs, withdrawn):
+    def candidates(count):
+        one = jobs[0].candidate
+        return [
+            msgspec.structs.replace(jobs[0], candidate=msgspec.structs.replace(one, path=Path(f"{number}.py")))
+            for number in range(count)
+        ]
+
+    few, many = (steps_of(candidates(count), withdrawn=withdrawn) for count in (50, 200))
+    assert many < 4.5 * few
+
+
+@pytest.fixture
+def large():
+    """Candidates that are built, and what building each of them leaves: 100 bytes."""
+    one = session.plan(corpus_config("honest_cpp")).jobs[0]
+
+    def candidate(number):
+        return msgspec.structs.replace(one.candidate, path=Path(f"{number}.py"))
+
+    return [msgspec.structs.replace(one, candidate=candidate(number)) for number in range(6)]
+
+
+class Builds:
+    """Builds that end when the test says so; each leaves 100 bytes."""
+
+    def __init__(self):
+        self.started = []
+        self._going = []
+
+    def start(self, job):
+        self.started.append(job)
+        self._going.append(Future())
+        self._going[-1].set_running_or_notify_cancel()
+        return self._going[-1]
+
+    def end(self):
+        going, self._going = self._going, []
+        for build in going:
+            build.set_result(BuildResult(size_bytes=100))
+
+
+@pytest.mark.parametrize("on_cpu", [False, True])
+def test_what_is_built_and_not_measured_has_one_bound_for_all(large, on_cpu):
+    builds, most = Builds(), 0
+    every = Schedule(builds.start, 1, all_builds_first=on_cpu, room=BuildRoom(at_once=1, most_bytes=200))
+    tasks = [Task(job=job) for job in large]
+    assert every.add(tasks)
+    measured = []
+    while len(measured) < len(large):
+        builds.end()
+        task = every.take("slot")
+        most = max(most, 100 * (len(builds.started) - len(measured)))
+        if task is None:
+            continue
+        if on_cpu:
+            # No build beside a measurement.
+            assert not builds._going
+        measured.append(task.job)
+        every.ended(task)
+    assert measured == large
+    # One is under way as the bound is reached.
+    assert most <= 300
+
+
+def test_builds_that_end_at_once_are_all_begun(large):
+    most = 2 * sys.getrecursionlimit()
+    one = large[0].candidate
+    many = [
+        msgspec.structs.replace(large[0], candidate=msgspec.structs.replace(one, path=Path(f"{number}.py")))
+        for number in range(most)
+    ]
+    every = Schedule(lambda job: ended(BuildResult()), 1, all_builds_first=True, room=BuildRoom(1, 1))
+    assert every.add([Task(job=job) for job in many])
+    assert every.builds_awaited() == 0
+
+
+def test_builds_go_on_where_nothing_can_be_measured_to_make_room(large):
+    builds = Builds()
+    every = Schedule(builds.start, 1, all_builds_first=True, room=BuildRoom(at_once=2, most_bytes=0))
+    first, second = (Task(job=job) for job in large[:2])
+    every.add([first, second])
+    builds.end()
+    assert every.take("slot") is first
+    assert every.withdraw(second)
+    every.ended(second)
+    third = Task(job=large[2])
+    every.add([third])
+    every.ended(first)
+    builds.end()
+    assert every.take("slot") is third

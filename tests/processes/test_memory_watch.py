@@ -12,6 +12,7 @@ import pytest
 
 from harness.links.freezer import Freezer
 from harness.processes import memory_watch
+from harness.wire.causes import MOST_OF_IT, OVER_LIMIT, SHORTAGE
 
 MIB = 1 << 20
 
@@ -38,9 +39,9 @@ def test_its_own_memory_counts_and_shared_memory_does_not():
     with process("kept = b'x' * (200 << 20)") as large, process(shared) as small:
         assert memory_watch.private_bytes(large) > 200 * MIB
         assert memory_watch.private_bytes(small) < 100 * MIB
-        assert memory_watch.Watch().too_large({large: 100 * MIB, small: 100 * MIB}) == [large]
-        assert memory_watch.Watch().too_large({large: 10**15, small: 10**15}) == []
-        assert memory_watch.Watch().too_large({}) == []
+        assert memory_watch.Watch().too_large({large: 100 * MIB, small: 100 * MIB}) == {large: OVER_LIMIT}
+        assert memory_watch.Watch().too_large({large: 10**15, small: 10**15}) == {}
+        assert memory_watch.Watch().too_large({}) == {}
 
 
 def test_what_forked_processes_share_counts_once():
@@ -49,8 +50,8 @@ def test_what_forked_processes_share_counts_once():
     with process(family) as parent:
         assert memory_watch.family_bytes(parent) > 1000 * MIB
         assert 200 * MIB < sum(map(memory_watch.own_share_bytes, Freezer(parent).members())) < 400 * MIB
-        assert memory_watch.Watch().too_large({parent: 600 * MIB}) == []
-        assert memory_watch.Watch().too_large({parent: 150 * MIB}) == [parent]
+        assert memory_watch.Watch().too_large({parent: 600 * MIB}) == {}
+        assert memory_watch.Watch().too_large({parent: 150 * MIB}) == {parent: OVER_LIMIT}
 
 
 def test_a_long_look_ends_and_the_next_one_waits(monkeypatch):
@@ -61,11 +62,11 @@ def test_a_long_look_ends_and_the_next_one_waits(monkeypatch):
     monkeypatch.setattr(memory_watch, "REST", 1e9)
     with process(family) as parent:
         watch = memory_watch.Watch()
-        assert [watch.too_large({parent: 1}) for _ in range(3)] == [[], [], []]
+        assert [watch.too_large({parent: 1}) for _ in range(3)] == [{}, {}, {}]
         # One member, in one look.
         assert len(looks) == 1
         # Another family need not wait for that.
-        assert watch.too_large({parent: 1, os.getpid(): 1}) == []
+        assert watch.too_large({parent: 1, os.getpid(): 1}) == {}
         assert len(looks) == 2
 
 
@@ -104,7 +105,7 @@ def test_memory_counts_whose_first_thread_has_ended():
         while Path(f"/proc/{leader}/statm").read_text().split()[1] != "0" and time.monotonic() < deadline:
             time.sleep(0.01)
         assert memory_watch.private_bytes(leader) > 200 * MIB
-        assert memory_watch.Watch().too_large({leader: 150 * MIB}) == [leader]
+        assert memory_watch.Watch().too_large({leader: 150 * MIB}) == {leader: OVER_LIMIT}
 
 
 def test_memory_counts_of_what_a_thread_has_started():
@@ -130,10 +131,12 @@ def test_when_the_machine_runs_out_the_largest_family_goes(monkeypatch):
     family += "import time; time.sleep(60)'], stdout=subprocess.PIPE); child.stdout.readline()"
     with process("kept = b'x' * (100 << 20)") as alone, process(family) as parent:
         assert memory_watch.private_bytes(parent) < 100 * MIB < 300 * MIB < memory_watch.family_bytes(parent)
-        assert memory_watch.Watch().too_large({alone: 200 * MIB, parent: 200 * MIB}) == [parent]
-        assert memory_watch.Watch().too_large({alone: 10**15, parent: 10**15}) == []
+        assert memory_watch.Watch().too_large({alone: 200 * MIB, parent: 200 * MIB}) == {parent: OVER_LIMIT}
+        assert memory_watch.Watch().too_large({alone: 10**15, parent: 10**15}) == {}
         monkeypatch.setattr(memory_watch, "memory", lambda: (10**12, 10**9))
-        assert memory_watch.Watch().too_large({alone: 10**15, parent: 10**15}) == [parent]
+        assert memory_watch.Watch().too_large({alone: 10**15, parent: 10**15}) == {parent: SHORTAGE}
+        monkeypatch.setattr(memory_watch, "memory", lambda: (10**12, 6 * 10**8))
+        assert memory_watch.Watch().too_large({alone: 10**15, parent: 10**15}) == {parent: MOST_OF_IT}
 
 
 PAGE_TABLES = """
@@ -155,7 +158,7 @@ def test_page_tables_count():
     with process(PAGE_TABLES) as leader:
         assert memory_watch.private_bytes(leader) > 120 * MIB
         assert memory_watch.own_share_bytes(leader) > 120 * MIB
-        assert memory_watch.Watch().too_large({leader: 110 * MIB}) == [leader]
+        assert memory_watch.Watch().too_large({leader: 110 * MIB}) == {leader: OVER_LIMIT}
 
 
 @pytest.mark.parametrize(
@@ -174,14 +177,14 @@ def test_when_the_machine_runs_out_files_in_memory_are_somebody_s_too(monkeypatc
     monkeypatch.setattr(memory_watch, "memory", lambda: (10**12, 10**9))
     with process("kept = b'x' * (100 << 20)") as honest, process(taken) as other:
         assert memory_watch.private_bytes(other) < 100 * MIB
-        assert memory_watch.Watch().too_large({honest: 10**15, other: 10**15}) == [other]
+        assert memory_watch.Watch().too_large({honest: 10**15, other: 10**15}).keys() == {other}
 
 
 def test_a_process_that_is_gone_has_none():
     with process("pass") as pid:
         pass
     assert memory_watch.private_bytes(pid) == 0
-    assert memory_watch.Watch().too_large({pid: 0}) == []
+    assert memory_watch.Watch().too_large({pid: 0}) == {}
 
 
 def test_the_machine_s_memory_is_read_in_bytes():
@@ -197,11 +200,11 @@ def test_nobody_else_goes_while_the_largest_gives_its_memory_back(monkeypatch):
     with process("kept = b'x' * (100 << 20)") as large, process("pass") as small:
         watch = memory_watch.Watch()
         both = {large: 10**15, small: 10**15}
-        assert [watch.too_large(both) for _ in range(3)] == [[large], [], []]
+        assert [watch.too_large(both) for _ in range(3)] == [{large: SHORTAGE}, {}, {}]
         # Its process is gone, and what it had takes a moment more.
-        assert watch.too_large({small: 10**15}) == []
+        assert watch.too_large({small: 10**15}) == {}
         time.sleep(0.3)
-        assert watch.too_large({small: 10**15}) == [small]
+        assert watch.too_large({small: 10**15}) == {small: SHORTAGE}
 
 
 def test_nobody_goes_for_one_that_ends_by_itself(monkeypatch):
@@ -213,10 +216,10 @@ def test_nobody_goes_for_one_that_ends_by_itself(monkeypatch):
         with process("pass") as other:
             watch = memory_watch.Watch()
             both = {ended.pid: 10**15, other: 10**15}
-            assert [watch.too_large(both) for _ in range(2)] == [[], []]
+            assert [watch.too_large(both) for _ in range(2)] == [{}, {}]
             # One that cannot end holds nobody else back for ever.
             monkeypatch.setattr(memory_watch, "ENDING_S", 0.0)
-            assert watch.too_large(both) == [other]
+            assert watch.too_large(both) == {other: SHORTAGE}
     finally:
         ended.wait()
 

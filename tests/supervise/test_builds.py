@@ -12,8 +12,9 @@ from harness.compile import tools
 from harness.compile.precompiled import Precompiled
 from harness.config import BuildConfig, CompileConfig
 from harness.environment import Device, choose_devices
-from harness.execution.schedule import build_key
+from harness.execution.tasks import build_key
 from harness.records import Status
+from harness.supervise import builds
 from harness.supervise.builds import Workshop
 from harness.supervise.recording import build_name
 from tests.conftest import corpus_config
@@ -298,3 +299,13 @@ def test_headers_that_cannot_be_precompiled_leave_a_warning(tmp_path, nursery, j
     shop._headers = tmp_path / "own"
     result = shop.build(job_of("idle", HEAD), nursery, tmp_path / "idle", tmp_path / "idle.log")
     assert result.warnings == ["slow_build: the headers could not be precompiled: no compiler today"]
+
+
+def test_libraries_far_larger_than_usual_are_refused_and_nothing_of_them_is_kept(
+    tmp_path, nursery, job_of, monkeypatch
+):
+    monkeypatch.setattr(builds, "MOST_BYTES", 1000)
+    result = workshop(tmp_path).build(job_of("large", HONEST), nursery, tmp_path / "a", tmp_path / "a.log")
+    assert (result.fault.status, result.fault.reason) == (Status.RESOURCE_LIMIT, "library_size")
+    assert result.libraries == {}
+    assert kept(tmp_path) == []

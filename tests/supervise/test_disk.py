@@ -11,12 +11,12 @@ import pytest
 
 from harness import environment, session
 from harness.config import BuildConfig
-from harness.execution import build_slots, pool
+from harness.execution import pool
 from harness.execution.local import LocalExecutor
 from harness.processes import folders
 from harness.processes.nursery import Nursery
 from harness.records import Outcome, Status
-from harness.supervise import disk
+from harness.supervise import builds, disk
 from harness.supervise.builds import BuildResult, Workshop
 from harness.supervise.evaluation import Evaluator
 from harness.supervise.lanes import Lanes
@@ -130,7 +130,7 @@ def test_a_candidate_that_fills_it_for_itself_is_not_excused_by_how_slowly_its_f
 
 
 def run(tmp_path, monkeypatch, build, slots=2):
-    monkeypatch.setattr(build_slots, "needs_build", lambda job: True)
+    monkeypatch.setattr(builds, "needs_build", lambda job: True)
     monkeypatch.setattr(Workshop, "build", build)
     monkeypatch.setattr(Supervisor, "evaluate", lambda self, job, made: (job.candidate.name, made.fault))
     monkeypatch.setattr(pool, "with_texts", lambda record, change: record)
