@@ -37,13 +37,13 @@ def rows(file: File, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample 
 def _samples(file: File, row: str, data: Any, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sample | Left]:
     if not isinstance(data, dict):
         raise Unusable("it is not a mapping of names to values")
-    number = values.whole(_field(data, wishes.sample_field))
+    number = identity.of_sample(_field(data, wishes.sample_field))
     text, why_none = _text(data, wishes.code_field)
     if why_none and number is None:
         raise Unusable(why_none)
     reference = _reference(data, wishes.reference_field, reader) if wishes.reference_field else None
     known = identity.of_values(_field(data, wishes.level_field), _field(data, wishes.problem_field), wishes)
-    claim, name = _claim(data, wishes), _field(data, wishes.name_field)
+    claim, name = _claim(data, wishes), _name(_field(data, wishes.name_field))
     whole = texts.code(text, reader)
     found: list[Attempt | PassedOver] = [whole] if whole else texts.attempts(text, reader, wishes.every_block)
     if not any(isinstance(one, Attempt) for one in found) and (only := texts.only_block(text)):
@@ -55,7 +55,7 @@ def _samples(file: File, row: str, data: Any, wishes: PackConfig, reader: ReadsT
         yield Sample(
             origin=file.origin(row, one.block),
             identity=known,
-            name=str(name)[:1000] if isinstance(name, str | int) and not values.nothing(name) else "",
+            name=name,
             number=number,
             code=one.code,
             reference=reference or one.reference or None,
@@ -126,12 +126,23 @@ def _text(data: dict[str, Any], name: str) -> tuple[str, str]:
     """The text under a name, and why there is none, if so. Raises Unusable for what is no text."""
     value = _field(data, name)
     if values.nothing(value):
-        return value or "", f"its {name} is {'empty' if value == '' else value or 'null'}"
+        said = value if isinstance(value, str) else "null"
+        return value if isinstance(value, str) else "", f"its {name} is {said or 'empty'}"
     if not isinstance(value, str):
         raise Unusable(f"its {name} is {wording.a(type(value).__name__)}, not a text")
     if len(value) > sources.MOST_BYTES:
         raise Unusable(f"its {name} is longer than {sources.MOST_BYTES >> 20} MiB")
     return value.replace("\r\n", "\n").replace("\r", "\n"), ""
+
+
+def _name(value: Any) -> str:
+    """The name of a candidate; samples of one name are counted together. Raises Unusable for what is none."""
+    if values.nothing(value):
+        return ""
+    if not isinstance(value, str | int | float):
+        raise Unusable(f"its name is {wording.a(type(value).__name__)}, not a text")
+    number = values.whole(value) if isinstance(value, float) else None
+    return str(value if number is None else number)[:1000]
 
 
 def _reference(data: dict[str, Any], name: str, reader: ReadsTexts) -> bytes:
