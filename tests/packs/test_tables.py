@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.catalog.claims import Claim
-from harness.packs import tables, values
+from harness.packs import json_rows, values
 from tests.packs.conftest import MODEL, NEW
 
 FIELDS = {"code_field": "code", "problem_field": "task", "level_field": "level", "reference_field": "ref"}
@@ -50,7 +50,7 @@ def test_rows_are_found_wherever_they_lie(table, read, content, row):
 
 @pytest.mark.parametrize("many", [[0] * 4, {"rows": [0] * 4}, {str(n): {} for n in range(4)}, "{}\n" * 4])
 def test_more_rows_than_anybody_means_are_one_reason(table, read, monkeypatch, many):
-    monkeypatch.setattr(tables, "MOST_ROWS", 3)
+    monkeypatch.setattr(json_rows, "MOST_ROWS", 3)
     samples, (left,) = read(table(many), **FIELDS)
     assert (samples, left.reason) == ([], "it has more than 3 rows")
 
