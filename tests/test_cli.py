@@ -69,6 +69,45 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments, sentence, capsys):
     assert error.startswith("error: ")
 
 
+@pytest.mark.parametrize(
+    "command", ["new problem own/mine --root {}", "run configs/quickstart.yaml --out {}", "report x"]
+)
+@pytest.mark.parametrize(
+    ("name", "said", "sentence"),
+    [
+        ("ASSAY_MEMORY_FLOOR", "abc", "ASSAY_MEMORY_FLOOR is 'abc': no share of the memory from 0.03 to 0.9"),
+        ("ASSAY_MEMORY_FLOOR", "nan", "ASSAY_MEMORY_FLOOR is 'nan'"),
+        ("ASSAY_MEMORY_FLOOR", "2", "ASSAY_MEMORY_FLOOR is '2'"),
+        ("TMPDIR", "/nonexistent", "TMPDIR is /nonexistent, which is no folder to write to"),
+        ("TMPDIR", "/dev/null", "TMPDIR is /dev/null"),
+    ],
+)
+def test_a_variable_that_could_only_be_ignored_is_a_sentence(
+    name, said, sentence, command, monkeypatch, capsys, tmp_path
+):
+    monkeypatch.setenv(name, said)
+    assert cli.main(command.format(tmp_path / "new").split()) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {sentence}")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command", ["new problem own/mine --root {}", "run configs/quickstart.yaml --out {}/out", "report x"]
+)
+def test_a_working_folder_that_is_gone_is_a_sentence(command, tmp_path):
+    (tmp_path / "gone").mkdir()
+    script = f"import os, runpy, sys; os.chdir({str(tmp_path / 'gone')!r}); os.rmdir(os.getcwd()); "
+    script += f"sys.argv = {['run_eval.py', *command.format(tmp_path).split()]!r}; "
+    script += f"runpy.run_path({str(ROOT / 'run_eval.py')!r}, run_name='__main__')"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert (done.returncode, done.stderr) == (2, "error: the working folder is gone; change to one that exists\n")
+    assert not (tmp_path / "out").exists()
+
+
 # A folder that nobody may look into, where the tests may not look into that process.
 CLOSED = "/proc/1/cwd/x"
 
