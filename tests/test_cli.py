@@ -289,3 +289,24 @@ def test_require_fails_a_run_with_3(tmp_path):
     assert result.returncode == 3, result.stderr
     assert "[1/1] incorrect" in result.stdout
     assert run_eval("run", str(config), "--out", str(tmp_path / "run"), "--require", "incorrect").returncode == 0
+
+
+@pytest.mark.parametrize("begin", ["runpy.run_path('run_eval.py', run_name='__main__')", "runpy.run_module('harness')"])
+@pytest.mark.parametrize("module", ["harness.cli", "harness.options.options", "harness.processes.interruption"])
+def test_ctrl_c_while_a_command_is_loaded_is_no_traceback(begin, module):
+    """As it comes to somebody who notices a wrong word at once."""
+    script = f"""
+import os, runpy, signal, sys
+class Interrupts:
+    def find_spec(name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts)
+sys.argv = ["run_eval.py", "report", "x"]
+{begin.replace("'harness')", "'harness', run_name='__main__', alter_sys=True)")}
+"""
+    # Below `python -c`, the first entry that `python -m harness` drops is this one's own.
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
