@@ -3,7 +3,7 @@
 
 import sys
 
-from harness.cli import main
+from harness.__main__ import main
 
 if __name__ == "__main__":
     sys.exit(main())

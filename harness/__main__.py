@@ -1,8 +1,19 @@
-"""`python -m harness`: the command line."""
+"""Where each command begins: `python -m harness`, `python run_eval.py` and `assay`."""
 
 import sys
 
-from harness.cli import main
+
+def main() -> int:
+    """The exit code of the command line."""
+    try:
+        # Takes a tenth of a second, in which Ctrl-C may come as at any other moment.
+        from harness.cli import main as command
+
+        return command()
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
+
 
 if __name__ == "__main__":
     if not sys.flags.safe_path:

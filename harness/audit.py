@@ -77,7 +77,7 @@ def _jobs(
                 own = {name: value for name, value in constants.items() if name in problem.constants}
                 jobs.append((problem, variant, overrides | own))
     if not jobs:
-        names = {name for problem in found for name in problem.variants} | {"default"}
+        names = {name for problem in found for name in catalog.variant_names(problem)}
         raise UsageError(f"no problem has the variant '{variants[0]}'; {nearest(variants[0], names)}")
     return jobs
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from harness.commands import saying
+from harness.commands import premises, saying
 from harness.errors import UsageError
 from harness.options import options
 from harness.processes import interruption
@@ -80,6 +80,7 @@ def _exit_code(words: list[str]) -> int:
         arguments = options.parsed(words or ["run", options.QUICKSTART])
         if arguments.command is None:
             raise UsageError(f"choose a command: {', '.join(COMMANDS)}; see {options.typed()} --help")
+        premises.check()
         command = importlib.import_module(f"harness.commands.{COMMANDS[arguments.command]}")
         return _carried_out(command, arguments, words)
     except UsageError as error:

@@ -60,7 +60,7 @@ GUESTS = {
         "roofline/work.py",
     },
     "pandas": {"reports/rows.py", "api.py"},
-    "starlette": {"serve"},
+    "starlette": {"serve", "adapters/openenv.py"},
     "uvicorn": {"serve"},
     "ray": {"cluster"},
     "inspect_ai": {"adapters/inspect_ai.py"},

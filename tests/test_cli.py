@@ -69,6 +69,45 @@ def test_mistakes_are_one_line_and_exit_code_2(arguments, sentence, capsys):
     assert error.startswith("error: ")
 
 
+@pytest.mark.parametrize(
+    "command", ["new problem own/mine --root {}", "run configs/quickstart.yaml --out {}", "report x"]
+)
+@pytest.mark.parametrize(
+    ("name", "said", "sentence"),
+    [
+        ("ASSAY_MEMORY_FLOOR", "abc", "ASSAY_MEMORY_FLOOR is 'abc': no share of the memory from 0.03 to 0.9"),
+        ("ASSAY_MEMORY_FLOOR", "nan", "ASSAY_MEMORY_FLOOR is 'nan'"),
+        ("ASSAY_MEMORY_FLOOR", "2", "ASSAY_MEMORY_FLOOR is '2'"),
+        ("TMPDIR", "/nonexistent", "TMPDIR is /nonexistent, which is no folder to write to"),
+        ("TMPDIR", "/dev/null", "TMPDIR is /dev/null"),
+    ],
+)
+def test_a_variable_that_could_only_be_ignored_is_a_sentence(
+    name, said, sentence, command, monkeypatch, capsys, tmp_path
+):
+    monkeypatch.setenv(name, said)
+    assert cli.main(command.format(tmp_path / "new").split()) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {sentence}")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command", ["new problem own/mine --root {}", "run configs/quickstart.yaml --out {}/out", "report x"]
+)
+def test_a_working_folder_that_is_gone_is_a_sentence(command, tmp_path):
+    (tmp_path / "gone").mkdir()
+    script = f"import os, runpy, sys; os.chdir({str(tmp_path / 'gone')!r}); os.rmdir(os.getcwd()); "
+    script += f"sys.argv = {['run_eval.py', *command.format(tmp_path).split()]!r}; "
+    script += f"runpy.run_path({str(ROOT / 'run_eval.py')!r}, run_name='__main__')"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert (done.returncode, done.stderr) == (2, "error: the working folder is gone; change to one that exists\n")
+    assert not (tmp_path / "out").exists()
+
+
 # A folder that nobody may look into, where the tests may not look into that process.
 CLOSED = "/proc/1/cwd/x"
 
@@ -250,3 +289,24 @@ def test_require_fails_a_run_with_3(tmp_path):
     assert result.returncode == 3, result.stderr
     assert "[1/1] incorrect" in result.stdout
     assert run_eval("run", str(config), "--out", str(tmp_path / "run"), "--require", "incorrect").returncode == 0
+
+
+@pytest.mark.parametrize("begin", ["runpy.run_path('run_eval.py', run_name='__main__')", "runpy.run_module('harness')"])
+@pytest.mark.parametrize("module", ["harness.cli", "harness.options.options", "harness.processes.interruption"])
+def test_ctrl_c_while_a_command_is_loaded_is_no_traceback(begin, module):
+    """As it comes to somebody who notices a wrong word at once."""
+    script = f"""
+import os, runpy, signal, sys
+class Interrupts:
+    def find_spec(name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts)
+sys.argv = ["run_eval.py", "report", "x"]
+{begin.replace("'harness')", "'harness', run_name='__main__', alter_sys=True)")}
+"""
+    # Below `python -c`, the first entry that `python -m harness` drops is this one's own.
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")

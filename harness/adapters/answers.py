@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
+from harness import wording
 from harness.api import Record, Status, feedback, reward
 from harness.catalog import problems, sources
+from harness.errors import UsageError
 from harness.packs.fences import blocks
 
 Completion = str | Sequence[dict[str, Any]]
@@ -82,19 +84,33 @@ def judged_now(
 
 
 def candidate(completion: Completion) -> str:
-    """The source in a completion: its last fenced block with a ModelNew, or empty."""
+    """The source in a completion: its last fenced block with a ModelNew, or empty. Raises UsageError for none."""
     found = [block.text for block in blocks(_said(completion)) if "ModelNew" in block.text and not block.fault]
     return found[-1] if found else ""
 
 
-def _said(completion: Completion) -> str:
-    """The text of a completion's last message, whose content may be in parts."""
-    if isinstance(completion, str):
-        return completion
-    content = completion[-1].get("content") or "" if completion else ""
-    if isinstance(content, str):
-        return content
-    return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") == "text")
+def _said(completion: Completion | None) -> str:
+    """The text of a completion's last message, whose content may be in parts; empty where a model said nothing."""
+    if completion is None or isinstance(completion, str):
+        return completion or ""
+    messages = _must_be(Sequence, completion, "a completion", "a text or a list of messages")
+    last = _must_be(Mapping, messages[-1], "the last message of a completion", "a mapping") if messages else {}
+    content = last.get("content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = [
+        _must_be(Mapping, part, "a part of a message's content", "a mapping")
+        for part in _must_be(Sequence, content, "the content of a message", "a text or a list of parts")
+    ]
+    texts = [part.get("text") for part in parts if part.get("type", "text") == "text"]
+    return "".join(_must_be(str, text, "the text of a message's part", "a text") for text in texts if text is not None)
+
+
+def _must_be(kind: type, value: Any, what: str, wanted: str) -> Any:
+    """Raises UsageError: a framework gives what its user's dataset or model holds."""
+    if not isinstance(value, kind):
+        raise UsageError(f"{what} is {wording.a(type(value).__name__)}, not {wanted}")
+    return value
 
 
 def _judged(record: Record, source: str, scheme: str) -> Judged:

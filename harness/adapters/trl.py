@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from harness.adapters.answers import Completion, candidate
 from harness.api import Evaluator, reward
+from harness.errors import UsageError, nearest
 
 
 class RewardFunction(Protocol):
@@ -33,9 +34,12 @@ def reward_function(
     """
 
     def kernel_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> list[float | None]:
+        if problem_column not in columns:
+            valid = nearest(problem_column, columns)
+            raise UsageError(f"the dataset has no column '{problem_column}' with the problems; {valid}")
         futures = []
-        for problem, completion in zip(columns[problem_column], completions, strict=True):
-            text = candidate(completion)
+        texts = [candidate(completion) for completion in completions]
+        for problem, text in zip(columns[problem_column], texts, strict=True):
             futures.append(evaluator.submit(problem, f"{text}\n", deadline_s=deadline_s) if text else None)
         return [reward(future.result(), scheme, own_kernels=own_kernels) if future else 0.0 for future in futures]
 

@@ -91,7 +91,8 @@ def compiles_later(tree: ast.Module) -> bool:
     statements = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     for statement in statements:
         module = getattr(statement, "module", None) or ""
-        brought = [alias for alias in statement.names if "cpp_extension" in f"{module}.{alias.name}"]
+        of_all = "cpp_extension" in module
+        brought = [alias for alias in statement.names if of_all or "cpp_extension" in alias.name]
         names |= {name for alias in brought for name in (alias.asname, alias.name) if name}
     if "*" in names:
         return True
@@ -117,7 +118,7 @@ def _mentions(node: ast.AST, names: set[str]) -> bool:
             return "cpp_extension" in text or "load_inline" in text
         case ast.Import() | ast.ImportFrom():
             module = getattr(node, "module", None) or ""
-            return any("cpp_extension" in f"{module}.{alias.name}" for alias in node.names)
+            return "cpp_extension" in module or any("cpp_extension" in alias.name for alias in node.names)
     return False
 
 

@@ -135,9 +135,14 @@ def with_variants(problem: Problem, defined: dict[str, dict[str, dict[str, Any]]
     return msgspec.structs.replace(problem, variants=variants)
 
 
+def variant_names(problem: Problem) -> set[str]:
+    """The names of the sizes that the problem, or a config, defines; `default` are those as written."""
+    return {"default", *problem.variants}
+
+
 def has_variant(problem: Problem, variant: str) -> bool:
-    """Whether the problem, or a config, defines these sizes; `default` are those as written."""
-    return variant == "default" or variant in problem.variants
+    """Whether a problem has such sizes."""
+    return variant in variant_names(problem)
 
 
 def overrides(problem: Problem, variant: str) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from harness.execution.build_slots import how_many
 from harness.execution.pool import Pool
 from harness.execution.tasks import Task
 from harness.execution.workplace import Site, site
-from harness.processes import folders, memory_watch
+from harness.processes import folders, memory_floor
 from harness.records import Record
 from harness.supervise import disk, lanes, recording
 
@@ -39,7 +39,7 @@ class Node:
         if threads:
             os.environ["OMP_NUM_THREADS"] = threads
         if above := _above_rays_floor():
-            os.environ.setdefault(memory_watch.FLOOR_VARIABLE, f"{above:.3f}")
+            os.environ.setdefault(memory_floor.VARIABLE, f"{above:.3f}")
         self._config = config
         found = site(config)
         self._site = msgspec.structs.replace(found, known=found.sandbox)
@@ -113,7 +113,7 @@ def _above_rays_floor() -> float:
         threshold = float(os.environ[THRESHOLD])
     except (KeyError, ValueError):
         threshold = RAYS_THRESHOLD
-    return 1.0 - threshold + MARGIN
+    return min(memory_floor.MOST, 1.0 - threshold + MARGIN)
 
 
 def _unheard(slot: str, title: str, phase: str) -> None:

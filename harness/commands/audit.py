@@ -8,7 +8,6 @@ import contextlib
 import sys
 
 import msgspec
-from rich.console import Console
 from rich.markup import escape
 
 from harness import audit
@@ -16,11 +15,12 @@ from harness.commands import saying
 from harness.errors import UsageError
 from harness.reports import text
 from harness.reports.terminal import audit_table
+from harness.reports.terminal.consoles import Terminal
 
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     """The exit code."""
-    console = Console(stderr=arguments.format == "markdown")
+    console = Terminal(stderr=arguments.format == "markdown")
     rows: list[audit_table.AuditRow] = []
     total = begun = 0
 

@@ -6,17 +6,17 @@ import argparse
 import contextlib
 import sys
 
-from rich.console import Console
 from rich.markup import escape
 
 from harness import check, environment
 from harness.reports import text
 from harness.reports.terminal import check_table
+from harness.reports.terminal.consoles import Terminal
 
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     """The exit code."""
-    console = Console()
+    console = Terminal()
     rows = []
     with console.status("check") as status:
         found = check.run(

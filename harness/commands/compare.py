@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from rich.console import Console
-
 from harness.reports import compare
 from harness.reports.terminal import compare_table
+from harness.reports.terminal.consoles import Terminal
 from harness.store import run_directory
 
 
@@ -24,7 +23,7 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
 
         print(comparison.report(rows, notes, heads), end="")
     else:
-        console = Console()
+        console = Terminal()
         for head in heads:
             console.print(compare_table.head(*head), soft_wrap=True)
         compare_table.comparison(rows, notes, console)

@@ -7,10 +7,10 @@ import dataclasses
 import sys
 
 import msgspec
-from rich.console import Console
 
 from harness.doctor import examination
 from harness.reports.terminal import doctor_table
+from harness.reports.terminal.consoles import Terminal
 
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
@@ -31,7 +31,7 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         found = [dataclasses.replace(one, lack="") if one.ok else one for one in findings]
         print(msgspec.json.encode({"conclusion": sentence, "found": found}).decode())
     else:
-        doctor_table.show(findings, sentence, Console())
+        doctor_table.show(findings, sentence, Terminal())
     return 1 if lost else 0
 
 

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 
 from harness import config as configs
 from harness import environment, places, profile, session, wording
@@ -20,6 +19,7 @@ from harness.instruments.insight import FOLDER
 from harness.options import options
 from harness.reports import text, write
 from harness.reports.terminal import profile_table
+from harness.reports.terminal.consoles import Terminal
 from harness.sandbox import probe
 from harness.store import run_directory
 
@@ -33,7 +33,7 @@ HINT = (
 
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     """The exit code."""
-    console = Console()
+    console = Terminal()
     config = configs.load(Path(options.QUICKSTART), arguments.set)
     # Without a card nothing else that is missing matters.
     device = card(arguments.device or config.device)

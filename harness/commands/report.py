@@ -11,12 +11,11 @@ from harness.store import run_directory
 def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     """The exit code."""
     if arguments.format == "terminal" and not arguments.claims and not arguments.samples:
-        from rich.console import Console
-
         from harness.reports.terminal import leaderboard
+        from harness.reports.terminal.consoles import Terminal
 
         manifest, records = run_directory.as_kept(arguments.run_dir)
-        leaderboard.show(records, Console(), manifest, every=arguments.all)
+        leaderboard.show(records, Terminal(), manifest, every=arguments.all)
         return 0
     manifest, records = run_directory.read(arguments.run_dir)
     if arguments.claims:

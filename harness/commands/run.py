@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 
 from harness import config as configs
 from harness import places, session
@@ -21,6 +20,7 @@ from harness.options import options
 from harness.records import Status
 from harness.reports import agreement, text
 from harness.reports.terminal import leaderboard
+from harness.reports.terminal.consoles import Terminal
 from harness.store import run_directory
 
 
@@ -57,7 +57,7 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         return _list_jobs(config)
     own = f"{config.solves}/{place.stem}" if is_candidate else ""
     out = arguments.out or Path(config.out or configs.default_out(arguments.config, own))
-    console = Console()
+    console = Terminal()
     called = [options.program(), *words]
     with elsewhere.workplace(arguments.executor, arguments.address) as workplace:
         records = session.run(config, out, console, command=called, fresh=arguments.fresh, workplace=workplace)

@@ -6,12 +6,22 @@ import ast
 import builtins
 from collections.abc import Sequence
 
+# No name that anybody asks for is longer, and joining long ones to each other takes as long as both.
+LONGEST = 300
+
+
+def joined(owner: str, name: str) -> str:
+    """The dotted name of what an owner calls `name`; empty without an owner, or if it is too long to be of interest."""
+    return f"{owner}.{name}" if owner and len(owner) + len(name) < LONGEST else ""
+
 
 class Names:
     """Follows imports, plain aliases (`mm = torch.mm`), `getattr` with a literal, `self.x = nn.Linear(...)` and
     `x = load_inline(...)`."""
 
     def __init__(self, nodes: Sequence[ast.AST]) -> None:
+        # What `of` has found, so that a chain of attributes is followed once, however many ask for its parts.
+        self._spelt: dict[ast.AST, str] = {}
         self._known: dict[str, str] = {}
         self._held: dict[str, str] = {}
         self._made: dict[str, set[str]] = {}
@@ -20,30 +30,34 @@ class Names:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     # `import a.b` binds a; `import a.b as c` binds c to a.b.
-                    self._known[alias.asname or alias.name.partition(".")[0]] = (
-                        alias.name if alias.asname else alias.name.partition(".")[0]
-                    )
+                    first = alias.name.partition(".")[0]
+                    meant = alias.name if alias.asname else first
+                    self._known[alias.asname or first] = meant if len(meant) <= LONGEST else ""
             elif isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
-                    self._known[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                    self._known[alias.asname or alias.name] = joined(node.module, alias.name)
         for node in nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 self._learn(node.targets[0], node.value)
+        # Found before all aliases were known.
+        self._spelt.clear()
 
     def of(self, node: ast.AST) -> str:
         """The dotted name that an expression stands for; empty if reading does not show it."""
+        if node in self._spelt:
+            return self._spelt[node]
+        found = ""
         if isinstance(node, ast.Name):
-            if node.id in self._known:
-                return self._known[node.id]
-            return f"builtins.{node.id}" if hasattr(builtins, node.id) and node.id not in self._own else ""
-        if isinstance(node, ast.Attribute):
-            owner = self.of(node.value)
-            return f"{owner}.{node.attr}" if owner else ""
-        if isinstance(node, ast.Call) and self.of(node.func) == "builtins.getattr" and len(node.args) > 1:
+            builtin = hasattr(builtins, node.id) and node.id not in self._own
+            found = self._known.get(node.id, f"builtins.{node.id}" if builtin else "")
+        elif isinstance(node, ast.Attribute):
+            found = joined(self.of(node.value), node.attr)
+        elif isinstance(node, ast.Call) and self.of(node.func) == "builtins.getattr" and len(node.args) > 1:
             owner, name = self.of(node.args[0]), node.args[1]
-            if owner and isinstance(name, ast.Constant) and isinstance(name.value, str):
-                return f"{owner}.{name.value}"
-        return ""
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                found = joined(owner, name.value)
+        self._spelt[node] = found
+        return found
 
     def held(self, node: ast.AST) -> str:
         """What `self.x` was made from in this file: `torch.nn.Linear`; empty for anything else."""

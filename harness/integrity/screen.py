@@ -14,7 +14,8 @@ import msgspec
 from harness import wording
 from harness.catalog.facts import LONGEST_TEXT, MOST_FINDINGS, ScreenFinding
 from harness.integrity import cxx
-from harness.integrity.names import Names
+from harness.integrity.names import Names, joined
+from harness.integrity.spans import Places, Spans
 
 # Dotted name, or its beginning -> kind, whether it warns, sentence.
 MODULES = {
@@ -117,7 +118,11 @@ def screen(nodes: Nodes) -> list[ScreenFinding]:
 def _everything(nodes: Nodes) -> list[ScreenFinding]:
     names = Names(nodes)
     found = [*_imports(nodes), *_uses(nodes, names), *_assignments(nodes, names), *_calls(nodes, names)]
-    return [*found, *_fallbacks(nodes, names), *_library_ops(nodes, names), *_strings(nodes)]
+    spans = Spans(nodes[0])
+    calls = Places((place, node) for place, node in enumerate(spans.nodes) if isinstance(node, ast.Call))
+    operations = Places((place, name) for place, call in calls if (name := _operation(call, names)))
+    found += _fallbacks(nodes, spans, calls, operations, names)
+    return [*found, *_library_ops(spans, operations), *_strings(nodes)]
 
 
 def _imports(nodes: Nodes) -> Iterator[ScreenFinding]:
@@ -126,7 +131,7 @@ def _imports(nodes: Nodes) -> Iterator[ScreenFinding]:
             continue
         modules = [alias.name for alias in node.names]
         if isinstance(node, ast.ImportFrom):
-            modules = [node.module or "", *(f"{node.module}.{name}" for name in modules)]
+            modules = [node.module or "", *(joined(node.module or "", name) for name in modules)]
         for module in modules:
             for name, (kind, warning, text) in MODULES.items():
                 if module == name or module.startswith(f"{name}."):
@@ -192,34 +197,38 @@ def _mode(call: ast.Call) -> str:
     return _literal([mode]) if mode else ""
 
 
-def _fallbacks(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
+def _fallbacks(
+    nodes: Nodes, spans: Spans, calls: Places[ast.Call], operations: Places[str], names: Names
+) -> Iterator[ScreenFinding]:
+    compilers = Places((place, True) for place, call in calls if names.of(call.func) in COMPILERS)
+    raising = Places((place, True) for place, node in enumerate(spans.nodes) if isinstance(node, ast.Raise))
     for node in nodes:
         if not isinstance(node, ast.Try):
             continue
-        compiles = any(names.of(call.func) in COMPILERS for call in _called(node.body))
+        tried = spans.of(node.body)
         for handler in node.handlers:
-            raises = any(isinstance(inner, ast.Raise) for statement in handler.body for inner in ast.walk(statement))
-            operation = next((name for call in _called(handler.body) if (name := _operation(call, names))), "")
-            if operation and _called(node.body):
+            handled = spans.of(handler.body)
+            operation = operations.first(handled)
+            if operation and calls.first(tried):
                 text = f"except: falls back to {operation}, so an error in its own code goes unnoticed"
                 yield ScreenFinding(line=handler.lineno, kind="fallback", text=text, warning=True)
-            elif compiles and not raises:
+            elif compilers.first(tried) and not raising.first(handled):
                 text = "except: continues without its extension if that does not compile"
                 yield ScreenFinding(line=handler.lineno, kind="fallback", text=text, warning=True)
 
 
-def _library_ops(nodes: Nodes, names: Names) -> Iterator[ScreenFinding]:
+def _library_ops(spans: Spans, operations: Places[str]) -> Iterator[ScreenFinding]:
     """PyTorch's operations that `forward` calls; for information, because most candidates have some."""
-    for function in nodes:
-        if not isinstance(function, ast.FunctionDef) or function.name != "forward":
+    called, end = dict(operations), 0
+    for place, node in enumerate(spans.nodes):
+        if isinstance(node, ast.FunctionDef) and node.name == "forward":
+            end = max(end, spans.of([node])[1])
+        if place >= end:
             continue
-        for node in ast.walk(function):
-            if isinstance(node, ast.Call):
-                operation = _operation(node, names)
-                if operation:
-                    yield ScreenFinding(line=node.lineno, kind="library", text=f"forward calls {operation}")
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-                yield ScreenFinding(line=node.lineno, kind="library", text="forward multiplies matrices with @")
+        if isinstance(node, ast.Call) and place in called:
+            yield ScreenFinding(line=node.lineno, kind="library", text=f"forward calls {called[place]}")
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            yield ScreenFinding(line=node.lineno, kind="library", text="forward multiplies matrices with @")
 
 
 def _operation(call: ast.Call, names: Names) -> str:
@@ -240,10 +249,6 @@ def _operation(call: ast.Call, names: Names) -> str:
 
 def _on_self(function: ast.expr) -> bool:
     return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self"
-
-
-def _called(body: list[ast.stmt]) -> list[ast.Call]:
-    return [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
 
 
 def _strings(nodes: Nodes) -> Iterator[ScreenFinding]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -14,13 +13,15 @@ from harness import wording
 from harness.catalog.claims import CORRECT, INCORRECT, NOT_COMPILED, Claim, Left
 from harness.catalog.facts import ReadsTexts
 from harness.config import PackConfig
-from harness.packs import files, identity, values
+from harness.packs import files, identity, json_rows, values
 from harness.packs.files import File, Unusable
 from harness.packs.sample import Identity, Sample
 
 KERNEL = re.compile(r"level_(\d{1,4})_problem_(\d{1,6})_sample_(\d{1,6})(?:_kernel)?\.py", re.ASCII)
 VERDICTS = "eval_results.json"
 FOLDERS_KEPT = 64
+# Of a file of verdicts: those of 100 samples of each problem that KernelBench has, and to spare.
+MOST_PIECES = 4_000_000
 # What KernelBench's evaluator writes about a failure, the surest first; and so many characters of it are kept.
 GROUNDS = ("compilation_error", "runtime_error", "correctness_issue")
 MOST_SAID = 200
@@ -73,10 +74,7 @@ def _read(folder: Path) -> Verdicts:
         raise Unusable(f"it does not say for which of the levels {', '.join(map(str, levels))} its verdicts are")
     file = File(path=path, below=path.name, parts=[path.stem])
     data = files.contents(file, files.MOST_TABLE_BYTES)
-    try:
-        found = json.loads(files.decoded(data))
-    except (ValueError, RecursionError) as error:
-        raise Unusable(f"it is no JSON: {error}") from error
+    found = json_rows.parsed(files.decoded(data), MOST_PIECES)
     if not isinstance(found, dict):
         raise Unusable("it does not map problems to verdicts")
     return {

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from harness import wording
 from harness.config import PackConfig
 from harness.packs import values
+from harness.packs.files import Unusable
 from harness.packs.sample import Identity
 
 LEVEL = re.compile(r"level[_-]?(\d{1,4})(?!\d)", re.ASCII | re.IGNORECASE)
 PROBLEM = re.compile(r"(?:problem|task)[_-]?(\d{1,6})(?!\d)", re.ASCII | re.IGNORECASE)
 NUMBERED = re.compile(r"(\d{1,6})(?:[_-].*)?\Z", re.ASCII | re.DOTALL)
+A_NUMBER = "whole number from 0 to 999999"
 SAMPLE = re.compile(r"sample[_-]?(\d{1,6})(?!\d)", re.ASCII | re.IGNORECASE)
 
 
@@ -29,13 +32,22 @@ def of_names(parts: Sequence[str], wishes: PackConfig) -> Identity:
 
 
 def of_values(level: object, problem: object, wishes: PackConfig) -> Identity:
-    """From the values of a row: 1, "1" or "level_1", and 19, "19", "task_19", "19_ReLU" or "19_ReLU.py"."""
-    stage = values.whole(level)
-    if stage is None and isinstance(level, str) and (found := LEVEL.search(level[:200])):
-        stage = int(found[1])
-    name = _name(problem)
+    """From the values of a row: 1, 1.0, "1" or "level_1", and 19, "19", "task_19", "19_ReLU" or "19_ReLU.py".
+
+    Where a row has none, it is as the user wishes. Raises Unusable for a value that says neither: guessed at, it would
+    be judged against another problem.
+    """
+    stage, name = _level(level), _name(problem)
     number = PROBLEM.fullmatch(name)
     return Identity(wishes.level if stage is None else stage, _number(number[1]) if number else name or wishes.problem)
+
+
+def of_sample(value: object) -> int | None:
+    """The number of a sample, from a value of a row; None where it has none. Raises Unusable for what is no number."""
+    number = values.whole(value)
+    if number is None and not values.nothing(value):
+        raise Unusable(f"its sample is no {A_NUMBER}")
+    return number
 
 
 def named(parts: Sequence[str]) -> tuple[str, int | None]:
@@ -53,8 +65,21 @@ def _number(digits: str) -> str:
     return digits.lstrip("0") or "0"
 
 
+def _level(level: object) -> int | None:
+    stage = values.whole(level)
+    if stage is None and isinstance(level, str) and (found := LEVEL.search(level[:200])):
+        return int(found[1])
+    if stage is None and not values.nothing(level):
+        raise Unusable(f"its level is neither {wording.a(A_NUMBER)} nor like level_1")
+    return stage
+
+
 def _name(problem: object) -> str:
-    number = values.whole(int(problem) if isinstance(problem, float) and problem.is_integer() else problem)
+    number = values.whole(problem)
     if number is not None:
         return str(number)
-    return problem.strip()[:200].removesuffix(".py") if isinstance(problem, str) else ""
+    if values.nothing(problem):
+        return ""
+    if not isinstance(problem, str):
+        raise Unusable(f"its problem is neither a name nor {wording.a(A_NUMBER)}")
+    return problem.strip()[:200].removesuffix(".py")

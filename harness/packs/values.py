@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 from harness.catalog.claims import CORRECT, INCORRECT, NOT_COMPILED
 
 # No code, time or name at all, written by one language or another.
 NOTHING = {"", "none", "null", "nan", "n/a"}
+WHOLE = re.compile(r"(\d{1,6})(?:\.0{1,20})?", re.ASCII)
 WORDS = {
     CORRECT: {"true", "correct", "right", "pass", "passed", "ok", "success", "yes", "1"},
     INCORRECT: {"false", "incorrect", "wrong", "fail", "failed", "mismatch", "no", "0"},
@@ -34,21 +36,28 @@ def ratio(above: float | None, below: float | None) -> float | None:
 
 
 def whole(value: object) -> int | None:
-    """A number of at most six digits, also as a text; None for anything else."""
-    if isinstance(value, str) and value.isdecimal() and value.isascii() and len(value) <= 6:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**6 else None
+    """A number of at most six digits, also as a text; None for anything else.
+
+    Also 1.0: pandas makes floats of a column as soon as one of its values is missing.
+    """
+    if isinstance(value, str):
+        found = WHOLE.fullmatch(value.strip())
+        return int(found[1]) if found else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 0 <= value < 10**6 and value == int(value) else None
 
 
 def nothing(value: object) -> bool:
     """Whether a value is only a way to say that there is none."""
-    return value is None or (isinstance(value, str) and value.strip()[:20].lower() in NOTHING)
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return missing or (isinstance(value, str) and value.strip()[:20].lower() in NOTHING)
 
 
 def status(value: object) -> str:
     """Which of the claims a word, a number or a truth value is; empty if none."""
     word = str(value)[:50].strip().lower().replace(" ", "_") if isinstance(value, str | bool) else ""
-    word = str(whole(value)) if isinstance(value, int) and not isinstance(value, bool) else word
+    word = str(whole(value)) if isinstance(value, int | float) and not isinstance(value, bool) else word
     return next((claim for claim, words in WORDS.items() if word in words), "")
 
 

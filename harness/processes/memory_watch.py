@@ -15,8 +15,10 @@ from pathlib import Path
 import msgspec
 
 from harness.environment import available_memory_bytes
+from harness.errors import UsageError
 from harness.links.freezer import Freezer
 from harness.machine import procfs
+from harness.processes import memory_floor
 from harness.sandbox.syscalls import PR_SET_PDEATHSIG, prctl
 from harness.wire.causes import MOST_OF_IT, OVER_LIMIT, SHORTAGE
 
@@ -26,10 +28,6 @@ MEMORY_FILES = ("/memfd:", "/dev/shm/")
 # And what one is, at the most, where the kernel holds what was written there and nobody has read; unless it says more.
 BUFFERS = {"socket:": 212_992, "pipe:": 65_536}
 BUFFER_LIMITS = {"socket:": Path("/proc/sys/net/core/wmem_max")}
-# With less than this left on the machine, the largest untrusted family goes, whatever its own limit.
-FLOOR_SHARE = 0.03
-# Another share, where somebody else watches this machine and ends whoever it likes before that.
-FLOOR_VARIABLE = "ASSAY_MEMORY_FLOOR"
 WATCH_S = 0.25
 # The longest look at a family whose processes share what they have, and how much longer than a look the rest after it.
 LOOK_S, REST = 1.0, 9
@@ -288,7 +286,7 @@ def nearly_out() -> bool:
 
 
 def floor_share() -> float:
-    """The share of the machine's memory that is to stay free."""
-    with contextlib.suppress(KeyError, ValueError):
-        return min(0.9, max(FLOOR_SHARE, float(os.environ[FLOOR_VARIABLE])))
-    return FLOOR_SHARE
+    """The share of the machine's memory that is to stay free; of a wrong one a command has said so as it began."""
+    with contextlib.suppress(UsageError):
+        return memory_floor.share()
+    return memory_floor.USUAL

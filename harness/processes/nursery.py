@@ -20,7 +20,7 @@ from harness import places
 from harness.drafts import fresh
 from harness.environment import Device
 from harness.errors import AssayError
-from harness.processes import memory_watch, zygote
+from harness.processes import memory_floor, zygote
 from harness.processes.zygote import MAX_REQUEST_BYTES, Exited, Kill, Spawn, Spawned
 from harness.sandbox import enforcement, visible
 from harness.sandbox.enforcement import Confinement
@@ -35,7 +35,7 @@ KEPT_VARIABLES = (
     *("CUDAHOSTCXX", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
     *("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "TORCH_CUDA_ARCH_LIST"),
     *("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_PROC_BIND", "OMP_PLACES", "MKL_NUM_THREADS", "MAX_JOBS"),
-    memory_watch.FLOOR_VARIABLE,
+    memory_floor.VARIABLE,
 )
 # What our own ones also know, beside where the measured rates of this machine are kept.
 TRUSTED_VARIABLES = ("HOME", "XDG_CACHE_HOME", "TMPDIR")

@@ -55,7 +55,8 @@ class Contents:
             return f"source {request.problem_source}"
         problem = self.problem(request.problem)
         if not problems.has_variant(problem, request.variant):
-            raise BadRequest(400, f"no variant '{request.variant}'; {nearest(request.variant, problem.variants)}")
+            valid = nearest(request.variant, problems.variant_names(problem))
+            raise BadRequest(400, f"no variant '{request.variant}'; {valid}")
         try:
             return f"{problem.id} {sources.digest(problem.path, sources.load(problem.path))}"
         except sources.LoadFault as fault:

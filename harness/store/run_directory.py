@@ -110,6 +110,9 @@ def _misshapen(manifest: Any) -> str:
     for key, kind in SHAPES.items():
         if not isinstance(manifest.get(key) or kind(), kind):
             return f"'{key}' is {wording.a(type(manifest[key]).__name__)}"
+    command = manifest.get("command") or []
+    if not isinstance(command, str | list) or not all(isinstance(word, str) for word in command):
+        return "'command' is neither words nor a text"
     config = manifest.get("config") or {}
     for key in SECTIONS:
         if not isinstance(config.get(key) or {}, dict):

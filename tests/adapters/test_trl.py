@@ -6,6 +6,7 @@ import pytest
 
 from harness.adapters.answers import candidate
 from harness.adapters.trl import reward_function
+from harness.errors import UsageError
 from harness.records import Status
 from tests.rewards.test_rewards import failed, passed
 
@@ -57,9 +58,38 @@ def test_content_may_come_in_parts():
     assert candidate([{"role": "assistant", "content": parts}]) == candidate(ANSWER.format("it")) != ""
 
 
-@pytest.mark.parametrize("completion", ["", [], [{"role": "assistant", "content": None}], "```python\nclass ModelNew"])
+@pytest.mark.parametrize(
+    "completion", ["", None, [], [{"role": "assistant", "content": None}], "```python\nclass ModelNew"]
+)
 def test_a_completion_without_a_whole_block_has_no_candidate(completion):
     assert candidate(completion) == ""
+
+
+@pytest.mark.parametrize(
+    ("completion", "sentence"),
+    [
+        (5, "a completion is an int"),
+        (["x"], "the last message of a completion is a str"),
+        ([{"content": 5}], "the content of a message is an int"),
+        ([{"content": 0}], "the content of a message is an int"),
+        ([{"content": {"text": "x"}}], "the content of a message is a dict"),
+        ([{"content": ["x"]}], "a part of a message's content is a str"),
+        ([{"content": [{"text": 5}]}], "the text of a message's part is an int"),
+    ],
+)
+def test_what_is_no_completion_is_a_sentence_and_nothing_is_evaluated(completion, sentence):
+    evaluator = Told(fast=passed(2.0))
+    with pytest.raises(UsageError, match=sentence):
+        candidate(completion)
+    with pytest.raises(UsageError, match=sentence):
+        reward_function(evaluator)(["p"] * 2, [ANSWER.format("fast"), completion], problem=["a/1", "a/2"])
+    assert evaluator.seen == []
+
+
+def test_a_column_that_the_dataset_lacks_is_a_sentence():
+    function = reward_function(Told(), problem_column="task")
+    with pytest.raises(UsageError, match="no column 'task' with the problems; did you mean 'tasks'"):
+        function(["p"], [ANSWER], tasks=["a/1"])
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install 'kernel-ass
 
 from harness.cluster import node
 from harness.config import Config
-from harness.processes import memory_watch
+from harness.processes import memory_floor, memory_watch
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ def test_candidates_are_ended_before_ray_ends_the_node(environment, share, monke
     for name in (node.REFRESH, node.THRESHOLD):
         monkeypatch.delenv(name, raising=False)
     # So that what the node sets goes with the test.
-    monkeypatch.setenv(memory_watch.FLOOR_VARIABLE, "")
-    monkeypatch.delenv(memory_watch.FLOOR_VARIABLE)
+    monkeypatch.setenv(memory_floor.VARIABLE, "")
+    monkeypatch.delenv(memory_floor.VARIABLE)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     node.Node(Config(device="cpu"), None)

@@ -1,5 +1,6 @@
 """The source screen: each thing is seen through aliases, and words in comments, docstrings and literals are not."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,9 @@ import pytest
 
 from harness.catalog.facts import ScreenFinding
 from harness.integrity import cxx
+from harness.integrity import screen as screening
 from harness.integrity.findings import KINDS
+from harness.integrity.names import LONGEST, Names
 from harness.reading.reader import candidate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -211,6 +214,55 @@ def test_what_is_blanked_is_what_a_compiler_does_not_read_as_code(code, left):
 def test_what_is_nested_too_deeply_is_said_and_does_no_harm():
     (finding,) = screen("import torch\ntorch" + ".a" * 20_000 + " = 1\n")
     assert finding.text == "nested too deeply to be read"
+
+
+def steps(source: str) -> int:
+    """How many functions are called to read a source: the same on any machine, other than seconds."""
+    nodes, count = list(ast.walk(ast.parse(source))), 0
+
+    def counted(frame, event, arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        screening.screen(nodes)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def nested(depth: int, head: str, calls: int = 300) -> str:
+    heads = "".join(f"{' ' * level}{head}\n" for level in range(depth))
+    body = f"{' ' * depth}f(torch.mm(x))\n" * calls
+    ends = "".join(f"{' ' * level}except: pass\n" for level in reversed(range(depth))) if head == "try:" else ""
+    return f"import torch\n{heads}{body}{ends}"
+
+
+@pytest.mark.parametrize(
+    ("once", "twice"),
+    [
+        ("a" + ".b" * 300, "a" + ".b" * 600),
+        ("import a\na" + ".b" * 300 + " = 1", "import a\na" + ".b" * 600 + " = 1"),
+        ("f" + "(0).g" * 80, "f" + "(0).g" * 160),
+        ("getattr(" * 40 + "f" + ", 'g')" * 40, "getattr(" * 80 + "f" + ", 'g')" * 80),
+        (nested(1, "def forward(self):"), nested(90, "def forward(self):")),
+        (nested(1, "try:"), nested(90, "try:")),
+        ("x = f()\n" * 300 + "x.mm()\n" * 300, "x = f()\n" * 600 + "x.mm()\n" * 600),
+    ],
+    ids=["chain", "known-chain", "calls", "getattr", "forward", "try", "made"],
+)
+def test_a_text_of_twice_the_size_takes_twice_the_steps_at_most(once, twice):
+    assert len(twice) > 1.9 * len(once)
+    assert steps(twice) < 2.1 * steps(once) + 100
+
+
+def test_no_name_grows_without_end():
+    """Each one longer by one part than the one before: together they would fill the memory."""
+    chain = "".join(f"x{n + 1} = x{n}.b\n" for n in range(1000))
+    for source in (f"from a import x0\n{chain}", "import " + "a." * 500 + "a as x0", f"from {'a.' * 500}a import x0"):
+        names = Names(list(ast.walk(ast.parse(source))))
+        assert all(len(names.of(ast.Name(f"x{n}"))) <= LONGEST for n in range(1000))
 
 
 def test_no_torch_is_imported():

@@ -135,7 +135,8 @@ def test_a_table_may_say_which_sample_a_row_is(tmp_path, texts):
     (tmp_path / "pack" / "t.json").write_text(json.dumps(rows))
     fields = {"code_field": "code", "reference_field": "ref", "name_field": "name", "sample_field": "n"}
     manifest = imported(tmp_path, texts, **fields)
-    assert [Path(one.file).stem for one in manifest.candidates] == ["m-sample_7", "m-sample_8", "m"]
+    assert [Path(one.file).stem for one in manifest.candidates] == ["m-sample_7", "m-sample_8"]
+    assert [one.reason for one in manifest.left] == ["its sample is no whole number from 0 to 999999"]
 
 
 @pytest.mark.parametrize("blocks", ["last", "all"])

@@ -1,13 +1,14 @@
 """Rows of JSON and JSON lines, under names that the user says."""
 
 import json
+import math
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.catalog.claims import Claim
-from harness.packs import tables, values
+from harness.packs import json_rows, values
 from tests.packs.conftest import MODEL, NEW
 
 FIELDS = {"code_field": "code", "problem_field": "task", "level_field": "level", "reference_field": "ref"}
@@ -49,7 +50,7 @@ def test_rows_are_found_wherever_they_lie(table, read, content, row):
 
 @pytest.mark.parametrize("many", [[0] * 4, {"rows": [0] * 4}, {str(n): {} for n in range(4)}, "{}\n" * 4])
 def test_more_rows_than_anybody_means_are_one_reason(table, read, monkeypatch, many):
-    monkeypatch.setattr(tables, "MOST_ROWS", 3)
+    monkeypatch.setattr(json_rows, "MOST_ROWS", 3)
     samples, (left,) = read(table(many), **FIELDS)
     assert (samples, left.reason) == ([], "it has more than 3 rows")
 
@@ -68,6 +69,26 @@ def test_a_row_that_says_which_sample_it_is_counts_whatever_it_holds(table, read
     samples, _ = read(table([ROW | {"code": code, "n": 3}, ROW | {"n": 4}]), **FIELDS, sample_field="n")
     assert [one.number for one in samples] == [3, 4]
     assert b"ModelNew" not in samples[0].code or samples[0].code == code.encode()
+
+
+def test_a_column_of_floats_says_what_one_of_whole_numbers_says(table, read):
+    """pandas writes 1.0 as soon as one value of a column is missing, and NaN for that."""
+    rows = [ROW | {"n": 0, "who": 1}, ROW | {"n": 1, "code": None, "who": 1}, ROW | {"n": 7, "who": 1}]
+    floats = [row | {name: float(row[name]) for name in ("level", "task", "n", "who")} for row in rows]
+    fields = FIELDS | {"sample_field": "n", "name_field": "who"}
+    expected, _ = read(table(rows), **fields)
+    found, left = read(table([*floats, floats[0] | {"code": math.nan, "n": math.nan}]), **fields)
+    assert found == expected
+    assert [(one.number, one.name, one.identity) for one in found] == [(n, "1", (1, "19")) for n in (0, 1, 7)]
+    assert [one.reason for one in left] == ["its code is null"]
+
+
+@pytest.mark.parametrize("field", ["level", "task", "n", "who"])
+def test_a_value_that_cannot_be_used_leaves_its_row_and_is_said(table, read, field):
+    samples, (left,) = read(table([ROW, ROW | {field: ["odd"]}]), **FIELDS, sample_field="n", name_field="who")
+    assert len(samples) == 1
+    assert left.origin.row == "row 2"
+    assert left.reason.startswith("its ")
 
 
 @pytest.mark.parametrize(
@@ -101,6 +122,7 @@ def test_code_is_taken_out_of_fences_and_else_as_it_is(table, read, code, expect
         ({"ok": "Compile error"}, Claim(status="not_compiled", said="Compile error")),
         ({"ok": "odd", "speedup": 2}, Claim(speedup=2.0, said="odd")),
         ({"ok": 0}, Claim(status="incorrect", said="0")),
+        ({"ok": 1.0}, Claim(status="correct", said="1.0")),
     ],
 )
 def test_claims_are_as_the_source_makes_them(table, read, row, claim):

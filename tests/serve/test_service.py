@@ -149,6 +149,11 @@ def test_who_does_not_know_the_token_is_refused(server, token):
 
 BAD = {
     "no problem of that name": ({"problem": "toy/scales", "candidate": "x"}, 404, "did you mean 'toy/scale'"),
+    "no variant like default": (
+        {"problem": PROBLEM, "candidate": "x", "variant": "defalt"},
+        400,
+        "did you mean 'default'",
+    ),
     "no such variant": ({"problem": PROBLEM, "candidate": "x", "variant": "wid"}, 400, "did you mean 'wide'"),
     "unknown field": ({"problem": PROBLEM, "candidate": "x", "prio": 1}, 400, "unknown field 'prio'"),
     "wrong type": ({"problem": PROBLEM, "candidate": 3}, 400, "Expected `str`"),
