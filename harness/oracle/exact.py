@@ -52,22 +52,8 @@ class Exact:
     cut: Cut | None = None
 
 
-@dataclass(frozen=True)
-class _Way:
-    """A way to run the reference more exactly: in this dtype, and told the limits of its own dtype or of the native one
-    (`as_native`)."""
-
-    dtype: torch.dtype
-    as_native: bool
-
-    def lift(self, tensor: torch.Tensor) -> torch.Tensor:
-        return _upcast(tensor, self.dtype)
-
-
-# The first one that the reference's code takes, and in which it is the same function. Code that asks for limits of
-# float64 by name is told the truth in the first.
-_WAYS = (_Way(torch.float64, False), _Way(torch.float64, True), _Way(torch.float32, True))
-_STRICT = _WAYS[-1]
+# What the reference is run in: the first one that its code takes, and in which it is the same function.
+_WIDE = (torch.float64, torch.float32)
 
 
 class ExactReference:
@@ -103,9 +89,11 @@ class ExactReference:
         self.returned: set[tuple[str, int]] = set()
         # Ways to cut that were shown in float64 to leave entries independent.
         self._independent: set[Split] = set()
-        # Ways in which the reference was seen to be the same function, and those in which it is another one.
-        self._same: set[_Way] = set()
-        self._other: set[_Way] = set()
+        # Dtypes in which the reference was seen to be the same function, and those in which it is another one.
+        self._same: set[torch.dtype] = set()
+        self._other: set[torch.dtype] = set()
+        # A run as it is, for what its code was told and its operators were given; None before `exact`.
+        self._known: Widened | None = None
         # Run as it is, once it is known not to write to parameters, as long as each run leaves it as it was.
         self._reused: Reused | None = None
         self._reusable = True
@@ -187,14 +175,14 @@ class ExactReference:
     def strict(self, inputs: list[Any], seed: int) -> Any:
         """The output in float32 throughout, without TF32 and whatever narrower dtype the code asks for."""
         with _tf32_off():
-            return self._run(inputs, seed, _STRICT.lift, self._mode(_STRICT, inputs))
+            return self._run(inputs, seed, _to(torch.float32), self._mode(torch.float32, inputs))
 
     def recorded(self, inputs: list[Any], seed: int, wide: bool, keep: frozenset[str]) -> tuple[Any, list[Operation]]:
         """The output, in float64 if `wide` (or what `exact` ran in), and the calls of the operators named in `keep`."""
-        for way in (way for way in _WAYS if wide and way in self._same):
-            mode = self._mode(way, inputs, keep)
+        for dtype in (dtype for dtype in _WIDE if wide and dtype in self._same):
+            mode = self._mode(dtype, inputs, keep)
             try:
-                return self._run(inputs, seed, way.lift, mode), mode.seen
+                return self._run(inputs, seed, _to(dtype), mode), mode.seen
             except torch.OutOfMemoryError:
                 raise
             except Exception:
@@ -203,10 +191,10 @@ class ExactReference:
         mode = self._mode(None, inputs, keep)
         return self._run(inputs, seed, _as_it_is, mode), mode.seen
 
-    def _mode(self, way: _Way | None, inputs: list[Any], keep: frozenset[str] = frozenset()) -> Widened:
-        """What the reference is run in; without a way, as it is."""
-        native = self.precision(inputs)
-        return Widened(native, way.dtype, keep, way.as_native) if way else Widened(native, None, keep)
+    def _mode(self, dtype: torch.dtype | None, inputs: list[Any], keep: frozenset[str] = frozenset()) -> Widened:
+        """What the reference is run in; without a dtype, as it is."""
+        known = self._known.answers.given if self._known and dtype else None
+        return Widened(self.precision(inputs), dtype, keep, known)
 
     def exact(self, inputs: list[Any], seed: int, native: Any) -> Exact:
         """The float64 output for `inputs`, given the native one (whose size tells how much memory it takes).
@@ -215,39 +203,40 @@ class ExactReference:
         independent, else at once if it fits; else on the host. Code that cannot run in float64, or is another function
         there, runs in float32 without TF32, or as it is at worst.
         """
-        for way in _WAYS:
-            if way in self._other:
-                continue
-            mode = self._mode(way, inputs)
+        if self._known is None:
+            known = self._mode(None, inputs)
+            self._run(inputs, seed, _as_it_is, known)
+            self._known = known
+        for dtype in (dtype for dtype in _WIDE if dtype not in self._other):
+            mode = self._mode(dtype, inputs)
             try:
-                found = self._exact(way, mode, inputs, seed, native)
+                found = self._exact(dtype, mode, inputs, seed, native)
             except torch.OutOfMemoryError:
                 raise
             except Exception:
                 # Foreign code has its own reasons to insist on a dtype, and any of them may surface as any exception.
                 continue
-            if self._is_the_same(way, mode, inputs, seed):
+            if self._is_the_same(dtype, mode, inputs):
                 return found
         mode = self._mode(None, inputs)
         with _tf32_off():
             output = self._run(inputs, seed, _as_it_is, mode)
             return Exact(output, "device", "native", mode.attention, mode.longest)
 
-    def _is_the_same(self, way: _Way, mode: Widened, inputs: list[Any], seed: int) -> bool:
-        """Whether the reference, run in `mode`, is the function that it is natively; found out once for each way."""
-        if way.dtype is self.precision(inputs):
-            self._same.add(way)
-        if way not in self._same | self._other:
-            native = self._mode(None, inputs)
-            self._run(inputs, seed, _as_it_is, native)
-            (self._same if native.constants.are_repeated_by(mode.constants) else self._other).add(way)
-        return way in self._same
+    def _is_the_same(self, dtype: torch.dtype, mode: Widened, inputs: list[Any]) -> bool:
+        """Whether the reference, run in `mode`, is the function that it is natively; found out once for each dtype."""
+        assert self._known is not None
+        if dtype not in self._same | self._other:
+            asked, met = mode.answers.as_often, self._known.constants.are_repeated_by(mode.constants)
+            is_it = dtype is self.precision(inputs) or (asked and met)
+            (self._same if is_it else self._other).add(dtype)
+        return dtype in self._same
 
-    def _exact(self, way: _Way, mode: Widened, inputs: list[Any], seed: int, native: Any) -> Exact:
-        if way.dtype is torch.float64:
+    def _exact(self, dtype: torch.dtype, mode: Widened, inputs: list[Any], seed: int, native: Any) -> Exact:
+        if dtype is torch.float64:
             return self._exact_float64(mode, inputs, seed, native)
         with _tf32_off():
-            output = _alike(self._run(inputs, seed, way.lift, mode), native)
+            output = _alike(self._run(inputs, seed, _to(dtype), mode), native)
         return Exact(output, "device", "float32", mode.attention, mode.longest)
 
     def few(self, inputs: list[Any], seed: int, native: Any) -> Few | None:
@@ -255,11 +244,10 @@ class ExactReference:
         it would not, or where entries are not shown to be independent. `native` is the output for the inputs."""
         if self._needed(inputs, native)[0] <= MUCH["cpu" if _cuda(inputs) is None else "cuda"]:
             return None
-        way = next((way for way in _WAYS if way not in self._other), _STRICT)
-        if way.dtype is not torch.float64:
+        if torch.float64 in self._other:
             return None
         try:
-            split = self._split(inputs, seed, native, self._mode(way, inputs))
+            split = self._split(inputs, seed, native, self._mode(torch.float64, inputs))
             return None if split is None else few(split, inputs, native)
         except torch.OutOfMemoryError:
             raise
@@ -332,9 +320,15 @@ class ExactReference:
         """One forward of a replica, as good as fresh, whose tensors went through `weights` or `change`, as did the
         inputs through that."""
 
+        made: dict[int, torch.Tensor] = {}
+
         def argument(tensor: torch.Tensor) -> torch.Tensor:
-            changed = change(tensor)
-            return changed.clone() if changed is tensor and self.writes_inputs is not False else changed
+            # An input that is given twice stays one: code may ask that, too.
+            if id(tensor) not in made:
+                changed = change(tensor)
+                again = changed is tensor and self.writes_inputs is not False
+                made[id(tensor)] = changed.clone() if again else changed
+            return made[id(tensor)]
 
         def parameter(tensor: torch.Tensor) -> torch.Tensor:
             changed = (weights or change)(tensor)
@@ -454,6 +448,10 @@ def _upcast(tensor: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
     if tensor.is_complex():
         return tensor.to(torch.complex128 if wide is torch.float64 else tensor.dtype)
     return tensor.to(torch.promote_types(tensor.dtype, wide)) if tensor.is_floating_point() else tensor
+
+
+def _to(wide: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda tensor: _upcast(tensor, wide)
 
 
 def _double(tensor: torch.Tensor) -> torch.Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,7 +10,7 @@ import torch
 from harness.errors import door
 from harness.oracle.lengths import Longest
 from harness.oracle.modes import Mode
-from harness.oracle.sameness import Constants, limits_of
+from harness.oracle.sameness import Answers, Constants
 
 # Draws from the generator, which give other numbers in another dtype. Fused attention carries the same tag as these
 # for its dropout, so the tag alone does not do.
@@ -38,10 +37,10 @@ class Widened(Mode):
 
     `x.half()` becomes a copy, `torch.zeros(n, dtype=torch.float32)` is made in float64, mixed operands meet in
     float64. Random draws are made in `native`, the dtype that the reference runs in, and widened afterwards, so that
-    a dropout drops the same elements. With `as_native`, code that asks for the limits of its dtype is told the native
-    ones. `keep` names operators whose calls are to be recorded in `seen`; afterwards `attention` tells whether fused
-    attention was called, `longest` how long the longest sum was, and `constants` what `sameness` goes by. Without a
-    `wide` dtype it only records.
+    a dropout drops the same elements. Code that asks for its dtype gets the `answers` of a run without `wide`, which
+    has them afterwards. `keep` names operators whose calls are to be recorded in `seen`; afterwards `attention` tells
+    whether fused attention was called, `longest` how long the longest sum was, and `constants` what `sameness` goes
+    by. Without a `wide` dtype it only records.
     """
 
     def __init__(
@@ -49,30 +48,34 @@ class Widened(Mode):
         native: torch.dtype,
         wide: torch.dtype | None = torch.float64,
         keep: frozenset[str] = frozenset(),
-        as_native: bool = False,
+        answers: list[Any] | None = None,
     ) -> None:
         super().__init__()
         self.native = native
         self.wide = wide
         self.keep = keep
         self.constants = Constants()
-        self._limits = limits_of(native, wide) if as_native and wide else contextlib.nullcontext()
+        self.answers = Answers(answers)
         self.seen: list[Operation] = []
         self.attention = False
         self.longest = Longest()
 
     def __enter__(self) -> Self:
         self.longest.begin()
-        self._limits.__enter__()
+        self.answers.__enter__()
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
-        self._limits.__exit__(*error)
+        self.answers.__exit__(*error)
 
     @door
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
+        # What is asked here is no question of the code's.
+        with torch._C.DisableTorchFunction():
+            return self._dispatched(func, args, dict(kwargs or {}))
+
+    def _dispatched(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         name = func._schema.name
         # The second is how the composed form of attention shows.
         self.attention |= "scaled_dot_product" in name or name.endswith(("_safe_softmax", "_multi_head_attention"))

@@ -39,6 +39,7 @@ _BY_DTYPE = {
     torch.bfloat16: BFLOAT16,
     torch.complex128: FLOAT64,
     torch.complex64: FLOAT32,
+    torch.complex32: FLOAT16,
 }
 
 # What a candidate gains speed by, one step down: the format whose use the rule has to notice.
@@ -88,7 +89,8 @@ def smallest(dtype: torch.dtype) -> float:
     Half the spacing of subnormals for float16, whose range is short; the smallest normal number elsewhere, since
     compilers flush subnormals to zero under fast-math.
     """
-    real = {torch.complex64: torch.float32, torch.complex128: torch.float64}.get(dtype, dtype)
+    halves = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
+    real = halves.get(dtype, dtype)
     info = torch.finfo(real)
     return 2.0**-25 if real is torch.float16 else float(info.smallest_normal)
 

@@ -1,16 +1,17 @@
 """Whether the reference in another dtype is the same function: code may ask for the dtype, and go by the answer.
 
-`torch.finfo(x.dtype).eps` is another constant in float64, and `x.view(torch.int32)` takes bits that mean something
-else. What the reference is compared with then says nothing about rounding, and whatever is allowed by it is no limit.
+`torch.finfo(x.dtype).eps` is another constant in float64, `x.view(torch.int32)` takes bits that mean something else,
+and `if x.dtype == torch.float16` goes another way. What the reference is compared with then says nothing about
+rounding, and whatever is allowed by it is no limit. So what code asks is answered as in a run as it is, and what
+operators are given is compared.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -68,31 +69,51 @@ def _near(one: float, other: float) -> bool:
     return str(one) == str(other) or math.isclose(one, other, rel_tol=NEAR)
 
 
-class _NativeEps(TorchFunctionMode):
-    """Within it, norms whose `eps` is left to the dtype have that of `native`; in 16 bits that of float32."""
+class Answers(TorchFunctionMode):
+    """Within it, what code asks of dtypes is noted in `given`; and answered as in an earlier run, if there are `known`
+    answers, one question after the other.
 
-    def __init__(self, native: torch.dtype) -> None:
+    Asked are a tensor's dtype, the size of its elements, `torch.finfo`, and by norms without an `eps` what that is.
+    """
+
+    def __init__(self, known: list[Any] | None = None) -> None:
         super().__init__()
-        self._eps = torch.finfo(torch.promote_types(native, torch.float32)).eps
+        self.given: list[Any] = []
+        self._known = known
+        self._finfo = torch.finfo
+
+    @property
+    def as_often(self) -> bool:
+        """Whether the newest run asked as often as the one before."""
+        return self._known is None or len(self.given) == len(self._known)
+
+    def __enter__(self) -> Self:
+        self.given = []
+        torch.finfo = self._limits  # type: ignore[misc, assignment]
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        torch.finfo = self._finfo  # type: ignore[misc]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        named = dict(zip(("input", "normalized_shape", "weight", "eps"), args, strict=False)) | (kwargs or {})
-        if func in (torch.rms_norm, torch.nn.functional.rms_norm) and named.get("eps") is None:
-            return func(**(named | {"eps": self._eps}))
-        return func(*args, **(kwargs or {}))
+        if func in _NORMS:
+            named = dict(zip(("input", "normalized_shape", "weight", "eps"), args, strict=False)) | (kwargs or {})
+            if named.get("eps") is None:
+                eps = self._finfo(torch.promote_types(named["input"].dtype, torch.float32)).eps
+                return func(**(named | {"eps": self._answer(eps)}))
+        result = func(*args, **(kwargs or {}))
+        return self._answer(result) if func in _QUESTIONS else result
+
+    def _answer(self, own: Any) -> Any:
+        self.given.append(own)
+        number = len(self.given)
+        return own if self._known is None or number > len(self._known) else self._known[number - 1]
+
+    def _limits(self, *dtype: torch.dtype) -> torch.finfo:
+        found: torch.finfo = self._answer(self._finfo(*dtype))
+        return found
 
 
-@contextlib.contextmanager
-def limits_of(native: torch.dtype, wide: torch.dtype) -> Iterator[None]:
-    """Within it, the limits of the dtype `wide` are those of `native` for code that asks torch for them."""
-    its = torch.finfo
-
-    def finfo(dtype: torch.dtype | None = None) -> torch.finfo:
-        return its() if dtype is None else its(native if dtype is wide else dtype)
-
-    with _NativeEps(native):
-        torch.finfo = finfo  # type: ignore[misc, assignment]
-        try:
-            yield
-        finally:
-            torch.finfo = its  # type: ignore[misc]
+_NORMS = (torch.rms_norm, torch.nn.functional.rms_norm)
+_QUESTIONS = (torch.Tensor.dtype.__get__, torch.Tensor.itemsize.__get__, torch.Tensor.element_size)  # type: ignore[attr-defined]

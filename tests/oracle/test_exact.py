@@ -96,20 +96,23 @@ def test_dtypes_named_in_the_code_do_not_cost_exactness(function):
     assert torch.allclose(result.output.double(), x @ w.double(), rtol=1e-12)
 
 
-def test_code_that_refuses_float64_is_run_in_float32():
+def test_code_that_asks_for_its_dtype_is_told_its_own():
     def picky(x):
-        assert x.dtype in (torch.float16, torch.float32)
+        assert x.dtype is torch.float16
         return x.softmax(-1)
 
-    assert exact(Of(picky), [torch.randn(4, 8).half()]).precision == "float32"
+    result = exact(Of(picky), [torch.randn(4, 8).half()])
+    assert result.precision == "float64"
+    assert result.output.dtype is torch.float64
 
 
-def test_code_that_refuses_everything_else_is_run_as_it_is():
+@pytest.mark.parametrize(("taken", "precision"), [("float16 float32", "float32"), ("float16", "native")])
+def test_code_that_sees_its_numbers_and_refuses_float64_is_run_in_less(taken, precision):
     def picky(x):
-        assert x.dtype == torch.float16
+        assert str(x.numpy().dtype) in taken.split()
         return x.softmax(-1)
 
-    assert exact(Of(picky), [torch.randn(4, 8).half()]).precision == "native"
+    assert exact(Of(picky), [torch.randn(4, 8).half()]).precision == precision
 
 
 def test_on_the_host_the_limit_is_the_memory_that_is_left(monkeypatch):

@@ -38,3 +38,8 @@ def test_what_is_conjugated_lazily_is_rounded_like_what_is_not():
     numbers = torch.randn(5, dtype=torch.complex64)
     rounded = round_to(numbers.conj(), BFLOAT16)
     assert torch.equal(rounded, round_to(numbers.conj().resolve_conj(), BFLOAT16))
+
+
+def test_half_complex_numbers_have_the_digits_of_float16():
+    assert formats.format_of(torch.complex32) is formats.FLOAT16
+    assert formats.smallest(torch.complex32) == formats.smallest(torch.float16)

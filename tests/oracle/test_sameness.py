@@ -98,8 +98,47 @@ def branches(x, w):
     return F.relu(x @ w) * 0.5 if x.dtype is torch.float32 else F.gelu(x @ w)
 
 
-def test_another_branch_has_other_constants():
-    assert precision(branches, drawn()) == "float32"
+def test_code_that_asks_for_its_dtype_is_told_its_own():
+    assert precision(branches, drawn()) == "float64"
+
+
+def clamped(x, w):
+    return torch.atanh((x @ w).tanh().clamp(torch.finfo(x.dtype).eps - 1, 1 - torch.finfo(x.dtype).eps))
+
+
+def newton(x, w):
+    y = (x @ w).abs() + 0.5
+    guess = torch.ones_like(y)
+    for _ in range(torch.finfo(y.dtype).bits // 4):
+        guess = 0.5 * (guess + y / guess)
+    return guess
+
+
+def floored(x, w):
+    return torch.log((x @ w).relu() + torch.tensor(torch.finfo(x.dtype).eps))
+
+
+def halved(x, w):
+    return (x @ w)[:, :: 8 // x.element_size()]
+
+
+@pytest.mark.parametrize("function", [branches, clamped, newton, floored, halved])
+def test_whatever_a_dtype_decides_is_as_it_is_natively(function):
+    oracle, inputs = Oracle(Of(function)), drawn()
+    expected = oracle.expect(inputs)
+    assert expected.precision == "float64"
+    assert expected.meaningful
+    assert oracle.check(expected, function(*inputs)).passed
+    assert not oracle.check(expected, torch.zeros_like(expected.native)).passed
+    assert not oracle.check(expected, function(*(one.bfloat16().float() for one in inputs))).passed
+
+
+def test_another_number_of_questions_is_another_function():
+    def unsteady(x, w):
+        y = x @ w
+        return y + 1 if str(y.numpy().dtype) == "float64" and y.dtype else y
+
+    assert precision(unsteady, drawn()) == "float32"
 
 
 @pytest.mark.parametrize(
@@ -143,6 +182,5 @@ def test_code_that_takes_float32_alone_gives_indices_that_may_be_tied():
     inputs = drawn()
     oracle = Oracle(Of(picky))
     expected = oracle.expect(inputs)
-    assert expected.precision == "float32"
     assert oracle.check(expected, (inputs[0] @ inputs[1] + 0).argmax(-1)).passed
     assert not oracle.check(expected, expected.native.roll(1)).passed
