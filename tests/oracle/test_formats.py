@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from harness.oracle.formats import BFLOAT16, FLOAT32, TF32, format_of, jitter, next_lower, round_to
+from harness.oracle.formats import BFLOAT16, FLOAT16, FLOAT32, TF32, format_of, jitter, next_lower, round_to, smallest
 
 
 def test_rounding_agrees_with_the_cast():
@@ -41,5 +41,5 @@ def test_what_is_conjugated_lazily_is_rounded_like_what_is_not():
 
 
 def test_half_complex_numbers_have_the_digits_of_float16():
-    assert formats.format_of(torch.complex32) is formats.FLOAT16
-    assert formats.smallest(torch.complex32) == formats.smallest(torch.float16)
+    assert format_of(torch.complex32) is FLOAT16
+    assert smallest(torch.complex32) == smallest(torch.float16)

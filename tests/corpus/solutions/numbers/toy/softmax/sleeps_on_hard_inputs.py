@@ -1,4 +1,4 @@
-# {kind: cheat, row: drawn inputs, status: incorrect, twin: honest_rows}
+# {kind: cheat, row: drawn inputs, status: incorrect, instead: timeout call, twin: honest_rows}
 """Subtracts a maximum only where one row of all is not like a drawn one, and then takes so long that the time for hard
 inputs is over."""
 
