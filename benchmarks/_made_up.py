@@ -90,6 +90,7 @@ def run(
     timing: TimingConfig,
     *,
     deadline: float,
+    lanes: int = 1,
     on_phase: OnPhase | None = None,
 ) -> list[Record]:
     """The harness's records of everything under `root`, into the run directory `out`; progress goes to stderr.
@@ -101,6 +102,7 @@ def run(
         problems=[str(root / "problems")],
         solutions=[str(root / "solutions")],
         device=device,
+        lanes=lanes,
         timing=timing,
         check=CheckConfig(stress=False),
     )

@@ -1,6 +1,6 @@
 """How much the harness catches, and whom it wrongs: the whole corpus (tests/corpus) through the harness itself.
 
-    python benchmarks/detection.py [--device cpu|cuda|cuda:N] [--only GLOB]... [--without-builds] [--out DIR]
+    python benchmarks/detection.py [--device cpu|cuda|cuda:N] [--only GLOB]... [--lanes N] [--out DIR]
     python benchmarks/detection.py --judge results/detection-h200      what a finished run's records say, once more
     python benchmarks/detection.py --over-http      submitted to a service one by one (extra `serve`)
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import functools
 import sys
 import tempfile
 import time
@@ -54,7 +55,7 @@ def main() -> int:
         confined = trial(folder / "trial", arguments.device)
         chosen, aside = choose(arguments, kind, confined)
         console = Console(stderr=True)
-        run = specimens.run
+        run: specimens.Run = functools.partial(specimens.run, lanes=arguments.lanes)
         if arguments.over_http:
             from benchmarks import _over_http
 
@@ -98,6 +99,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     parser.add_argument("--only", action="append", default=[], help="specimens by name, with * and ?; honest twins too")
+    parser.add_argument("--lanes", type=int, default=1, help="candidates under way at a time on each GPU (1)")
     parser.add_argument("--row", action="append", default=[], help="specimens of such a row only, and honest twins")
     parser.add_argument("--without-builds", action="store_true", help="leave out what a compiler has to be run for")
     parser.add_argument("--judge", type=Path, metavar="DIR", help="judge the records of such a run again; run nothing")

@@ -123,7 +123,9 @@ def main() -> int:
         made_up.write(problems, root)
         out = arguments.out or root / "run"
         with busy_loops(arguments.busy):
-            records = made_up.run(root, out, device.spec, timing, deadline=started + arguments.within)
+            records = made_up.run(
+                root, out, device.spec, timing, deadline=started + arguments.within, lanes=arguments.lanes
+            )
             found = groups(records, sizes)
             if device.kind == "cpu":
                 print_plain(found, root)
@@ -189,6 +191,7 @@ def parse() -> argparse.Namespace:
         "--precision", type=float, default=0.005, help="timing.precision (0.005, as the harness has it)"
     )
     parser.add_argument("--budget", type=float, default=5.0, help="timing.budget_s (5, half the harness's default)")
+    parser.add_argument("--lanes", type=int, default=1, help="candidates under way at a time on each GPU (1)")
     parser.add_argument("--busy", type=int, default=0, help="busy loops beside it (0)")
     parser.add_argument("--within", type=float, default=225.0, help="begin no candidate after so many seconds (225)")
     return parser.parse_args()

@@ -134,10 +134,14 @@ def _check_twins(one: Specimen, known: Mapping[str, Specimen]) -> None:
             raise ValueError(f"{one.path}: no honest specimen of {one.problem} is called {name}")
 
 
-def run(specimens: Iterable[Specimen], folder: Path, console: Console, device: str = "cpu") -> dict[str, Record]:
-    """Run specimens from a copy of the corpus below `folder`, in `folder`/run, run1, ...; the records by name."""
+def run(
+    specimens: Iterable[Specimen], folder: Path, console: Console, device: str = "cpu", lanes: int = 1
+) -> dict[str, Record]:
+    """Run specimens from a copy of the corpus below `folder`, in `folder`/run, run1, ..., on so many `lanes` at least;
+    the records by name."""
     records: dict[str, Record] = {}
     for number, (_, config) in enumerate(configured(specimens, folder, device)):
+        config = msgspec.structs.replace(config, lanes=max(lanes, config.lanes))
         out = folder / f"run{number or ''}"
         found = session.run(config, out, console, command=["corpus"])
         records |= {record.candidate: record for record in found}
