@@ -26,6 +26,8 @@ from harness.wire.channel import DeadlineExceeded, PeerGone
 from harness.wire.messages import Ending
 
 NULL_BURSTS = 30
+# Readings that scatter by more than they are met something else on the machine: they are taken again, so often at most.
+CALIBRATIONS = 3
 # Each takes the way of the messages besides.
 NULL_BURSTS_UNGATED = 9
 # Bursts of the baseline, of each kind, before any candidate is there.
@@ -149,9 +151,12 @@ def _kernels(profile: Profile | None, timed_us: float, baseline: int) -> int:
 
 def _calibrated(baseline: Link) -> FixedCost:
     """What a burst of the trusted baseline costs that runs nothing."""
-    # The first one meets cold code and cold memory.
-    readings = [baseline.null_us() for _ in range(NULL_BURSTS + 1)][1:]
-    return burst_clock.calibrated(readings, on_card=baseline.device.type == "cuda")
+    found: list[FixedCost] = []
+    while not found or (len(found) < CALIBRATIONS and found[-1].jitter_us > found[-1].us):
+        # The first one meets cold code and cold memory.
+        readings = [baseline.null_us() for _ in range(NULL_BURSTS + 1)][1:]
+        found.append(burst_clock.calibrated(readings, on_card=baseline.device.type == "cuda"))
+    return min(found, key=lambda cost: cost.smallest_us)
 
 
 def _ungated_us(baseline: Link) -> float:

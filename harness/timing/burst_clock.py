@@ -88,12 +88,19 @@ class BurstClock:
     def systematic(self) -> float:
         """What no number of pairs averages away: the fixed cost's error, and what two processes differ by for good."""
         fixed = self.fixed_cost
+        # What is too short to be told from nothing reads as the shortest that can be, on either side: the ratio of two
+        # such times says nothing, however often it is taken.
+        hidden = max(
+            (fixed.smallest_us / us for us in self.burst_us.values() if not fixed.resolves(us)),
+            default=0.0,
+        )
         if not self.on_card:
             # Each process goes on from its standstill in its own way, so the error is not one that both sides share;
             # and the baseline's runner is ours.
             own_us = HOST_NULL_ERROR_US if self._single_calls else fixed.error_us
             errors_us: dict[Side, float] = {"baseline": own_us, "candidate": fixed.error_us}
-            return HOST_PROCESS_SHARE + math.hypot(*(errors_us[side] / us for side, us in self.burst_us.items()))
+            error = math.hypot(*(errors_us[side] / us for side, us in self.burst_us.items()))
+            return HOST_PROCESS_SHARE + max(error, hidden)
         systematic = fixed.systematic(self.burst_us["baseline"], self.burst_us["candidate"])
         if self.name == "device_ungated":
             # Who sees to messages more quickly than the baseline's runner gains that.
@@ -102,7 +109,7 @@ class BurstClock:
             math.hypot(PROCESS_US * self.kernels.get(side, 1) * self.bursts[side].calls, PROCESS_BURST_US) / burst_us
             for side, burst_us in self.burst_us.items()
         ]
-        return systematic + PROCESS_SHARE + max(unlike)
+        return max(systematic, hidden) + PROCESS_SHARE + max(unlike)
 
     @property
     def unclaimed_us(self) -> float:

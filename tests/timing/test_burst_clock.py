@@ -33,3 +33,14 @@ def test_processes_differ_by_each_kernel_that_a_call_runs(kernels, least, most):
     clock.burst_us = {"candidate": 32 * 57.0, "baseline": 32 * 57.0}
     clock.kernels = {"candidate": kernels, "baseline": 1}
     assert least < clock.systematic < most
+
+
+@pytest.mark.parametrize("on_card", [True, False])
+def test_two_times_that_are_too_short_for_the_clock_have_no_narrow_ratio(on_card):
+    # Seen on an H100 beside other lanes: fixed 310 us, jitter 1388 us, and every reading of both sides at the latter.
+    clock = BurstClock(FixedCost(310.0, 1388.0, 500.0), on_card=on_card, random=False)
+    clock.bursts = {"candidate": BurstPlan(2, 2), "baseline": BurstPlan(2, 2)}
+    clock.burst_us = {"candidate": 1388.0, "baseline": 1388.0}
+    assert clock.systematic > 0.9
+    clock.burst_us = {"candidate": 1e6, "baseline": 1e6}
+    assert clock.systematic < 0.03
