@@ -183,6 +183,7 @@ class Examiner:
         give_back(self._reference.device)
         finding = self._finding(link, 0, draw, expected)
         if not finding.passed:
+            self.tried.refused_on(draw)
             return finding
         returned = {position for _, position in self._returned}
         found = {position for _, position in link.shared_inputs(0) - self._returned}
@@ -307,6 +308,7 @@ class Examiner:
         if not hard.stress.binding:
             hard.warnings.append(f"stress: {message}"[:300])
             return Finding(Status.PASSED)
+        self.tried.refused_on(hard.draw)
         evidence = finding.evidence | {"stress": hard.stress.name, "without_stress": "right"}
         reason = f"{finding.reason}:{hard.stress.name}"
         return replace(finding, reason=reason, message=message, evidence=evidence)

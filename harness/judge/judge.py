@@ -189,7 +189,7 @@ class Judge:
         self._phase("baseline")
         self._baseline = self._connect(baseline_fd, request.runner_pid)
         try:
-            examiner, unmatched = self._load(request.baseline, self._baseline, {})
+            examiner, unmatched = self._load(request.baseline, self._baseline, {}, again=False)
             self._first_call(request.baseline, self._baseline, examiner, unmatched)
             with self._ends_if_it_fails(request.baseline, "call", self._call_limit):
                 self._baseline.learn_start(self._reference.draw())
@@ -232,7 +232,7 @@ class Judge:
         until = self._turns.clock() + trials.TIME_SHARE * self._limits.total_s
         examiner: Examiner | None = None
         try:
-            examiner, unmatched = self._load(request.candidate, candidate, spent_s)
+            examiner, unmatched = self._load(request.candidate, candidate, spent_s, again=request.alone)
             first = self._first_call(request.candidate, candidate, examiner, unmatched)
             with self._ends_if_it_fails(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):
                 ending, checks = self._time(candidate, request, first, examiner, spent_s)
@@ -268,13 +268,17 @@ class Judge:
         """The judge's end of a runner that has been started."""
         return self._link(Channel(socket.socket(fileno=fd), FromRunner), Freezer(pid))
 
-    def _load(self, source: CandidateSource, runner: Link, spent_s: dict[str, float]) -> tuple[Examiner, list[str]]:
+    def _load(
+        self, source: CandidateSource, runner: Link, spent_s: dict[str, float], *, again: bool
+    ) -> tuple[Examiner, list[str]]:
         """Construct a runner's class, timed in `spent_s`; what it is checked by, and which of its parameters the
-        reference has not. Raises Ended."""
+        reference has not. `again`: it is the one that was evaluated last. Raises Ended."""
         self._phase("load")
         reference, plan = self._reference, self._workload
         give_back(self._device)
         with self._ends_if_it_fails(source, "load", "limits.load_s"), _timed(spent_s, "load"):
+            # Of an examiner that has examined one already.
+            renewing = [examiner.tried.renewing(again=again) for examiner in self._examiners.values()]
             ready = runner.prepare(
                 source,
                 self._request.precision,
@@ -282,8 +286,7 @@ class Judge:
                 reference.init_seed,
                 self._state,
                 reference.plain,
-                # Of an examiner that has examined one already.
-                itertools.chain.from_iterable(examiner.tried.renewing() for examiner in [*self._examiners.values()]),
+                itertools.chain.from_iterable(renewing),
             )
             # A name that the supervisor gave: whoever else runs by it is one of PyTorch's own ways, and trusted.
             places = 1 if source.baseline in CAPTURED else INPUT_PLACES

@@ -41,6 +41,10 @@ class TriedInputs:
         self._kept: list[tuple[Stress, Expectation]] = []
         # Of those and the first call's draw (FIRST), what a candidate has met.
         self._met: set[int] = set()
+        # Those of them that the last candidate was refused on.
+        self._refused_on: set[int] = set()
+        # What a candidate was given of them.
+        self._given: dict[int, Draw] = {}
         # How many inputs a set changes in turn that changes the largest one alone.
         self._largest = max(1, len(reference.promises.largest(list(draw.inputs))))
         self._times = {one.name: oracle.times(one, list(draw.inputs)) for one in SETS}
@@ -51,11 +55,17 @@ class TriedInputs:
         if self._first is None:
             return self._reference.draw(), None
         self._met.add(FIRST)
+        self._given[FIRST] = self._first[0]
         return self._first
 
     def drawn(self) -> Draw:
         """Some that are as they were drawn."""
         return self._first[0] if self._first else self._reference.draw()
+
+    def refused_on(self, draw: Draw) -> None:
+        """The candidate's answer to `draw`, if it is one of these, was wrong: it comes first if the same candidate is
+        evaluated again (`renewing`)."""
+        self._refused_on |= {number for number, given in self._given.items() if given is draw}
 
     def open(self, decisive: frozenset[str]) -> None:
         """From now on it is candidates that meet them."""
@@ -71,11 +81,14 @@ class TriedInputs:
         """
         if self._keep:
             shuffled = _rng.sample(range(len(self._kept)), len(self._kept))
-            known_ones = sorted(shuffled, key=lambda number: self._place(self._kept[number][0]))
+            known_ones = sorted(
+                shuffled, key=lambda number: (number not in self._refused_on, self._place(self._kept[number][0]))
+            )
             for number in itertools.chain(known_ones, self._more_to_keep()):
                 stress, known = self._kept[number]
                 self._met.add(number)
-                yield stress, Draw(inputs=tuple(known.inputs), seed=known.seed), functools.partial(_itself, known)
+                self._given[number] = Draw(inputs=tuple(known.inputs), seed=known.seed)
+                yield stress, self._given[number], functools.partial(_itself, known)
             return
         for one in self.in_order():
             # Drawn anew, so that between two sets nothing is held.
@@ -113,13 +126,21 @@ class TriedInputs:
             self._kept.append(pair)
             yield len(self._kept) - 1
 
-    def renewing(self) -> Iterator[bool]:
+    def renewing(self, *, again: bool = False) -> Iterator[bool]:
         """Makes anew what earlier candidates have met, decisive sets first; after each, whether that is enough.
 
         Who meets inputs may tell a later candidate of them, by ways that no sandbox closes (what is in the page cache).
+        `again`: the candidate that comes is the last one once more. What that was refused on stays as it is: of wrong
+        answers that few draws tell of, a second look at other draws would let half through.
         """
+        self._given.clear()
+        if not again:
+            self._refused_on.clear()
+        return self._renewed()
+
+    def _renewed(self) -> Iterator[bool]:
         met = sorted(
-            _rng.sample(sorted(self._met), len(self._met)),
+            _rng.sample(sorted(self._met - self._refused_on), len(self._met - self._refused_on)),
             key=lambda number: -1 if number == FIRST else self._place(self._kept[number][0]),
         )
         for count, number in enumerate(met, 1):

@@ -16,7 +16,7 @@ def judge(monkeypatch):
     """A judge whose evaluations end with an exception of its own."""
 
     def made(error):
-        def fails(*_):
+        def fails(*_, **__):
             raise error
 
         closed = []

@@ -84,6 +84,20 @@ def test_the_next_candidate_meets_others_as_far_as_there_is_time(opened):
     assert len(changed) >= len(first) - 3
 
 
+def test_the_same_candidate_meets_what_it_was_refused_on_again(opened):
+    judge = opened("x.softmax(-1)")
+    first = list(judge.tried.stress_sets())
+    stress, draw, _ = next(one for one in first[::-1] if one[0].name == "rolled")
+    judge.tried.refused_on(draw)
+    list(judge.tried.renewing(again=True))
+    again = list(judge.tried.stress_sets())
+    assert again[0][0] is stress
+    assert digest(again[0][1]) == digest(draw)
+    assert sum(digest(one) != digest(other) for (_, one, _), (_, other, _) in zip(first, again, strict=True)) > 6
+    list(judge.tried.renewing())
+    assert digest(draw) not in met(judge).values()
+
+
 def test_decisive_sets_come_first(opened):
     judge = opened("(x * x).mean()", "1024, 2048", CheckConfig(stress_budget_s=60.0))
     # Which one, their order decides, if each tells of what the other tells of.
