@@ -56,7 +56,7 @@ class Examiner:
     ) -> None:
         self._reference = reference
         # Whether candidates have weights of one and zero, which they may leave out unseen.
-        self.plain_weights = reference.is_plain
+        self.why_plain = reference.why_plain
         self._options = options
         self._keep = plan.call_bytes * EXPECTATION_FACTOR * len(SETS) < _room_to_keep(reference.device, plan)
         self._turns = turns

@@ -28,7 +28,7 @@ from harness.judge.endings import FAILURES, Ended, Refused
 from harness.judge.examiner import Examiner, InvalidReference, give_back
 from harness.judge.footprint import Footprint
 from harness.judge.hard_turns import HardInputs
-from harness.judge.reference import Reference
+from harness.judge.reference import Reference, Weights
 from harness.links.freezer import Freezer
 from harness.links.host_link import HostLink
 from harness.links.link import INPUT_PLACES, Link
@@ -56,6 +56,7 @@ from harness.wire.messages import (
     Open,
     Opened,
     Phase,
+    Ready,
     Retime,
     Retimed,
     TestDevice,
@@ -113,11 +114,6 @@ NO_HARD_INPUTS = (
     "drawn inputs alone decided, because nothing could be expected of any hard input that there was time for; a larger "
     "check.stress_budget_s may help"
 )
-PLAIN_WEIGHTS = (
-    "its weights are the ones and zeros that modules begin with, because a parameter of the reference has no "
-    "counterpart of the same name and shape in it, or the reference can be judged with no others: a kernel may leave "
-    "them out unseen"
-)
 DRAWN_WEIGHTS = (
     "parameters that begin as ones and zeros have other values by now: what is computed of them in __init__, or left "
     "out, is missing here"
@@ -137,7 +133,7 @@ class Judge:
         self._turns = CardTurns(turns_fd, self._settle, lambda begins: channel.send(Waiting(begins=begins)))
         self._limits = request.limits
         self._timing = request.timing
-        self._examiners: dict[tuple[tuple[str, ...], bool], Examiner] = {}
+        self._examiners: dict[tuple[tuple[str, ...], Weights], Examiner] = {}
         self._start_watch = StartWatch()
         self._call_limit = "limits.call_s"
 
@@ -171,7 +167,7 @@ class Judge:
                 if not self._reference.plain:
                     raise
                 # Some problems can judge only with the weights that they begin with.
-                self._reference = self._reference.as_constructed()
+                self._reference = self._reference.with_weights(Weights.PLAIN)
                 self._state = _copied(self._reference)
                 self._examiner(request.baseline)
         except InvalidReference as error:
@@ -189,8 +185,8 @@ class Judge:
         self._phase("baseline")
         self._baseline = self._connect(baseline_fd, request.runner_pid)
         try:
-            examiner, unmatched = self._load(request.baseline, self._baseline, {}, again=False)
-            self._first_call(request.baseline, self._baseline, examiner, unmatched)
+            examiner, ready = self._load(request.baseline, self._baseline, {})
+            self._first_call(request.baseline, self._baseline, examiner, ready)
             with self._ends_if_it_fails(request.baseline, "call", self._call_limit):
                 self._baseline.learn_start(self._reference.draw())
                 self._phase("baseline alone")
@@ -232,8 +228,9 @@ class Judge:
         until = self._turns.clock() + trials.TIME_SHARE * self._limits.total_s
         examiner: Examiner | None = None
         try:
-            examiner, unmatched = self._load(request.candidate, candidate, spent_s, again=request.alone)
-            first = self._first_call(request.candidate, candidate, examiner, unmatched)
+            how = {"again": request.alone, "own_weights": request.own_weights}
+            examiner, ready = self._load(request.candidate, candidate, spent_s, **how)
+            first = self._first_call(request.candidate, candidate, examiner, ready)
             with self._ends_if_it_fails(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):
                 ending, checks = self._time(candidate, request, first, examiner, spent_s)
         except Ended as ended:
@@ -269,10 +266,16 @@ class Judge:
         return self._link(Channel(socket.socket(fileno=fd), FromRunner), Freezer(pid))
 
     def _load(
-        self, source: CandidateSource, runner: Link, spent_s: dict[str, float], *, again: bool
-    ) -> tuple[Examiner, list[str]]:
-        """Construct a runner's class, timed in `spent_s`; what it is checked by, and which of its parameters the
-        reference has not. `again`: it is the one that was evaluated last. Raises Ended."""
+        self,
+        source: CandidateSource,
+        runner: Link,
+        spent_s: dict[str, float],
+        *,
+        again: bool = False,
+        own_weights: bool = False,
+    ) -> tuple[Examiner, Ready]:
+        """Construct a runner's class, timed in `spent_s`; what it is checked by, and what it says of its weights.
+        `again`: it is the one that was evaluated last. `own_weights`: it keeps its own. Raises Ended."""
         self._phase("load")
         reference, plan = self._reference, self._workload
         give_back(self._device)
@@ -287,38 +290,41 @@ class Judge:
                 self._state,
                 reference.plain,
                 itertools.chain.from_iterable(renewing),
+                own_weights=own_weights,
             )
             # A name that the supervisor gave: whoever else runs by it is one of PyTorch's own ways, and trusted.
             places = 1 if source.baseline in CAPTURED else INPUT_PLACES
             runner.reserve(plan.most_calls, plan.inputs, plan.outputs, places)
         self._phase("first call")
         try:
-            return self._examiner(source, plain=ready.plain), ready.unmatched
+            weights = Weights.OWN if own_weights else Weights.PLAIN if ready.plain else Weights.GIVEN
+            return self._examiner(source, weights), ready
         except Exception as error:
-            if not ready.plain or faults.memory_ran_out(error):
+            if not (ready.plain or own_weights) or faults.memory_ran_out(error):
                 raise
             # What such weights do to the reference is told by no candidate's word.
             raise Refused(_with_unmatched(UNJUDGED, ready.unmatched)) from error
 
-    def _first_call(self, source: CandidateSource, runner: Link, examiner: Examiner, unmatched: list[str]) -> Finding:
+    def _first_call(self, source: CandidateSource, runner: Link, examiner: Examiner, ready: Ready) -> Finding:
         """Check a runner's first call. Raises Ended where it is wrong."""
         with self._ends_if_it_fails(source, "call", "limits.first_call_s"):
             first = examiner.first_call(runner, self._limits.first_call_s)
         if not first.passed:
-            outcome = _with_unmatched(first.outcome(), unmatched)
-            if not examiner.plain_weights and self._reference.plain and first.reason.startswith("mismatch:exchanged"):
+            outcome = _with_unmatched(first.outcome(), ready.unmatched)
+            if not examiner.why_plain and self._reference.plain and first.reason.startswith("mismatch:exchanged"):
                 outcome = msgspec.structs.replace(outcome, message=f"{outcome.message}; {DRAWN_WEIGHTS}")
-            raise Refused(outcome, Checks(error_ratio=first.error_ratio))
+            raise Refused(outcome, Checks(error_ratio=first.error_ratio), changed_weights=ready.changed)
         return first
 
-    def _examiner(self, source: CandidateSource, *, plain: bool = False) -> Examiner:
-        """One for each set of lower precisions that are allowed (the run's, and a baseline's own), and for those who
-        have `plain` weights."""
-        key = tuple(sorted({*self._request.allow, *source.allow})), plain and bool(self._reference.plain)
+    def _examiner(self, source: CandidateSource, weights: Weights = Weights.GIVEN) -> Examiner:
+        """One for each set of lower precisions that are allowed (the run's, and a baseline's own), and for who has
+        which weights, as far as these differ."""
+        if not self._reference.differs(weights):
+            weights = Weights.GIVEN
+        key = tuple(sorted({*self._request.allow, *source.allow})), weights
         if key not in self._examiners:
-            allow, plain = key
-            reference = self._reference.as_constructed() if plain else self._reference
-            self._examiners[key] = Examiner(reference, allow, self._request.check, self._workload, self._turns)
+            reference = self._reference.with_weights(weights)
+            self._examiners[key] = Examiner(reference, key[0], self._request.check, self._workload, self._turns)
         return self._examiners[key]
 
     def _look_around(self) -> Surroundings:
@@ -445,8 +451,8 @@ def _checks(first: Finding, hard: HardInputs, examiner: Examiner) -> Checks:
         warnings.append(f"few_hard_inputs: {hard.few} were tried in the time (check.stress_budget_s)")
     if weakness := examiner.weakness():
         warnings.append(f"weak_problem: {weakness}")
-    if examiner.plain_weights:
-        warnings.append(f"plain_weights: {PLAIN_WEIGHTS}")
+    if examiner.why_plain:
+        warnings.append(f"plain_weights: {examiner.why_plain}")
     if first.allowance:
         warnings.append(f"lower_precision: right only within the error of {first.allowance}, which this run allows")
     return Checks(

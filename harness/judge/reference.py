@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 import functools
 import hashlib
 import time
@@ -35,6 +36,25 @@ Result = TypeVar("Result")
 ALIKE = 12
 # Elements from which on something can be computed from an input alone. A step's number is not drawn.
 MUCH = 16
+
+
+class Weights(enum.Enum):
+    """Whose weights a candidate has, with why some of them are ones and zeros.
+
+    GIVEN: the reference's, where names and shapes match. PLAIN: the same, with what modules begin with for all that the
+    judge draws in place of that. OWN: what its own construction comes to.
+    """
+
+    GIVEN = ""
+    PLAIN = (
+        "its weights are the ones and zeros that modules begin with, because a parameter of the reference has no "
+        "counterpart of the same name and shape in it, or the reference can be judged with no others: a kernel may "
+        "leave them out unseen"
+    )
+    OWN = (
+        "it changes weights in __init__, and is right with its own alone, so parameters that begin as ones and zeros "
+        "have these values: a kernel may leave them out unseen"
+    )
 
 
 @dataclass(frozen=True)
@@ -76,20 +96,34 @@ class Reference:
             _cast(self.model, device, self.dtype)
         # Of all that is drawn in place of ones and zeros, the ones and zeros.
         self.plain = weights.draw_the_rest(self.model, self.init_seed)
-        self.is_plain = False
+        # Those of them that no candidate has by its own construction.
+        self._redrawn = frozenset(self.plain) - weights.of_norms(self.model)
+        # Why some weights are ones and zeros; empty where none is.
+        self.why_plain = ""
         self._purpose = "inputs"
 
-    def as_constructed(self) -> Reference:
-        """The same with the weights that modules begin with, and draws of its own."""
+    def differs(self, weights: Weights) -> bool:
+        """Whether who has such weights has others than these."""
+        return bool(self._plain_among(weights))
+
+    def with_weights(self, weights: Weights) -> Reference:
+        """The same with such weights, and draws of its own; itself if it has these."""
+        names = self._plain_among(weights)
+        if not names:
+            return self
         other = copy.copy(self)
         other.model = replica(self.model, torch.clone)
         with torch.no_grad():
             for name, tensor in other.state().items():
-                if name in self.plain:
+                if name in names:
                     tensor.copy_(self.plain[name])
-        other.plain, other.is_plain = {}, True
-        other._purpose = "inputs beside weights as constructed"
+        other.plain, other._redrawn, other.why_plain = {}, frozenset(), weights.value
+        other._purpose = f"inputs beside {weights.name} weights"
         return other
+
+    def _plain_among(self, weights: Weights) -> frozenset[str]:
+        """The names of what is drawn here, and ones and zeros there."""
+        return {Weights.PLAIN: frozenset(self.plain), Weights.OWN: self._redrawn}.get(weights, frozenset())
 
     def state(self) -> dict[str, torch.Tensor]:
         """Parameters and buffers by name, as they are now, but for those of a kind that no runner can be sent."""

@@ -126,9 +126,11 @@ class Link:
         state: dict[str, torch.Tensor],
         plain: dict[str, torch.Tensor],
         meanwhile: Iterable[bool] = (),
+        *,
+        own_weights: bool = False,
     ) -> Ready:
         """Have the runner construct its class and take over `state`, or what is `plain` of it where it lacks a name of
-        that. Raises as `_receive` does.
+        that, or nothing if it is to keep its `own_weights`. Raises as `_receive` does.
 
         While it does, steps of `meanwhile` are taken: until it is done, and one has said that they may end.
         """
@@ -149,6 +151,7 @@ class Link:
             init_seed=init_seed,
             state=dict(zip(state, refs, strict=False)),
             plain=dict(zip(plain, refs[len(state) :], strict=False)),
+            own_weights=own_weights,
             blocks=self._unsent,
         )
         self._send(request)

@@ -119,16 +119,18 @@ class Runner:
         arguments = values.decode(request.init_args, self._shared)
         with weights.drawn(request.init_seed):
             self.model = self._made(module, arguments, request)
-        plain = self._lacks(request.plain)
+        plain = not request.own_weights and self._lacks(request.plain)
         if plain:
             # Nobody can tell its weights what the reference's are, so both have those that modules begin with.
             self.model = self._made(module, arguments, request)
-        unmatched = self._take_over(request.state | request.plain if plain else request.state)
+        unmatched, changed = ([], False) if request.own_weights else self._take_over(request, plain=plain)
         self.forward = as_baseline(self.model, source.baseline, self.device.device)
         self.device.synchronize()
         self._aliased: list[int] | None = None
         self._own = self._addresses_of_state()
-        self.ready = Ready(unmatched=[name[:LONGEST_WORD] for name in unmatched[:MOST_NAMES]], plain=plain)
+        self.ready = Ready(
+            unmatched=[name[:LONGEST_WORD] for name in unmatched[:MOST_NAMES]], plain=plain, changed=changed
+        )
 
     def burst(self, message: Burst, fds: list[int], channel: Channel) -> None:
         """Carry out the calls of one burst behind the judge's gate, and say where their outputs are."""
@@ -199,23 +201,28 @@ class Runner:
         own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         return any(name not in own or not _may_take(own[name], ref.shape) for name, ref in refs.items())
 
-    def _take_over(self, state: dict[str, TensorRef]) -> list[str]:
-        """Copy the reference's parameters and buffers where names and shapes match; the names of the others.
+    def _take_over(self, request: Prepare, *, plain: bool) -> tuple[list[str], bool]:
+        """Copy the reference's parameters and buffers where names and shapes match; the names of the others, and
+        whether any had been constructed as neither what the reference's are, nor what those begin with.
 
         What has no shape yet takes the reference's; what is stored in a way of its own keeps what it has.
         """
-        unmatched = []
+        state = request.state | request.plain if plain else request.state
+        unmatched, changed = [], False
         own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         with torch.no_grad():
             for name, tensor in own.items():
                 ref = state.get(name)
+                had_values = not is_lazy(tensor)
                 if ref is not None and is_lazy(tensor):
                     tensor.materialize(ref.shape)
                 if ref is not None and _takes(tensor, ref.shape):
-                    tensor.copy_(self._shared(ref))
+                    known = [self._shared(refs[name]) for refs in (state, request.plain) if name in refs]
+                    changed |= had_values and not any(_equal(tensor, one) for one in known)
+                    tensor.copy_(known[0])
                 else:
                     unmatched.append(name)
-        return unmatched
+        return unmatched, changed
 
 
 @door
@@ -242,6 +249,10 @@ def _move(model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> N
 def _may_take(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:
     """The same, of one that may have no shape yet."""
     return is_lazy(tensor) or _takes(tensor, shape)
+
+
+def _equal(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    return tensor.dtype is other.dtype and torch.equal(tensor, other)
 
 
 def _takes(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:

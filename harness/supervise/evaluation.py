@@ -41,8 +41,19 @@ class Evaluator:
         """Return the outcome, and the judge's verdict if there was one. Without a verdict the outcome says what the
         supervisor saw. `alone`: while nothing of another lane's is on the device.
 
-        Raises ProcessLost, NotSendable, and what starting a process raises.
+        Who changes weights in `__init__` and is wrong with the reference's may be right with its own, as KernelBench
+        has it: the same seed makes the same weights for both. Raises ProcessLost, NotSendable, and what starting a
+        process raises.
         """
+        found = self._evaluated(job, build, phases, alone=alone)
+        if found[1] is None or not found[1].ending.changed_weights:
+            return found
+        with_own = self._evaluated(job, build, phases, alone=alone, own_weights=True)
+        return found if with_own[0].status is Status.INCORRECT else with_own
+
+    def _evaluated(
+        self, job: Job, build: BuildResult, phases: JobPhases, *, alone: bool, own_weights: bool = False
+    ) -> tuple[Outcome, Verdict | None]:
         if (unopened := self._groups.unopened.told(job.group)) is not None:
             return unopened, None
         source = job.problem.path if job.candidate.baseline else job.candidate.path
@@ -52,7 +63,7 @@ class Evaluator:
             group = self._group(job, phases)
             if isinstance(group, Outcome):
                 return group, None
-            verdict, exit_code = self._judged(job, build, group, (runner, its_end), phases, alone)
+            verdict, exit_code = self._judged(job, build, group, (runner, its_end), phases, alone, own_weights)
         finally:
             its_end.close()
             end(runner)
@@ -79,6 +90,7 @@ class Evaluator:
         runner_and_end: tuple[Child, socket.socket],
         phases: JobPhases,
         alone: bool,
+        own_weights: bool,
     ) -> tuple[Verdict | None, int | None]:
         """The judge's verdict, if one came in time, and how the runner ended, if it did by itself."""
         runner, its_end = runner_and_end
@@ -86,7 +98,11 @@ class Evaluator:
         try:
             verdict = group.judge.ask(
                 Evaluate(
-                    candidate=_source(job, build), runner_pid=runner.pid, profiled=self._profiled(job), alone=alone
+                    candidate=_source(job, build),
+                    runner_pid=runner.pid,
+                    profiled=self._profiled(job),
+                    alone=alone,
+                    own_weights=own_weights,
                 ),
                 Verdict,
                 self._config.limits.total_s,

@@ -83,7 +83,8 @@ class ComeUp(Message, frozen=True, kw_only=True, tag=True):
 class Prepare(Message, frozen=True, kw_only=True, tag=True):
     """Import the source, construct its entry class, cast it, take over the reference's state.
 
-    `plain` has, of what was drawn in place of ones and zeros (weights.py), the ones and zeros.
+    `plain` has, of what was drawn in place of ones and zeros (weights.py), the ones and zeros. With `own_weights` it
+    keeps what it has constructed.
     """
 
     source: CandidateSource
@@ -93,6 +94,7 @@ class Prepare(Message, frozen=True, kw_only=True, tag=True):
     init_seed: int
     state: dict[str, TensorRef]
     plain: dict[str, TensorRef] = {}
+    own_weights: bool = False
     blocks: list[SharedBlock]
 
 
@@ -139,11 +141,13 @@ class Hello(Message, frozen=True, kw_only=True, tag=True):
 class Ready(Message, frozen=True, kw_only=True, tag=True):
     """Constructed. `unmatched`: parameters and buffers of the candidate that did not take the reference's values.
 
-    `plain`: it lacks a name of `Prepare.plain`, and so all of those have their plain values.
+    `plain`: it lacks a name of `Prepare.plain`, and so all of those have their plain values. `changed`: some that took
+    the reference's values had others by construction.
     """
 
     unmatched: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMES)]
     plain: bool = False
+    changed: bool = False
 
 
 class Armed(Message, frozen=True, kw_only=True, tag=True):
@@ -214,12 +218,14 @@ class Evaluate(Message, frozen=True, kw_only=True, tag=True):
     """Judge one candidate; its runner's channel travels beside it, and `runner_pid` is its process.
 
     `profiled`: with one profiled call at the end. `alone`: all the while nothing of another lane's is on the device.
+    `own_weights`: it keeps those that it has constructed.
     """
 
     candidate: CandidateSource
     runner_pid: int
     profiled: bool = False
     alone: bool = False
+    own_weights: bool = False
 
 
 class Retime(Message, frozen=True, kw_only=True, tag=True):
@@ -284,6 +290,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     baseline_ok: bool = True
     # The baseline was slower beside this candidate than alone.
     slowed: bool = False
+    # Its first answer was wrong, and it had constructed other weights than it was given.
+    changed_weights: bool = False
     figures: Figures | None = None
     # Still to be sorted by whose kernels they are, with what only the supervisor knows.
     profile: Profile | None = None

@@ -112,6 +112,12 @@ def draw_the_rest(model: nn.Module, seed: int) -> dict[str, torch.Tensor]:
     return plain
 
 
+def of_norms(model: nn.Module) -> frozenset[str]:
+    """The names of what torch's normalisations in `model` are constructed with within `drawn`."""
+    norms = [(prefix, module) for prefix, module in model.named_modules() if isinstance(module, NORMS)]
+    return frozenset(f"{prefix}.{name}" if prefix else name for prefix, _ in norms for name in USUAL)
+
+
 def _usual(module: nn.Module, name: str, tensor: torch.Tensor, seed: int) -> float | None:
     """What a tensor is by construction if it is drawn, or is to be and has been now; None where its values stay."""
     if is_lazy(tensor) or not layout.is_strided(tensor) or not tensor.is_floating_point() or not tensor.numel():

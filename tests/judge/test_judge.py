@@ -39,7 +39,7 @@ def judge(monkeypatch):
 )
 def test_it_is_the_harness_s_own_and_the_runner_is_let_go(judge, error):
     one, closed = judge(error)
-    verdict = one.evaluate(SimpleNamespace(runner_pid=1, candidate=None, alone=False), 0)
+    verdict = one.evaluate(SimpleNamespace(runner_pid=1, candidate=None, alone=False, own_weights=False), 0)
     assert (verdict.outcome.status, verdict.outcome.reason) == (Status.UNSUPPORTED, "needs_memory")
     assert "and not in the candidate's process" in verdict.outcome.message
     assert closed == [True]
@@ -48,4 +48,4 @@ def test_it_is_the_harness_s_own_and_the_runner_is_let_go(judge, error):
 def test_another_mistake_of_the_judge_s_is_no_lack_of_memory(judge):
     one, _ = judge(RuntimeError("something else"))
     with pytest.raises(RuntimeError, match="something else"):
-        one.evaluate(SimpleNamespace(runner_pid=1, candidate=None, alone=False), 0)
+        one.evaluate(SimpleNamespace(runner_pid=1, candidate=None, alone=False, own_weights=False), 0)

@@ -102,7 +102,7 @@ def test_it_is_asked_after_the_verdict_and_only_if_wanted(monkeypatch, asked):
         raise Refused(Outcome(status=Status.INCORRECT, reason="mismatch"))
 
     monkeypatch.setattr(judge, "_first_call", refused)
-    ending, checks = judge._concluded(SimpleNamespace(candidate=None, alone=False), None, {})
+    ending, checks = judge._concluded(SimpleNamespace(candidate=None, alone=False, own_weights=False), None, {})
     assert ending.outcome.reason == "mismatch"
     assert calls == (["KernelBench's rule", "rule"] if asked else [])
     assert checks.kernelbench_correct is (True if asked else None)

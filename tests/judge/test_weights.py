@@ -133,3 +133,55 @@ def test_complex_weights_keep_their_imaginary_parts(evaluate_made, forward, stat
     candidate = FOURIER.format(name="ModelNew", forward=forward)
     record = evaluate_made(problem, candidate, device="cpu", timing=QUICK)
     assert record.status is status, record.message
+
+
+FOLDED = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(24, 32)
+        self.norm = nn.LayerNorm(32)
+        self.gain = nn.Parameter(torch.ones(32))
+        {fold}
+
+    def forward(self, x):
+        return {forward}
+
+def get_inputs():
+    return [torch.randn(64, 24)]
+
+def get_init_inputs():
+    return []
+"""
+DIVIDED = "self.norm(torch.tanh(self.linear(x) / 3)) * self.gain"
+FOLD = "[one.data.div_(3) for one in self.linear.parameters()]"
+
+
+@pytest.mark.parametrize(
+    ("fold", "forward", "status", "warned"),
+    [
+        # By KernelBench's rule both have the same weights, because they are made from the same seed.
+        (FOLD, "self.norm(torch.tanh(self.linear(x))) * self.gain", Status.PASSED, True),
+        (FOLD, "self.norm(torch.tanh(self.linear(x))) * self.gain * 1.001", Status.INCORRECT, False),
+        # Whatever else it draws before, the reference's values are right.
+        ("self.linear.reset_parameters()", DIVIDED, Status.PASSED, False),
+        (
+            "self.linear.reset_parameters()",
+            "self.norm(torch.tanh(self.linear(x))) * self.gain",
+            Status.INCORRECT,
+            False,
+        ),
+        # The norm's weights count all the same.
+        (FOLD, "nn.functional.layer_norm(torch.tanh(self.linear(x)), (32,)) * self.gain", Status.INCORRECT, False),
+    ],
+)
+def test_weights_may_be_folded_in_place(evaluate_made, fold, forward, status, warned):
+    problem = FOLDED.format(name="Model", fold="", forward=DIVIDED)
+    record = evaluate_made(
+        problem, FOLDED.format(name="ModelNew", fold=fold, forward=forward), device="cpu", timing=QUICK
+    )
+    assert record.status is status, record.message
+    assert any(text.startswith("plain_weights: it changes weights") for text in record.warnings) is warned
