@@ -53,12 +53,18 @@ def of_sample(value: object) -> int | None:
 def named(parts: Sequence[str]) -> tuple[str, int | None]:
     """The name of a file's sample, and its number if the file's name says one.
 
-    The name is that of the folders that say more, and of the file if that says no number: `model_a` and 3.
+    The name is what the folders say besides, and the file's if that says no number: `model_a` and 3, of
+    `model_a/level_1/sample_3.py` and of `model_level1_a/problem_1_sample_3.py` as well.
     """
-    known = (LEVEL.search, PROBLEM.search, NUMBERED.match)
-    folders = [part for part in parts[1:-1] if not any(says(part) for says in known)]
+    folders = [more for part in parts[1:-1] if not NUMBERED.match(part) and (more := _more(part))]
     found = SAMPLE.search(parts[0])
     return "-".join([*reversed(folders), *([] if found else [parts[0]])]), int(found[1]) if found else None
+
+
+def _more(folder: str) -> str:
+    """What a folder's name says besides level and problem."""
+    left = PROBLEM.sub("", LEVEL.sub("", folder))
+    return folder if left == folder else re.sub(r"[_-]{2,}", "_", left).strip("_-")
 
 
 def _number(digits: str) -> str:

@@ -71,6 +71,9 @@ def test_a_value_that_says_nothing_is_a_reason_and_no_guess(value):
         (["level_1_problem_19_sample_3_kernel", "runs"], ("", 3)),
         (["level_1_problem_19_sample_3_kernel", "model_a", "runs"], ("model_a", 3)),
         (["task_19", "level_1", "runs"], ("task_19", None)),
+        (["level_1_problem_19_sample_3_kernel", "model_level1_a", "runs"], ("model_a", 3)),
+        (["level_2_problem_19_sample_3_kernel", "level2-model_a", "runs"], ("model_a", 3)),
+        (["problem_19_sample_3", "level_1_problem_19", "model_a", "runs"], ("model_a", 3)),
         (["fused", "19_ReLU", "level1", "b", "a", "runs"], ("a-b-fused", None)),
     ],
 )
