@@ -13,7 +13,7 @@ from harness.oracle.case import Case, Earlier
 from harness.oracle.error import measure, wrong_at
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, number
-from harness.oracle.explain import explain, explain_other
+from harness.oracle.explain import UNKNOWN, explain, explain_other
 from harness.oracle.factor import slope
 from harness.oracle.fast import Fast, quick
 from harness.oracle.formats import is_of_eight_bits
@@ -100,6 +100,10 @@ def full(
             return Finding(Status.INCORRECT, "mismatch", path, leaf_error, leaf_ratio, leaf=path, evidence=figures)
         if weighed.refused and earlier is not None:
             why = explain(Case(reference, expected, path, leaf, weighed, earlier, poison))
+            if why.reason == UNKNOWN and expected.nearest and is_of_eight_bits(native):
+                beside = _not_nearest(reference, expected, path, native, got[path], figures, only_beside=True)
+                if beside is not None:
+                    return beside
             evidence = {**figures, **why.evidence}
             return Finding(
                 Status.INCORRECT, why.reason, why.message, leaf_error, leaf_ratio, leaf=path, evidence=evidence
@@ -207,11 +211,19 @@ def _far_off(got: torch.Tensor, exact: torch.Tensor, yard: Yardstick) -> float:
 
 
 def _not_nearest(
-    reference: ExactReference, expected: Expectation, path: str, native: Any, got: Any, figures: dict[str, Any]
+    reference: ExactReference,
+    expected: Expectation,
+    path: str,
+    native: Any,
+    got: Any,
+    figures: dict[str, Any],
+    only_beside: bool = False,
 ) -> Finding | None:
-    """A refusal of an 8-bit floating leaf that is near enough to the right one, but not rounded to it."""
-    wrong = indices.not_nearest(reference, expected.inputs, expected.seed, path, got, expected.exact[path], native)
-    if not bool(wrong.any()):
+    """A refusal of an 8-bit floating leaf that is near enough to the right one, but not rounded to it; with
+    `only_beside`, of one whose elements are the right numbers or those beside them."""
+    exact = expected.exact[path]
+    wrong = indices.not_nearest(reference, expected.inputs, expected.seed, path, got, exact, native)
+    if not bool(wrong.any()) or (only_beside and indices.furthest(got, exact) > 1):
         return None
     share, its = counted(wrong) / wrong.numel(), str(native.dtype).removeprefix("torch.")
     message = (

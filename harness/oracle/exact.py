@@ -16,7 +16,7 @@ from harness.environment import available_memory_bytes
 from harness.errors import door
 from harness.oracle.chunks import Cut, Few, Split, few, find_split, independent
 from harness.oracle.float64 import Operation, Widened
-from harness.oracle.formats import Format, round_to
+from harness.oracle.formats import Format, is_of_eight_bits, round_to
 from harness.oracle.jitter import Mover, Stepwise
 from harness.oracle.lengths import Longest
 from harness.oracle.promises import NOTHING, Promises
@@ -177,6 +177,10 @@ class ExactReference:
         with _tf32_off():
             return self._run(inputs, seed, _to(torch.float32), self._mode(torch.float32, inputs))
 
+    def smooth(self, inputs: list[Any], seed: int) -> Any:
+        """The float64 output without rounding to a grid: of who leaves a quantiser out."""
+        return self._run(inputs, seed, _double, self._mode(torch.float64, inputs, smooth=True))
+
     def recorded(self, inputs: list[Any], seed: int, wide: bool, keep: frozenset[str]) -> tuple[Any, list[Operation]]:
         """The output, in float64 if `wide` (or what `exact` ran in), and the calls of the operators named in `keep`."""
         for dtype in (dtype for dtype in _WIDE if wide and dtype in self._same):
@@ -191,10 +195,16 @@ class ExactReference:
         mode = self._mode(None, inputs, keep)
         return self._run(inputs, seed, _as_it_is, mode), mode.seen
 
-    def _mode(self, dtype: torch.dtype | None, inputs: list[Any], keep: frozenset[str] = frozenset()) -> Widened:
+    def _mode(
+        self,
+        dtype: torch.dtype | None,
+        inputs: list[Any],
+        keep: frozenset[str] = frozenset(),
+        smooth: bool = False,
+    ) -> Widened:
         """What the reference is run in; without a dtype, as it is."""
         known = self._known.answers.given if self._known and dtype else None
-        return Widened(self.precision(inputs), dtype, keep, known)
+        return Widened(self.precision(inputs), dtype, keep, known, smooth)
 
     def exact(self, inputs: list[Any], seed: int, native: Any) -> Exact:
         """The float64 output for `inputs`, given the native one (whose size tells how much memory it takes).
@@ -445,6 +455,9 @@ def _is_floating(tensor: torch.Tensor) -> bool:
 
 
 def _upcast(tensor: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
+    if is_of_eight_bits(tensor):
+        # They are as exact as they are.
+        return tensor
     if tensor.is_complex():
         return tensor.to(torch.complex128 if wide is torch.float64 else tensor.dtype)
     return tensor.to(torch.promote_types(tensor.dtype, wide)) if tensor.is_floating_point() else tensor

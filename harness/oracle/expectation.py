@@ -178,6 +178,8 @@ def expect(
 
     composed = taken(lambda some: reference.composed(some, seed)) if attention else None
     permitted = taken(lambda some: reference.permitted(some, seed)) if dtype is torch.float32 else None
+    graded = precision == "float64" and "graded" in longest.kinds
+    smooth = taken(lambda some: reference.smooth(some, seed)) if graded else None
     lowered = functools.cache(lambda format: taken(lambda some: reference.lowered(some, format, seed)))
     coarsened = functools.cache(lambda format: taken(lambda some: reference.coarsened(some, format, seed)))
     strict = functools.cache(lambda: taken(lambda some: reference.strict(some, seed)))
@@ -207,6 +209,7 @@ def expect(
             permitted=leaf_of(permitted, path),
             jittered=tuple(run[path] for run in jittered(1)),
             further=lambda: tuple(run[path] for run in jittered(FURTHER)),
+            smooth=leaf_of(smooth, path),
         )
 
     yards = {path: yardstick(runs(path), longest, allow) for path in parts}

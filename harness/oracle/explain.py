@@ -21,6 +21,7 @@ from harness.oracle.mistakes import search
 from harness.oracle.running import running_sum
 from harness.oracle.slices import coordinates, counted, real
 from harness.oracle.structure import flatten, same
+from harness.oracle.verdict import is_left_out
 
 # Runs of the reference: the search, lower precisions, the other mode, and a running sum.
 RUNS = search.MOST + precision.MOST + 2
@@ -34,7 +35,7 @@ VISIBLE = 4.0
 ROUNDED = 1e-3
 ROUNDED_OPERANDS = "whole rows or columns err alike, as those of a product do whose operands are kept with fewer digits"
 # Measures of how elements err together, which come last: no other one is over its limit.
-TOGETHER = ("signature", "shared")
+TOGETHER = ("signature", "shared", "grid")
 # Of a refusal without a known cause.
 UNKNOWN = "mismatch"
 
@@ -147,6 +148,8 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
     wrong elements, which `region` describes."""
     if (unwritten := _unwritten(case, got)) is not None:
         yield unwritten
+    if case.yard.grid is not None and not case.weighed.errors.broken and is_left_out(case.yard.grid, got):
+        yield Cause("mismatch:not_quantised", "what the reference rounds to a grid on the way is not rounded to it")
     if case.weighed.refused == "signature" and (found := precision.lower_precision(case)) is not None:
         yield found
     if case.weighed.refused == "shared":

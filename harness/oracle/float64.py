@@ -8,7 +8,8 @@ from typing import Any, Self
 import torch
 
 from harness.errors import door
-from harness.oracle.lengths import Longest
+from harness.oracle.formats import is_eight_bits
+from harness.oracle.lengths import Longest, grid_of
 from harness.oracle.modes import Mode
 from harness.oracle.sameness import Answers, Constants
 
@@ -20,6 +21,9 @@ _DRAWS = (
     "aten::exponential_", "aten::log_normal_", "aten::cauchy_", "aten::geometric_", "aten::multinomial",
     "aten::poisson",
 )  # fmt: skip
+
+# What code asks of this in a run is answered as in another one.
+_limits = torch.finfo
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,12 @@ class Widened(Mode):
     """Within it, floating tensors are made and computed in `wide`, even by code that asks for less.
 
     `x.half()` becomes a copy, `torch.zeros(n, dtype=torch.float32)` is made in float64, mixed operands meet in
-    float64. Random draws are made in `native`, the dtype that the reference runs in, and widened afterwards, so that
-    a dropout drops the same elements. Code that asks for its dtype gets the `answers` of a run without `wide`, which
-    has them afterwards. `keep` names operators whose calls are to be recorded in `seen`; afterwards `attention` tells
-    whether fused attention was called, `longest` how long the longest sum was, and `constants` what `sameness` goes
-    by. Without a `wide` dtype it only records.
+    float64. What is cast to 8-bit floats is rounded to them all the same, unless `smooth`: so few numbers are a grid
+    that the code asks for, as `round` is, and not how exactly it calculates. Random draws are made in `native`, the
+    dtype that the reference runs in, and widened afterwards, so that a dropout drops the same elements. Code that asks
+    for its dtype gets the `answers` of a run without `wide`, which has them afterwards. `keep` names operators whose
+    calls are to be recorded in `seen`; afterwards `attention` tells whether fused attention was called, `longest` how
+    long the longest sum was, and `constants` what `sameness` goes by. Without a `wide` dtype it only records.
     """
 
     def __init__(
@@ -49,11 +54,13 @@ class Widened(Mode):
         wide: torch.dtype | None = torch.float64,
         keep: frozenset[str] = frozenset(),
         answers: list[Any] | None = None,
+        smooth: bool = False,
     ) -> None:
         super().__init__()
         self.native = native
         self.wide = wide
         self.keep = keep
+        self.smooth = smooth
         self.constants = Constants()
         self.answers = Answers(answers)
         self.seen: list[Operation] = []
@@ -89,6 +96,8 @@ class Widened(Mode):
                 x, probability, train = args
                 ones, mask = func(torch.ones_like(x, dtype=self.native), probability, train)
                 return (x * mask / (1 - probability) if probability < 1 else x * ones), mask
+            if self.smooth and (left := self._left_as_it_is(name, args, kwargs)) is not None:
+                return left
             if _is_floating(kwargs.get("dtype")):
                 kwargs["dtype"] = self._wide(kwargs["dtype"])
             args, kwargs = self._meet(name, args, kwargs)
@@ -97,14 +106,26 @@ class Widened(Mode):
             self.seen.append(Operation(name, args, kwargs, result))
         return result
 
+    def _left_as_it_is(self, name: str, args: Any, kwargs: dict[str, Any]) -> torch.Tensor | None:
+        """What comes of an operator that rounds to a grid, if it only keeps to the grid's range; None of any other."""
+        into = grid_of(name, args, kwargs)
+        if into is None:
+            return None
+        taken = args[1] if name == "aten::copy_" else args[0]
+        kept = taken.to(self.wide, copy=True)
+        if is_eight_bits(into):
+            limits = _limits(into)
+            kept = kept.clamp_(limits.min, limits.max)
+        return args[0].copy_(kept) if name.endswith("_") else kept
+
     def _wide(self, dtype: torch.dtype) -> torch.dtype | None:
         if dtype.is_complex:
             return torch.complex128 if self.wide is torch.float64 else torch.complex64
-        return self.wide
+        return dtype if is_eight_bits(dtype) and not self.smooth else self.wide
 
     def _meet(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """All floating operands in the wide dtype, if one of them is; in-place targets are left as they are."""
-        tensors = [t for t in _flat((args, kwargs)) if _is_floating(t.dtype)]
+        tensors = [t for t in _flat((args, kwargs)) if _is_floating(t.dtype) and not is_eight_bits(t.dtype)]
         if name == "aten::copy_" or not any(t.dtype != self._wide(t.dtype) for t in tensors):
             return args, kwargs
         if not any(t.dtype == self._wide(t.dtype) for t in tensors):

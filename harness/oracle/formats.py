@@ -73,9 +73,14 @@ def calculable(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.float() if is_of_eight_bits(tensor) else tensor
 
 
+def is_eight_bits(dtype: Any) -> bool:
+    """Whether it is a dtype of 8-bit floats, a cast to which is a step of the function and no internal precision."""
+    return isinstance(dtype, torch.dtype) and dtype.is_floating_point and dtype.itemsize == 1
+
+
 def is_of_eight_bits(leaf: Any) -> bool:
     """Whether it is a tensor of 8-bit floats."""
-    return isinstance(leaf, torch.Tensor) and leaf.is_floating_point() and leaf.element_size() == 1
+    return isinstance(leaf, torch.Tensor) and is_eight_bits(leaf.dtype)
 
 
 def next_lower(format: Format) -> Format | None:

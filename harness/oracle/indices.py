@@ -105,6 +105,11 @@ def not_nearest(
     return wrong
 
 
+def furthest(got: torch.Tensor, exact: torch.Tensor) -> int:
+    """By how many numbers of its format an 8-bit floating output is off at most."""
+    return int((_whole(got) - _whole(exact.to(got.device, got.dtype))).abs().max())
+
+
 def _whole(leaf: torch.Tensor) -> torch.Tensor:
     """Integers as they are, 8-bit floats counted from zero on in the order of their values."""
     if not leaf.is_floating_point():

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from harness.errors import door
-from harness.oracle.formats import jitter, on_grid
+from harness.oracle.formats import is_eight_bits, is_of_eight_bits, jitter, on_grid
 from harness.oracle.modes import Mode
 
 # What rounds its first operand, a number, to an integer.
@@ -34,7 +34,7 @@ class Mover:
 
 
 class Stepwise(Mode):
-    """Within it, what the code has computed is moved before it is rounded to integers.
+    """Within it, what the code has computed is moved before it is rounded to integers, or to 8-bit floats.
 
     Another formula for it rounds otherwise, whether or not the inputs move it. What was given is left as it is.
     """
@@ -68,13 +68,14 @@ def _are_integers(tensor: torch.Tensor) -> bool:
 
 
 def _rounded(name: str, args: Any, kwargs: Any) -> torch.Tensor | None:
-    """The floating operand that an operator makes integers of."""
+    """The floating operand that an operator makes integers of, or 8-bit floats."""
     if name in _COPIES:
         into = args[0].dtype if name == "aten::copy_" else kwargs.get("dtype")
         taken = args[1] if name == "aten::copy_" else args[0]
         whole = into is not None and not (into.is_floating_point or into.is_complex or into is torch.bool)
+        whole = whole or is_eight_bits(into)
     else:
         taken = args[0] if args else None
         whole = name.removesuffix("_") in _STEPS or bool(name.startswith("aten::div") and kwargs.get("rounding_mode"))
     dense = isinstance(taken, torch.Tensor) and taken.layout is torch.strided and taken.is_floating_point()
-    return taken if whole and dense else None
+    return taken if whole and dense and not is_of_eight_bits(taken) else None

@@ -26,6 +26,8 @@ from harness.oracle.structure import flatten
 # Where so many looks at a wrong element, of all of them in all moved runs, explain none, no more runs are made: one
 # element needs many runs, a hundred of them show in the first.
 FRUITLESS = 16
+# Behind a quantiser an element has jumped that errs by so many times what the norm may, and one in so many may have.
+VISIBLE, LARGE_SHARE = 4.0, 2
 
 
 def decided_by_rounding(
@@ -45,12 +47,15 @@ def decided_by_rounding(
         assert found is not None
         return real(found)
 
-    exact, limits = expected.exact[path], (yard.scale, yard.expected, yard.limits.worst)
+    # One number that a quantiser rounds the other way is in a whole row of the product behind it, more or less.
+    graded = "graded" in yard.kinds
+    far = min(yard.limits.worst, VISIBLE * max(1.0, yard.limits.norm / yard.base)) if graded else yard.limits.worst
+    exact, limits = expected.exact[path], (yard.scale, yard.expected, far)
     mask = wrong(yard.fills.lifted_as(got, leaf(expected.native)), exact, *limits)[0].reshape(got.shape)
     if missed is not None:
         mask |= missed
     count = counted(mask)
-    if not count or count * SMALL_SHARE > mask.numel():
+    if not count or count * (LARGE_SHARE if graded else SMALL_SHARE) > mask.numel():
         return None
     # Of a large output no more than these is ever held.
     places = places_in(mask)

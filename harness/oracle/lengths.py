@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from harness.oracle.choices import Chosen, chosen
+from harness.oracle.formats import is_eight_bits, is_of_eight_bits
 from harness.oracle.structure import address
 
 # So many products, each by another tensor, may leave nothing of the inputs beside the biases of the last ones.
@@ -44,13 +45,15 @@ class Longest:
 
         `centred`: a variance may be among the sums, so that an honest kernel may take a difference of squares.
         `transformed`: a convolution is, which Winograd's and Fourier's ways take by other products. `multiplied`: the
-        numbers along a dimension are multiplied. `deep`: there are `DEEP` products of matrices or more.
+        numbers along a dimension are multiplied. `deep`: there are `DEEP` products of matrices or more. `graded`:
+        numbers are rounded to a grid, as by a quantiser.
         """
         has = {
             "centred": "variance" in self.seen or {"sum", "difference", "square"} <= self.seen,
             "transformed": "convolution" in self.seen,
             "multiplied": "multiplication" in self.seen,
             "deep": len(self.by) >= DEEP,
+            "graded": "grid" in self.seen,
         }
         return frozenset(kind for kind, is_so in has.items() if is_so)
 
@@ -72,6 +75,9 @@ class Longest:
         if name in _PRODUCTS:
             self.products += 1
             self._multiply(args)
+        elif grid_of(name, args, kwargs) is not None:
+            self.others += 1
+            self.seen.add("grid")
         elif not _moves(name, args):
             self.others += 1
         for table, is_product in ((_PRODUCTS, True), (_REDUCTIONS, False)):
@@ -109,6 +115,18 @@ def _moves(name: str, args: tuple[Any, ...]) -> bool:
     if name in _SCALES:
         return not any(isinstance(factor, torch.Tensor) for factor in args[1:])
     return name in _MOVES
+
+
+def grid_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
+    """The dtype whose numbers an operator rounds others to, as a quantiser does: 8-bit floats, or those of which it
+    makes whole ones; None of any other operator."""
+    if name in ("aten::round", "aten::round_"):
+        return args[0].dtype if args[0].is_floating_point() else None
+    if name not in ("aten::copy_", "aten::_to_copy"):
+        return None
+    into, taken = (args[0].dtype, args[1]) if name == "aten::copy_" else (kwargs.get("dtype"), args[0])
+    rounds = is_eight_bits(into) and taken.is_floating_point() and not is_of_eight_bits(taken)
+    return into if rounds else None
 
 
 def _is_at_a_pole(probabilities: torch.Tensor) -> bool:

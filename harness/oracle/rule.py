@@ -101,6 +101,13 @@ SIGNATURE_ABOVE = 2.0
 # 32768 numbers two went along with those of TF32 inputs. So it has to be so many standard deviations from chance, too.
 SIGNATURE_CHANCE = 5.0
 
+# Where numbers are rounded to a grid on the way, as by a quantiser, an answer must not be what comes of the same
+# numbers unrounded. By how far on the way from the right one to that it is: who leaves the rounding out is at 1.0,
+# PyTorch itself at 0 to 0.34 (8-bit floats of bfloat16; each number on the other side is rounded by twice as much) and
+# 0.48 (bfloat16 to integers). The limit is half-way between the reference's own and 1, and no less than this; beyond
+# the second figure nothing can be told. And the fewest elements.
+GRID, GRID_BLURRED, GRID_LEAST = 2 / 3, 0.75, 64
+
 # A reference that errs by this many times more than float32 would computes in a lower precision than its dtype.
 COARSE = 8.0
 

@@ -16,6 +16,8 @@ from typing import Any, Self
 import torch
 from torch.overrides import TorchFunctionMode
 
+from harness.oracle.formats import is_eight_bits
+
 # A constant is the same if it is so near to another one, by a share of its size: the mean of some tensor, read by the
 # host and multiplied by, differs by rounding.
 NEAR = 1 / 8
@@ -57,11 +59,12 @@ def _constants(value: Any) -> Iterator[float]:
 
 
 def _is_of_bits(args: Any) -> bool:
-    """Whether a view with a dtype (`x.view(torch.int32)`) takes floating numbers for others, or the reverse."""
+    """Whether a view with a dtype (`x.view(torch.int32)`) takes floating numbers for others, or the reverse. Not of
+    8-bit floats, which are the same in every run."""
     into = args[1] if len(args) > 1 else None
     if not isinstance(into, torch.dtype) or into == args[0].dtype:
         return False
-    return into.is_floating_point or bool(args[0].is_floating_point())
+    return any(dtype.is_floating_point and not is_eight_bits(dtype) for dtype in (into, args[0].dtype))
 
 
 def _near(one: float, other: float) -> bool:

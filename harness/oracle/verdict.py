@@ -11,7 +11,7 @@ import torch
 from harness.oracle import rule
 from harness.oracle.error import Errors
 from harness.oracle.slices import real, rms
-from harness.oracle.yardstick import Signature, Yardstick
+from harness.oracle.yardstick import Grid, Signature, Yardstick
 from harness.records import Outcome, Status
 
 
@@ -65,9 +65,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Weighed:
-    """One floating leaf against its yardstick. `refused` names the measure that exceeded its limit, or is `signature`;
-    `allowance` is the lower precision whose limit it met, if not the problem's own. `likeness` is 0 where nobody asked
-    why it is refused."""
+    """One floating leaf against its yardstick. `refused` names the measure that exceeded its limit, or is `signature`
+    or `grid`; `allowance` is the lower precision whose limit it met, if not the problem's own. `likeness` is 0 where
+    nobody asked why it is refused."""
 
     errors: Errors
     refused: str
@@ -83,6 +83,9 @@ def weigh(got: torch.Tensor, errors: Errors, yard: Yardstick, explained: bool = 
     alike = likeness(yard.signature, got, errors) if may_be or explained else 0.0
     if may_be and alike >= rule.SIGNATURE and errors.norm > yard.unit:
         refused = "signature"
+    if refused != "broken" and yard.grid is not None and is_left_out(yard.grid, got):
+        # No lower precision does that.
+        return Weighed(errors, refused or "grid", "", alike)
     if refused and refused != "broken":
         for name, limits in sorted(yard.loose.items(), key=lambda item: item[1].norm):
             if not limits.exceeded(errors):
@@ -103,6 +106,15 @@ def likeness(signature: Signature | None, got: torch.Tensor, errors: Errors) -> 
     error, moved = (detrended(x, signature.exact) for x in (error, signature.moved))
     alike = correlation(error, moved)
     return alike if alike < rule.SIGNATURE or alike > rule.SIGNATURE_CHANCE * by_chance(error, moved) else 0.0
+
+
+def is_left_out(grid: Grid, got: torch.Tensor) -> bool:
+    """Whether an output is what comes of numbers that were not rounded to the grid, or is nearly that."""
+    taken = real(got).contiguous().reshape(-1)[grid.positions.to(got.device)].to(grid.exact)
+    error = torch.nan_to_num(taken - grid.exact, nan=0.0, posinf=0.0, neginf=0.0)
+    if float(error @ grid.moved) <= grid.most * float(grid.moved @ grid.moved):
+        return False
+    return correlation(error, grid.moved) > rule.SIGNATURE_CHANCE * by_chance(error, grid.moved)
 
 
 def by_chance(a: torch.Tensor, b: torch.Tensor) -> float:

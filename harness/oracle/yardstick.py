@@ -19,6 +19,7 @@ from harness.oracle.formats import (
     TF32,
     Format,
     format_of,
+    is_eight_bits,
     next_lower,
     nudge,
     smallest,
@@ -45,6 +46,17 @@ class Signature:
 
 
 @dataclass(frozen=True)
+class Grid:
+    """How the exact output moves, at some flat `positions`, when nothing on the way is rounded to a grid, and `most`,
+    how far on that way an answer may be. `exact` and `moved` as in `Signature`."""
+
+    positions: torch.Tensor
+    exact: torch.Tensor
+    moved: torch.Tensor
+    most: float
+
+
+@dataclass(frozen=True)
 class Yardstick:
     """Errors to expect of one floating output; root mean squares, absolute, in the output's own unit.
 
@@ -55,7 +67,7 @@ class Yardstick:
     difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. kinds: of the
     computation (`Longest.kinds`). limits: what a candidate may show; `loose` the same for each allowed format. finite:
     whether the reference's output is. unrounded: whether it is the exact one, to the last bit, without a sum behind it.
-    fills: its fill values, of which none of the others knows.
+    fills: its fill values, of which none of the others knows. grid: what tells who leaves a quantiser out.
     """
 
     numel: int
@@ -75,6 +87,7 @@ class Yardstick:
     unrounded: bool
     signature: Signature | None
     fills: Fills = NONE
+    grid: Grid | None = None
 
     @property
     def unit(self) -> float:
@@ -95,7 +108,7 @@ class Yardstick:
     def sensible(self) -> Yardstick:
         """The same with the limit of `rule.SENSE`, and none for single rows and elements."""
         limits = Tolerances(max(self.limits.norm, rule.SENSE * self.scale.spread))
-        return replace(self, limits=limits, signature=None)
+        return replace(self, limits=limits, signature=None, grid=None)
 
     def sensible_in_rows(self) -> Yardstick:
         """The same, and for each row that errs by more than rounding the same limit, of its own size. Not in 16 bits,
@@ -111,14 +124,17 @@ class Yardstick:
 
     def no_less(self, norm: float) -> Yardstick:
         """The same with a limit of at least `norm`, and none for single rows and elements where that is more."""
-        return self if norm <= self.limits.norm else replace(self, limits=Tolerances(norm), signature=None)
+        if norm <= self.limits.norm:
+            return self
+        return replace(self, limits=Tolerances(norm), signature=None, grid=None)
 
 
 @dataclass(frozen=True)
 class Runs:
     """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` whole and widened, of the
     others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
-    `rule.FURTHER` of them. `unrounded` is whether all of the native output is the exact one.
+    `rule.FURTHER` of them. `smooth`: in float64, without rounding to a grid; None where nothing is rounded so.
+    `unrounded` is whether all of the native output is the exact one.
 
     `lowered` (with products in a format), `coarsened` (from inputs and parameters rounded to it) and `strict` run the
     reference when they are asked, and answer None where it cannot run that way. `finite` is whether all of the native
@@ -138,6 +154,7 @@ class Runs:
     permitted: torch.Tensor | None = None
     jittered: tuple[torch.Tensor, ...] = ()
     further: Callable[[], tuple[torch.Tensor, ...]] = tuple
+    smooth: torch.Tensor | None = None
 
 
 def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick:
@@ -230,6 +247,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         finite=runs.finite,
         unrounded=unrounded,
         signature=None if tight or lower is None else _signature(runs, lower, max(base, permitted)),
+        grid=None if runs.smooth is None else _grid(runs, runs.smooth),
     )
     # A kernel by way of Fourier's transform errs everywhere by the largest numbers.
     return made.as_a_whole() if "transformed" in made.kinds else made
@@ -348,3 +366,20 @@ def _signature(runs: Runs, lower: Format, base: float) -> Signature | None:
         return None
     exact = runs.part.of(runs.exact).to(moved.device).double()
     return Signature(lower, runs.part.positions.reshape(-1), exact.reshape(-1), moved.reshape(-1))
+
+
+def _grid(runs: Runs, smooth: torch.Tensor) -> Grid | None:
+    """Kept where leaving the rounding out would show, and the reference itself is nearer to the exact output."""
+    if runs.exact.numel() < rule.GRID_LEAST or is_eight_bits(runs.dtype):
+        # Each number of such an output has to be the nearest one.
+        return None
+    exact = runs.part.of(runs.exact).double()
+    moved = (smooth.to(exact.device).double() - exact).nan_to_num_(0.0, 0.0, 0.0).reshape(-1)
+    square = float(moved @ moved)
+    if not math.isfinite(square) or not square:
+        return None
+    off = (runs.native.to(exact.device).double() - exact).nan_to_num_(0.0, 0.0, 0.0).reshape(-1)
+    own = float(off @ moved) / square
+    if own > rule.GRID_BLURRED:
+        return None
+    return Grid(runs.part.positions.reshape(-1), exact.reshape(-1), moved, max(rule.GRID, (1 + own) / 2))
