@@ -226,6 +226,12 @@ def _allowed(y: torch.Tensor, row: torch.Tensor, col: torch.Tensor, level: float
     return torch.addr(least, rows.to(y.dtype), col.to(y.device, y.dtype)).add_(y.abs(), alpha=expected.own)
 
 
+def expected_of(exact: torch.Tensor, scale: Scale, expected: Expected) -> torch.Tensor:
+    """The error expected at each element of an output's matrix."""
+    least = torch.nan_to_num(exact, nan=0.0, posinf=0.0, neginf=0.0)
+    return _allowed(least, scale.row, scale.col, scale.level, expected)
+
+
 def _same_kind(got: torch.Tensor, exact: torch.Tensor, native: torch.Tensor | None) -> torch.Tensor:
     """Where two tensors are both finite, both NaN, or the same infinity; `native` may stand in for the exact one."""
     alike = (torch.isfinite(got) & torch.isfinite(exact)) | (torch.isnan(got) & torch.isnan(exact))

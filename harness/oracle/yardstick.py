@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -24,6 +24,7 @@ from harness.oracle.formats import (
     smallest,
 )
 from harness.oracle.lengths import Longest
+from harness.oracle.outliers import Outliers
 from harness.oracle.scale import Scale, scale_of
 from harness.oracle.slices import SHORTEST_ROW, rms, widened
 
@@ -55,7 +56,8 @@ class Yardstick:
     difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. kinds: of the
     computation (`Longest.kinds`). limits: what a candidate may show; `loose` the same for each allowed format. finite:
     whether the reference's output is. unrounded: whether it is the exact one, to the last bit, without a sum behind it.
-    fills: its fill values, of which none of the others knows.
+    fills: its fill values, of which none of the others knows. jumped: the share of the reference's own output that
+    jumps, which is in no other figure.
     """
 
     numel: int
@@ -75,6 +77,7 @@ class Yardstick:
     unrounded: bool
     signature: Signature | None
     fills: Fills = NONE
+    jumped: float = 0.0
 
     @property
     def unit(self) -> float:
@@ -118,7 +121,7 @@ class Yardstick:
 class Runs:
     """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` whole and widened, of the
     others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
-    `rule.FURTHER` of them. `unrounded` is whether all of the native output is the exact one.
+    `rule.FURTHER` of them, `moved` with all that rounding may decide. `unrounded` is whether all of the native output is the exact one.
 
     `lowered` (with products in a format), `coarsened` (from inputs and parameters rounded to it) and `strict` run the
     reference when they are asked, and answer None where it cannot run that way. `finite` is whether all of the native
@@ -138,6 +141,25 @@ class Runs:
     permitted: torch.Tensor | None = None
     jittered: tuple[torch.Tensor, ...] = ()
     further: Callable[[], tuple[torch.Tensor, ...]] = tuple
+    moved: Callable[[], Iterator[torch.Tensor]] = lambda: iter(())
+
+    def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Runs:
+        """The same with every run's output changed."""
+
+        def one(output: torch.Tensor | None) -> torch.Tensor | None:
+            return None if output is None else change(output)
+
+        return replace(
+            self,
+            native=change(self.native),
+            lowered=lambda format: one(self.lowered(format)),
+            coarsened=lambda format: one(self.coarsened(format)),
+            strict=lambda: one(self.strict()),
+            composed=one(self.composed),
+            permitted=one(self.permitted),
+            jittered=tuple(map(change, self.jittered)),
+            further=lambda: tuple(map(change, self.further())),
+        )
 
 
 def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick:
@@ -152,6 +174,10 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     few = runs.exact.numel() < SHORTEST_ROW
     share = 1.0 if few else ROUNDING_RMS
     floor = format.roundoff * scale.size * share + smallest(runs.dtype)
+    outliers, jumped = Outliers.of(exact, part.scale(scale), floor, runs.dtype), 0.0
+    if _jumps(runs, outliers, few):
+        jumped = float(outliers.left_out(runs.native).double().mean())
+        runs = runs.changed(outliers.without)
     own = _distance(runs.native, exact)
     tight = format.bits < FLOAT32.bits
 
@@ -230,9 +256,26 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         finite=runs.finite,
         unrounded=unrounded,
         signature=None if tight or lower is None else _signature(runs, lower, max(base, permitted)),
+        jumped=jumped,
     )
     # A kernel by way of Fourier's transform errs everywhere by the largest numbers.
     return made.as_a_whole() if "transformed" in made.kinds else made
+
+
+def _jumps(runs: Runs, outliers: Outliers, few: bool) -> bool:
+    """Whether the output jumps at some elements. What is made anyway is looked at first: where nothing is far off in
+    it, or what rounding magnifies lies anywhere, no further runs are made."""
+    if few:
+        return False
+    nudged = None if runs.composed is not None else runs.coarsened(nudge(runs.dtype))
+    for output, other in ((runs.native, nudged), (nudged, None)):
+        mask = None if output is None else outliers.suspected(output)
+        if output is None or mask is None:
+            continue
+        if other is not None and not outliers.goes_two_ways(output, mask, other):
+            return False
+        return outliers.jumps(output, mask, runs.moved())
+    return False
 
 
 def _moved(runs: Runs, exact: torch.Tensor, known: float) -> float:

@@ -1,0 +1,97 @@
+"""Rows and elements of the reference's own runs that jump: to another expert, another code, the other side of a
+threshold.
+
+Such an error is as large as the output itself, and says nothing about how exact the reference is. A few of them would
+set what every other element is held to. So they are left out of what is measured of the reference's runs, where its
+runs on moved inputs show that they jump: each gives the exact value there or that of the other way, and little between.
+What rounding merely magnifies lies anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from harness.oracle.error import expected_errors, expected_of
+from harness.oracle.scale import Scale
+
+# How many times the median error a jump is beyond, and a row's median error that of all rows: what is suspected, and
+# once an output is known to jump, what is left out. Errors of rounding alone are at 8 at the most, of 4 million.
+SUSPECT, SUSPECT_ROW = 16.0, 8.0
+LEFT_OUT, LEFT_OUT_ROW = 8.0, 4.0
+# An output of which more jumps is no answer with a few exceptions.
+FEW = 1 / 4
+# A moved run has gone one of both ways if it is so near to one of them, as a share of the jump. Of jumps most are; of
+# numbers that lie anywhere about the exact one as far off, a third is by chance.
+NEAR, MOST = 1 / 4, 1 / 2
+# So large a share of the jumps has to be met by a moved run, and as many have to be undone by one.
+MET = 1 / 4
+# Moved runs that are made to tell.
+RUNS = 4
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """Finds what is far off in runs of one output, by `exact` values (a part) and the error of one rounding at each."""
+
+    exact: torch.Tensor
+    unit: torch.Tensor
+
+    @classmethod
+    def of(cls, exact: torch.Tensor, scale: Scale, floor: float, dtype: torch.dtype) -> Outliers:
+        """`scale` is that of the part; `floor` the error of rounding the exact output to its `dtype`."""
+        return cls(exact, expected_of(exact, scale, expected_errors(dtype, scale, floor)))
+
+    def suspected(self, output: torch.Tensor) -> torch.Tensor | None:
+        """A mask of the elements that are so far off that they may have jumped; None if there are none, or many."""
+        times = self._times(output)
+        mask = _beyond(times, SUSPECT) | _rows_beyond(times, SUSPECT_ROW)
+        return mask if 0 < int(mask.sum()) <= FEW * mask.numel() else None
+
+    def without(self, output: torch.Tensor) -> torch.Tensor:
+        """An output that is known to jump, with the exact values where it does."""
+        mask = self.left_out(output)
+        return torch.where(mask, self.exact.to(output.dtype), output.to(mask.device))
+
+    def left_out(self, output: torch.Tensor) -> torch.Tensor:
+        times = self._times(output)
+        return _beyond(times, LEFT_OUT) | _rows_beyond(times, LEFT_OUT_ROW)
+
+    def goes_two_ways(self, output: torch.Tensor, mask: torch.Tensor, moved: torch.Tensor) -> bool:
+        """Whether a moved run gives the exact value or the output's, and little between, where the output is far off."""
+        met, undone = self._ways(output, mask, moved)
+        return bool(met.numel()) and float((met | undone).double().mean()) >= MOST
+
+    def jumps(self, output: torch.Tensor, mask: torch.Tensor, moved: Iterator[torch.Tensor]) -> bool:
+        """Whether what is far off in an output has jumped, by runs on moved inputs; no more of them than it takes."""
+        every: list[tuple[torch.Tensor, torch.Tensor]] = []
+        for one in moved:
+            if not self.goes_two_ways(output, mask, one):
+                return False
+            every.append(self._ways(output, mask, one))
+        shares = [float(torch.stack(way).any(0).double().mean()) for way in zip(*every, strict=True)]
+        return bool(shares) and min(shares) >= MET
+
+    def _ways(self, output: torch.Tensor, mask: torch.Tensor, moved: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Which of the elements that are far off in an output a moved run meets, and which it undoes."""
+        there, at = (one.to(self.exact) for one in (output, moved))
+        # Of a row that jumps some elements do not go far.
+        far = mask & _beyond(self._times(output), SUSPECT)
+        exact, there, at = self.exact[far], there[far], at[far]
+        near = NEAR * (there - exact).abs()
+        return (at - there).abs() <= near, (at - exact).abs() <= near
+
+    def _times(self, output: torch.Tensor) -> torch.Tensor:
+        off = (output.to(self.exact.device) - self.exact).abs_()
+        return off.div_(self.unit).nan_to_num_(0.0, 0.0, 0.0)
+
+
+def _beyond(times: torch.Tensor, many: float) -> torch.Tensor:
+    return times > many * max(1.0, float(times.median()))
+
+
+def _rows_beyond(times: torch.Tensor, many: float) -> torch.Tensor:
+    rows = times.median(1, keepdim=True).values
+    return rows > many * max(1.0, float(rows.median()))
