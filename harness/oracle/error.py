@@ -182,14 +182,37 @@ def wrong(
     return mask, position
 
 
+def far_off(
+    got: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected, element: float, row: float
+) -> torch.Tensor:
+    """A mask, in the shape of `got`, of elements that err by more than `element` times what is expected, and of rows
+    the median error of which is beyond `row` times."""
+    given, true = matrix(got), matrix(exact)
+    mask = torch.empty(given.shape, dtype=torch.bool, device=got.device)
+    for rows, columns in tiles(given):
+        g, y = given[rows, columns], true[rows, columns].to(got.device)
+        times = _times(g, y, _allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
+        mask[rows, columns] = times > element
+        if times.shape[1] == given.shape[1]:
+            mask[rows] |= times.median(1, keepdim=True).values > row
+    return mask.reshape(got.shape)
+
+
 def wrong_at(
     places: torch.Tensor, got: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected, threshold: float
 ) -> torch.Tensor:
     """The same of the elements at some flat `places`, of which `got` and `exact` are the values."""
+    return times_at(places, got, exact, scale, expected) > threshold
+
+
+def times_at(
+    places: torch.Tensor, got: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected
+) -> torch.Tensor:
+    """How many times what is expected the elements at some flat `places` err by."""
     row, column = torch.div(places, scale.col.numel(), rounding_mode="floor"), places % scale.col.numel()
     typical = scale.row.to(places.device)[row] * scale.col.to(places.device)[column]
     factor = expected.relative / scale.level if scale.level else 0.0
-    return _times(got, exact, typical * factor + expected.smallest + expected.own * exact.abs()) > threshold
+    return _times(got, exact, typical * factor + expected.smallest + expected.own * exact.abs())
 
 
 def _times(got: torch.Tensor, exact: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
