@@ -126,7 +126,7 @@ def sorted_by_expert(m: Experts, x: torch.Tensor) -> torch.Tensor:
     return (each.reshape(len(x), m.kept, -1) * weight[..., None]).sum(1).to(x.dtype)
 
 
-def dropping(share: float, by: Kernel = all_wide()) -> Kernel:
+def dropping(share: float, by: Kernel) -> Kernel:
     """Zeros for a share of the tokens."""
 
     def kernel(m: Experts, x: torch.Tensor) -> torch.Tensor:
@@ -164,8 +164,8 @@ def experts(name: str, tokens: int, width: int, count: int, kept: int, gated: bo
             "same": lambda m, x: m(x),
         },
         wrong={
-            "drops_1%": dropping(0.01),
-            "drops_3%": dropping(0.03),
+            "drops_1%": dropping(0.01, all_wide()),
+            "drops_3%": dropping(0.03, all_wide()),
             "drops_1%_of_its_own": dropping(0.01, lambda m, x: m(x)),
             "fp8": all_wide(fp8),
             "five_bit_integers": all_wide(five_bits),

@@ -60,7 +60,7 @@ class Outliers:
         return _beyond(times, LEFT_OUT) | _rows_beyond(times, LEFT_OUT_ROW)
 
     def goes_two_ways(self, output: torch.Tensor, mask: torch.Tensor, moved: torch.Tensor) -> bool:
-        """Whether a moved run gives the exact value or the output's, and little between, where the output is far off."""
+        """Whether a moved run gives the exact value or the output's where that is far off, and little between."""
         met, undone = self._ways(output, mask, moved)
         return bool(met.numel()) and float((met | undone).double().mean()) >= MOST
 

@@ -121,7 +121,8 @@ class Yardstick:
 class Runs:
     """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` whole and widened, of the
     others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
-    `rule.FURTHER` of them, `moved` with all that rounding may decide. `unrounded` is whether all of the native output is the exact one.
+    `rule.FURTHER` of them; `moved` with parameters and what is rounded to integers, too, each run when it is asked for.
+    `unrounded` is whether all of the native output is the exact one.
 
     `lowered` (with products in a format), `coarsened` (from inputs and parameters rounded to it) and `strict` run the
     reference when they are asked, and answer None where it cannot run that way. `finite` is whether all of the native
