@@ -106,12 +106,14 @@ def expect(
     broken: dict[str, torch.Tensor] | None = None,
     native: Any = None,
     unrounded: frozenset[str] | None = None,
+    jumping: frozenset[str] | None = None,
 ) -> Expectation:
     """Runs the reference: as it is, in float64, on coarser inputs, and in what other ways the output calls for.
 
     `fills` are the fill values of each floating leaf, `broken` tells where those of drawn inputs are NaN or infinite,
     and how (see `broken_in`); None: either is looked for. `native` is its output as it is, where that is known.
-    `unrounded` names the leaves that are not rounded for drawn inputs; None: it is found out.
+    `unrounded` names the leaves that are not rounded for drawn inputs, `jumping` those that jump; None: it is found
+    out.
     """
     native = reference.native(inputs, seed) if native is None else native
     if fault := unsupported(native):
@@ -220,6 +222,7 @@ def expect(
             jittered=tuple(run[path] for run in jittered(1)),
             further=lambda: tuple(run[path] for run in jittered(FURTHER)),
             moved=lambda: moved(path),
+            may_jump=jumping is None or path in jumping,
         )
 
     yards = {path: yardstick(runs(path), longest, allow) for path in parts}

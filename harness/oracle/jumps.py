@@ -38,7 +38,7 @@ OWN_TIMES = 3.0
 
 def most_that_jumps(yard: Yardstick) -> float:
     """The largest share of an output that may be decided by rounding."""
-    return max(1 / SMALL_SHARE, OWN_TIMES * yard.jumped)
+    return max(1 / SMALL_SHARE, OWN_TIMES * (yard.jumped or 0.0))
 
 
 def decided_by_rounding(

@@ -24,7 +24,7 @@ from harness.oracle.formats import (
     smallest,
 )
 from harness.oracle.lengths import Longest
-from harness.oracle.outliers import Outliers
+from harness.oracle.outliers import MOST, NEARER, NEARLY_ALL, Outliers
 from harness.oracle.scale import Scale, scale_of
 from harness.oracle.slices import SHORTEST_ROW, rms, widened
 
@@ -57,7 +57,7 @@ class Yardstick:
     computation (`Longest.kinds`). limits: what a candidate may show; `loose` the same for each allowed format. finite:
     whether the reference's output is. unrounded: whether it is the exact one, to the last bit, without a sum behind it.
     fills: its fill values, of which none of the others knows. jumped: the share of the reference's own output that
-    jumps, which is in no other figure.
+    jumps, which is in no other figure; None where it is not known to jump.
     """
 
     numel: int
@@ -77,7 +77,7 @@ class Yardstick:
     unrounded: bool
     signature: Signature | None
     fills: Fills = NONE
-    jumped: float = 0.0
+    jumped: float | None = None
 
     @property
     def unit(self) -> float:
@@ -122,7 +122,7 @@ class Runs:
     """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` whole and widened, of the
     others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
     `rule.FURTHER` of them; `moved` with parameters and what is rounded to integers, too, each run when it is asked for.
-    `unrounded` is whether all of the native output is the exact one.
+    `unrounded` is whether all of the native output is the exact one, `may_jump` whether jumps are looked for.
 
     `lowered` (with products in a format), `coarsened` (from inputs and parameters rounded to it) and `strict` run the
     reference when they are asked, and answer None where it cannot run that way. `finite` is whether all of the native
@@ -143,6 +143,7 @@ class Runs:
     jittered: tuple[torch.Tensor, ...] = ()
     further: Callable[[], tuple[torch.Tensor, ...]] = tuple
     moved: Callable[[], Iterator[torch.Tensor]] = lambda: iter(())
+    may_jump: bool = True
 
     def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Runs:
         """The same with every run's output changed."""
@@ -175,8 +176,8 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     few = runs.exact.numel() < SHORTEST_ROW
     share = 1.0 if few else ROUNDING_RMS
     floor = format.roundoff * scale.size * share + smallest(runs.dtype)
-    outliers, jumped = Outliers.of(exact, part.scale(scale), floor, runs.dtype), 0.0
-    if _jumps(runs, outliers, few):
+    outliers, jumped = Outliers.of(exact, part.scale(scale), floor, runs.dtype), None
+    if runs.may_jump and not few and _jumps(runs, outliers):
         jumped = float(outliers.left_out(runs.native).double().mean())
         runs = runs.changed(outliers.without)
     own = _distance(runs.native, exact)
@@ -263,20 +264,18 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     return made.as_a_whole() if "transformed" in made.kinds else made
 
 
-def _jumps(runs: Runs, outliers: Outliers, few: bool) -> bool:
+def _jumps(runs: Runs, outliers: Outliers) -> bool:
     """Whether the output jumps at some elements. What is made anyway is looked at first: where nothing is far off in
-    it, or what rounding magnifies lies anywhere, no further runs are made."""
-    if few:
-        return False
+    it, or what is lies anywhere when the inputs are rounded, no further runs are made."""
     nudged = None if runs.composed is not None else runs.coarsened(nudge(runs.dtype))
-    for output, other in ((runs.native, nudged), (nudged, None)):
-        mask = None if output is None else outliers.suspected(output)
-        if output is None or mask is None:
-            continue
-        if other is not None and not outliers.goes_two_ways(output, mask, other):
-            return False
-        return outliers.jumps(output, mask, runs.moved())
-    return False
+    mask = outliers.suspected(runs.native)
+    if mask is not None:
+        may = nudged is None or outliers.gone(runs.native, mask, nudged) >= MOST
+        return may and outliers.jumps(runs.native, mask, runs.moved())
+    mask = None if nudged is None else outliers.suspected(nudged)
+    if nudged is None or mask is None or outliers.gone(nudged, mask, runs.native, NEARER) < NEARLY_ALL:
+        return False
+    return outliers.jumps(nudged, mask, runs.moved())
 
 
 def _moved(runs: Runs, exact: torch.Tensor, known: float) -> float:
