@@ -17,12 +17,15 @@ import torch
 from harness.oracle.error import expected_errors, expected_of
 from harness.oracle.formats import NUDGE
 from harness.oracle.scale import Scale
-from harness.oracle.slices import rms
+from harness.oracle.slices import rms, sample
 
-# How many times the median error a jump is beyond, and a row's median error that of all rows: what is suspected, and
-# once an output is known to jump, what is left out. Errors of rounding alone are at 8 at the most, of 4 million.
-SUSPECT, SUSPECT_ROW = 16.0, 8.0
+# How many times the median error an element is beyond that is suspected to have jumped; and what is left out once an
+# output is known to jump: elements, and rows half of which is beyond. Errors of rounding alone are at 8 at the most, of
+# 4 million.
+SUSPECT = 16.0
 LEFT_OUT, LEFT_OUT_ROW = 8.0, 4.0
+# Elements from which the median is estimated.
+TYPICAL = 1 << 16
 # An output of which more jumps is no answer with a few exceptions.
 FEW = 1 / 4
 # Suspected only where without what is far off the error would be that much smaller, or where the furthest is so many
@@ -55,7 +58,7 @@ class Outliers:
     def suspected(self, output: torch.Tensor) -> torch.Tensor | None:
         """A mask of the elements that are so far off that they may have jumped; None if there are none, or many."""
         times = self._times(output)
-        mask = _beyond(times, SUSPECT) | _rows_beyond(times, SUSPECT_ROW)
+        mask = _beyond(times, SUSPECT)
         if not 0 < int(mask.sum()) <= FEW * mask.numel():
             return None
         with_it, without = rms(times), rms(times.masked_fill(mask, 0.0))
@@ -69,7 +72,7 @@ class Outliers:
 
     def left_out(self, output: torch.Tensor) -> torch.Tensor:
         times = self._times(output)
-        return _beyond(times, LEFT_OUT) | _rows_beyond(times, LEFT_OUT_ROW)
+        return _beyond(times, LEFT_OUT) | _mostly(_beyond(times, LEFT_OUT_ROW))
 
     def gone(self, output: torch.Tensor, mask: torch.Tensor, moved: torch.Tensor, near: float = NEAR) -> float:
         """The share of what is far off in an output where a moved run gives the exact value, or the output's."""
@@ -92,10 +95,7 @@ class Outliers:
         self, output: torch.Tensor, mask: torch.Tensor, moved: torch.Tensor, near: float = NEAR
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Which of the elements that are far off in an output a moved run meets, and which it undoes."""
-        there, at = (one.to(self.exact) for one in (output, moved))
-        # Of a row that jumps some elements do not go far.
-        far = mask & _beyond(self._times(output), SUSPECT)
-        exact, there, at = self.exact[far], there[far], at[far]
+        exact, there, at = self.exact[mask], *(one.to(mask.device)[mask].to(self.exact) for one in (output, moved))
         most = near * (there - exact).abs()
         return (at - there).abs() <= most, (at - exact).abs() <= most
 
@@ -105,9 +105,10 @@ class Outliers:
 
 
 def _beyond(times: torch.Tensor, many: float) -> torch.Tensor:
-    return times > many * max(1.0, float(times.median()))
+    some = times.reshape(-1)[sample(times.numel(), times.device, TYPICAL)]
+    return times > many * max(1.0, float(some.median()))
 
 
-def _rows_beyond(times: torch.Tensor, many: float) -> torch.Tensor:
-    rows = times.median(1, keepdim=True).values
-    return rows > many * max(1.0, float(rows.median()))
+def _mostly(mask: torch.Tensor) -> torch.Tensor:
+    """The rows half of which is in a mask."""
+    return 2 * mask.sum(1, keepdim=True) > mask.shape[1]

@@ -24,7 +24,7 @@ from harness.oracle.formats import (
     smallest,
 )
 from harness.oracle.lengths import Longest
-from harness.oracle.outliers import MOST, NEARER, NEARLY_ALL, Outliers
+from harness.oracle.outliers import MOST, NEARER, NEARLY_ALL, SUSPECT, Outliers
 from harness.oracle.scale import Scale, scale_of
 from harness.oracle.slices import SHORTEST_ROW, rms, widened
 
@@ -176,10 +176,6 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     few = runs.exact.numel() < SHORTEST_ROW
     share = 1.0 if few else ROUNDING_RMS
     floor = format.roundoff * scale.size * share + smallest(runs.dtype)
-    outliers, jumped = Outliers.of(exact, part.scale(scale), floor, runs.dtype), None
-    if runs.may_jump and not few and _jumps(runs, outliers):
-        jumped = float(outliers.left_out(runs.native).double().mean())
-        runs = runs.changed(outliers.without)
     own = _distance(runs.native, exact)
     tight = format.bits < FLOAT32.bits
 
@@ -225,6 +221,13 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     if nudged is not None:
         # The last of them; it was moved by so many roundings.
         known[-1] = replace(known[-1], bulk=known[-1].bulk / NUDGE)
+    furthest = max(errors.worst for errors in known) * base / floor
+    if runs.may_jump and not few and furthest > SUSPECT:
+        outliers = Outliers.of(exact, part.scale(scale), floor, runs.dtype)
+        if _jumps(runs, outliers, nudged):
+            share = float(outliers.left_out(runs.native).double().mean())
+            left = replace(runs.changed(outliers.without), may_jump=False)
+            return replace(yardstick(left, longest, allow), jumped=share)
     loose = {}
     for name in allow:
         error = distance(runs.coarsened(BY_NAME[name]))
@@ -258,16 +261,14 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         finite=runs.finite,
         unrounded=unrounded,
         signature=None if tight or lower is None else _signature(runs, lower, max(base, permitted)),
-        jumped=jumped,
     )
     # A kernel by way of Fourier's transform errs everywhere by the largest numbers.
     return made.as_a_whole() if "transformed" in made.kinds else made
 
 
-def _jumps(runs: Runs, outliers: Outliers) -> bool:
+def _jumps(runs: Runs, outliers: Outliers, nudged: torch.Tensor | None) -> bool:
     """Whether the output jumps at some elements. What is made anyway is looked at first: where nothing is far off in
     it, or what is lies anywhere when the inputs are rounded, no further runs are made."""
-    nudged = None if runs.composed is not None else runs.coarsened(nudge(runs.dtype))
     mask = outliers.suspected(runs.native)
     if mask is not None:
         may = nudged is None or outliers.gone(runs.native, mask, nudged) >= MOST
