@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,8 +17,7 @@ from harness.oracle.explain import UNKNOWN, explain, explain_other
 from harness.oracle.factor import slope
 from harness.oracle.fast import Fast, quick
 from harness.oracle.formats import is_of_eight_bits
-from harness.oracle.indices import SMALL_SHARE
-from harness.oracle.jumps import decided_by_rounding
+from harness.oracle.jumps import decided_by_rounding, most_that_jumps
 from harness.oracle.slices import counted, picked, real, rms, sample
 from harness.oracle.structure import compare, flatten, same
 from harness.oracle.verdict import Finding, Slope, Weighed, weigh
@@ -87,7 +86,7 @@ def full(
             if jumps is not None:
                 # Judged by the others alone.
                 leaf = torch.where(jumps, expected.exact[path].to(given), real(leaf))
-                missed = None
+                missed = missed and replace(missed, mask=missed.mask & ~jumps)
                 errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own, yard.limits)
                 weighed = weigh(leaf, errors, yard, earlier is not None)
                 figures["decided_by_rounding"] = figures.get("decided_by_rounding", 0) + int(jumps.sum())
@@ -207,7 +206,7 @@ def _far_off(got: torch.Tensor, exact: torch.Tensor, yard: Yardstick) -> float:
     worst = max(limits.worst for limits in (yard.limits, *yard.loose.values()))
     far = wrong_at(places, given, right, yard.scale, yard.expected, worst)
     off = rms(given - right)
-    return off if math.isfinite(off) and counted(far) * SMALL_SHARE > NOT_FEW * GLIMPSE else 0.0
+    return off if math.isfinite(off) and counted(far) > NOT_FEW * most_that_jumps(yard) * GLIMPSE else 0.0
 
 
 def _not_nearest(

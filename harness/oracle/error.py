@@ -182,14 +182,37 @@ def wrong(
     return mask, position
 
 
+def far_off(
+    got: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected, element: float, row: float
+) -> torch.Tensor:
+    """A mask, in the shape of `got`, of elements that err by more than `element` times what is expected, and of rows
+    the median error of which is beyond `row` times."""
+    given, true = matrix(got), matrix(exact)
+    mask = torch.empty(given.shape, dtype=torch.bool, device=got.device)
+    for rows, columns in tiles(given):
+        g, y = given[rows, columns], true[rows, columns].to(got.device)
+        times = _times(g, y, _allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
+        mask[rows, columns] = times > element
+        if times.shape[1] == given.shape[1]:
+            mask[rows] |= times.median(1, keepdim=True).values > row
+    return mask.reshape(got.shape)
+
+
 def wrong_at(
     places: torch.Tensor, got: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected, threshold: float
 ) -> torch.Tensor:
     """The same of the elements at some flat `places`, of which `got` and `exact` are the values."""
+    return times_at(places, got, exact, scale, expected) > threshold
+
+
+def times_at(
+    places: torch.Tensor, got: torch.Tensor, exact: torch.Tensor, scale: Scale, expected: Expected
+) -> torch.Tensor:
+    """How many times what is expected the elements at some flat `places` err by."""
     row, column = torch.div(places, scale.col.numel(), rounding_mode="floor"), places % scale.col.numel()
     typical = scale.row.to(places.device)[row] * scale.col.to(places.device)[column]
     factor = expected.relative / scale.level if scale.level else 0.0
-    return _times(got, exact, typical * factor + expected.smallest + expected.own * exact.abs()) > threshold
+    return _times(got, exact, typical * factor + expected.smallest + expected.own * exact.abs())
 
 
 def _times(got: torch.Tensor, exact: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
@@ -224,6 +247,12 @@ def _allowed(y: torch.Tensor, row: torch.Tensor, col: torch.Tensor, level: float
     least = torch.full((1, 1), expected.smallest, dtype=y.dtype, device=y.device)
     rows = row.to(y.device) * (expected.relative / level if level else 0.0)
     return torch.addr(least, rows.to(y.dtype), col.to(y.device, y.dtype)).add_(y.abs(), alpha=expected.own)
+
+
+def expected_of(exact: torch.Tensor, scale: Scale, expected: Expected) -> torch.Tensor:
+    """The error expected at each element of an output's matrix."""
+    least = torch.nan_to_num(exact, nan=0.0, posinf=0.0, neginf=0.0)
+    return _allowed(least, scale.row, scale.col, scale.level, expected)
 
 
 def _same_kind(got: torch.Tensor, exact: torch.Tensor, native: torch.Tensor | None) -> torch.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,9 @@ from harness.oracle.chunks import Cut
 from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
 from harness.oracle.fills import NONE, Fills, find
-from harness.oracle.formats import Format, all_finite, calculable, on_grid
+from harness.oracle.formats import FLOAT32, Format, all_finite, calculable, format_of, on_grid
+from harness.oracle.indices import JITTER
+from harness.oracle.outliers import RUNS
 from harness.oracle.rule import FURTHER
 from harness.oracle.slices import SHORTEST_ROW, matrix, real, tiles, wide_dtype
 from harness.oracle.structure import flatten, places, tensors, unsupported
@@ -104,12 +106,14 @@ def expect(
     broken: dict[str, torch.Tensor] | None = None,
     native: Any = None,
     unrounded: frozenset[str] | None = None,
+    jumping: frozenset[str] | None = None,
 ) -> Expectation:
     """Runs the reference: as it is, in float64, on coarser inputs, and in what other ways the output calls for.
 
     `fills` are the fill values of each floating leaf, `broken` tells where those of drawn inputs are NaN or infinite,
     and how (see `broken_in`); None: either is looked for. `native` is its output as it is, where that is known.
-    `unrounded` names the leaves that are not rounded for drawn inputs; None: it is found out.
+    `unrounded` names the leaves that are not rounded for drawn inputs, `jumping` those that jump; None: it is found
+    out.
     """
     native = reference.native(inputs, seed) if native is None else native
     if fault := unsupported(native):
@@ -167,6 +171,16 @@ def expect(
         )
         return [run for run in runs if run is not None]
 
+    # Each made when the first leaf asks for it.
+    @functools.cache
+    def moved_throughout(draw: int) -> dict[str, torch.Tensor] | None:
+        ulps = JITTER[format_of(dtype).bits < FLOAT32.bits]
+        return taken(functools.partial(reference.jittered_throughout, ulps=ulps, seed=seed, draw=draw), None)
+
+    def moved(path: str) -> Iterator[torch.Tensor]:
+        runs = (moved_throughout(draw) for draw in range(RUNS))
+        return (run[path] for run in runs if run is not None)
+
     # Of integers and their like, sums and products are exact as well. Asked only where it matters: a card waits for it.
     @functools.cache
     def on_a_grid() -> bool:
@@ -210,6 +224,8 @@ def expect(
             jittered=tuple(run[path] for run in jittered(1)),
             further=lambda: tuple(run[path] for run in jittered(FURTHER)),
             smooth=leaf_of(smooth, path),
+            moved=lambda: moved(path),
+            may_jump=jumping is None or path in jumping,
         )
 
     yards = {path: yardstick(runs(path), longest, allow) for path in parts}

@@ -103,6 +103,8 @@ class Oracle:
         self._empty: frozenset[str] | None = None
         # Of the floating leaves, which are not rounded for drawn inputs; None before the first.
         self._unrounded: frozenset[str] | None = None
+        # And which have jumped for some.
+        self._jumping: frozenset[str] = frozenset()
         # The places of all leaves of the reference's output; None before the first.
         self._places: list[str] | None = None
         self._infinite = False
@@ -133,6 +135,7 @@ class Oracle:
             self._kinds |= {"whole"}
         unrounded = frozenset(path for path, yard in expected.yards.items() if yard.unrounded)
         self._unrounded = unrounded if self._unrounded is None else self._unrounded & unrounded
+        self._jumping |= {path for path, yard in expected.yards.items() if yard.jumped is not None}
         self._chosen |= expected.chosen
         if self._chosen:
             self._kinds |= {CHOOSING}
@@ -258,7 +261,15 @@ class Oracle:
             broken = broken_in(self.reference.native(drawn, seed)) if self._infinite else {}
             native = self._native(inputs, seed) if native is None else native
             expected = expectation.expect(
-                self.reference, inputs, seed, self.allow, self._fills, broken, native, self._unrounded or frozenset()
+                self.reference,
+                inputs,
+                seed,
+                self.allow,
+                self._fills,
+                broken,
+                native,
+                self._unrounded or frozenset(),
+                self._jumping,
             )
             if expected.at_a_pole and not self._at_a_pole:
                 # PyTorch's -100 stands for minus infinity. Who takes logits in place of probabilities has no pole.

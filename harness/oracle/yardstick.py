@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -25,6 +25,7 @@ from harness.oracle.formats import (
     smallest,
 )
 from harness.oracle.lengths import Longest
+from harness.oracle.outliers import MOST, NEARER, NEARLY_ALL, SUSPECT, Outliers
 from harness.oracle.scale import Scale, scale_of
 from harness.oracle.slices import SHORTEST_ROW, rms, widened
 
@@ -67,7 +68,8 @@ class Yardstick:
     difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. kinds: of the
     computation (`Longest.kinds`). limits: what a candidate may show; `loose` the same for each allowed format. finite:
     whether the reference's output is. unrounded: whether it is the exact one, to the last bit, without a sum behind it.
-    fills: its fill values, of which none of the others knows. grid: what tells who leaves a quantiser out.
+    fills: its fill values, of which none of the others knows. grid: what tells who leaves a quantiser out. jumped: the
+    share of the reference's own output that jumps, which is in no other figure; None where it is not known to jump.
     """
 
     numel: int
@@ -88,6 +90,7 @@ class Yardstick:
     signature: Signature | None
     fills: Fills = NONE
     grid: Grid | None = None
+    jumped: float | None = None
 
     @property
     def unit(self) -> float:
@@ -133,8 +136,10 @@ class Yardstick:
 class Runs:
     """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` whole and widened, of the
     others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
-    `rule.FURTHER` of them. `smooth`: in float64, without rounding to a grid; None where nothing is rounded so.
-    `unrounded` is whether all of the native output is the exact one.
+    others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
+    `rule.FURTHER` of them; `moved` with parameters and what is rounded to integers, too, each run when it is asked for.
+    `smooth`: in float64, without rounding to a grid; None where nothing is rounded so. `unrounded` is whether all of
+    the native output is the exact one, `may_jump` whether jumps are looked for.
 
     `lowered` (with products in a format), `coarsened` (from inputs and parameters rounded to it) and `strict` run the
     reference when they are asked, and answer None where it cannot run that way. `finite` is whether all of the native
@@ -155,6 +160,26 @@ class Runs:
     jittered: tuple[torch.Tensor, ...] = ()
     further: Callable[[], tuple[torch.Tensor, ...]] = tuple
     smooth: torch.Tensor | None = None
+    moved: Callable[[], Iterator[torch.Tensor]] = lambda: iter(())
+    may_jump: bool = True
+
+    def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Runs:
+        """The same with every output changed that the reference has with its rounding."""
+
+        def one(output: torch.Tensor | None) -> torch.Tensor | None:
+            return None if output is None else change(output)
+
+        return replace(
+            self,
+            native=change(self.native),
+            lowered=lambda format: one(self.lowered(format)),
+            coarsened=lambda format: one(self.coarsened(format)),
+            strict=lambda: one(self.strict()),
+            composed=one(self.composed),
+            permitted=one(self.permitted),
+            jittered=tuple(map(change, self.jittered)),
+            further=lambda: tuple(map(change, self.further())),
+        )
 
 
 def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick:
@@ -214,6 +239,13 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     if nudged is not None:
         # The last of them; it was moved by so many roundings.
         known[-1] = replace(known[-1], bulk=known[-1].bulk / NUDGE)
+    furthest = max(errors.worst for errors in known) * base / floor
+    if runs.may_jump and not few and furthest > SUSPECT:
+        outliers = Outliers.of(exact, part.scale(scale), floor, runs.dtype)
+        if _jumps(runs, outliers, nudged):
+            share = float(outliers.left_out(runs.native).double().mean())
+            left = replace(runs.changed(outliers.without), may_jump=False)
+            return replace(yardstick(left, longest, allow), jumped=share)
     loose = {}
     for name in allow:
         error = distance(runs.coarsened(BY_NAME[name]))
@@ -251,6 +283,19 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     )
     # A kernel by way of Fourier's transform errs everywhere by the largest numbers.
     return made.as_a_whole() if "transformed" in made.kinds else made
+
+
+def _jumps(runs: Runs, outliers: Outliers, nudged: torch.Tensor | None) -> bool:
+    """Whether the output jumps at some elements. What is made anyway is looked at first: where nothing is far off in
+    it, or what is lies anywhere when the inputs are rounded, no further runs are made."""
+    mask = outliers.suspected(runs.native)
+    if mask is not None:
+        may = nudged is None or outliers.gone(runs.native, mask, nudged) >= MOST
+        return may and outliers.jumps(runs.native, mask, runs.moved())
+    mask = None if nudged is None else outliers.suspected(nudged)
+    if nudged is None or mask is None or outliers.gone(nudged, mask, runs.native, NEARER) < NEARLY_ALL:
+        return False
+    return outliers.jumps(nudged, mask, runs.moved())
 
 
 def _moved(runs: Runs, exact: torch.Tensor, known: float) -> float:
