@@ -202,12 +202,15 @@ class Pool:
 
         supervisor = Supervisor(self._nursery, slot.device, self._config, self._logs, self._seed, phase, slot.lanes)
         try:
-            for task in self._taken(slot, supervisor.rest):
+            for task in self._taken(slot, supervisor):
                 try:
                     record, fault = self._evaluated(task, slot, supervisor, phase)
                 except BaseException as error:
                     self._finish(task, error)
                     return True
+                if record is None:
+                    self._schedule.put_off(slot.name, task)
+                    continue
                 self._finish(task, record)
                 if fault:
                     unserved = functools.partial(
@@ -219,19 +222,19 @@ class Pool:
         finally:
             supervisor.close()
 
-    def _taken(self, slot: Slot, rest: Callable[[], None]) -> Iterator[Task]:
-        """Task after task; `rest` is called where there is none for now."""
+    def _taken(self, slot: Slot, supervisor: Supervisor) -> Iterator[Task]:
+        """Task after task for a supervisor, which rests where there is none for now."""
         told = 0
         while not (self._stop.is_set() or self._schedule.done):
             self._wait_for_admission(slot)
-            task = self._schedule.take(slot.name)
+            task = self._schedule.take(slot.name, later=supervisor.later)
             if task is None:
-                rest()
+                supervisor.rest()
                 awaited = self._schedule.builds_awaited()
                 if awaited and awaited != told:
                     self._report_phase(slot.name, BESIDE, f"waiting for {awaited} build{'s' * (awaited > 1)}")
                 told = awaited
-                task = self._schedule.take(slot.name, LOOK_S)
+                task = self._schedule.take(slot.name, LOOK_S, supervisor.later)
             if task is not None:
                 yield task
 
@@ -247,17 +250,19 @@ class Pool:
 
     def _evaluated(
         self, task: Task, slot: Slot, supervisor: Supervisor, phase: Callable[[Job, str], None]
-    ) -> tuple[Record, str]:
-        """A task's record, and what is wrong with the device since, if it is."""
+    ) -> tuple[Record | None, str]:
+        """A task's record, None if it is put off, and what is wrong with the device since, if it is."""
         job = task.job
         phase(job, "starting")
         build = self._schedule.build_of(task)
         record = supervisor.evaluate(job, build)
-        if slot.device.kind == "cuda" and lacked_the_device(job, build, record):
+        if record is not None and slot.device.kind == "cuda" and lacked_the_device(job, build, record):
             phase(job, "building")
             build = self._builds.build(job, self._logs / f"{recording.file_name(job)}.build.txt", slot.device)
             record = supervisor.evaluate(job, build)
         phase(job, "")
+        if record is None:
+            return None, ""
         fault = self._device_fault(supervisor) if _may_have_broken(record) else ""
         if fault:
             note = f"device_lost: {slot.device.spec} is out of service from now on: {fault}"

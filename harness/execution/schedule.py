@@ -190,14 +190,24 @@ class Schedule:
         """Whether no task is left to take, and none will come."""
         return self._closed and not self._waiting and not self._arrived
 
-    def take(self, slot: str, timeout_s: float = 0.0) -> Task | None:
-        """The next task for `slot` whose build has ended; None if there is none within the time."""
+    def take(self, slot: str, timeout_s: float = 0.0, later: frozenset[tuple[str, ...]] = frozenset()) -> Task | None:
+        """The next task for `slot` whose build has ended, those of groups that are for `later` last; None if there is
+        none within the time."""
         with self._changed:
-            task = self._next(slot)
+            task = self._next(slot, later)
             if task is None and timeout_s and not self.done:
                 self._changed.wait(timeout_s)
-                task = self._next(slot)
+                task = self._next(slot, later)
             return task
+
+    def put_off(self, slot: str, task: Task) -> None:
+        """Take back what `slot` has taken and not done; its group is nobody's now."""
+        with self._changed:
+            self._taken.remove(task)
+            self._groups.pop(slot, None)
+            self._waiting[task] = None
+            self._get_in_line(task)
+            self._changed.notify_all()
 
     def _open_round(self) -> None:
         """Begin with the tasks that have arrived, unless those before them have to be done first."""
@@ -289,19 +299,19 @@ class Schedule:
         build = self._builds[build_key(task.job)]
         return not task.job.problem.fault and build.exception() is None and build.result().fault is None
 
-    def _next(self, slot: str) -> Task | None:
+    def _next(self, slot: str, later: frozenset[tuple[str, ...]]) -> Task | None:
         own = self._groups.get(slot)
         others = {group for other, group in self._groups.items() if other != slot and group != own}
         first = list(self._first_ones(others))
         if not first:
             return None
 
-        def order(task: Task) -> tuple[int, bool, bool, bool, bool, int]:
+        def order(task: Task) -> tuple[int, bool, bool, bool, bool, bool, int]:
             group = task.job.group
             # Where its group is open, it is that slot's turn.
             late = task.overtaken >= MOST_OVERTAKEN and group not in others
             unbuilt = self._present[group].unbuilt > 0
-            return (-task.priority, not late, group != own, group in others, unbuilt, task.number)
+            return (-task.priority, not late, group in later, group != own, group in others, unbuilt, task.number)
 
         chosen = min(first, key=order)
         for task in first:

@@ -29,6 +29,8 @@ class Lanes:
         self._turns = Turns()
         self._file = os.memfd_create("turns", os.MFD_CLOEXEC) if count > 1 else None
         self._members: list[Callable[[], None]] = []
+        # Groups that have no room beside other lanes.
+        self.crowded: set[tuple[str, ...]] = set()
         self.closed = False
 
     @property

@@ -43,9 +43,9 @@ class SecondChance:
     may have been another's doing.
 
     Beside other `lanes` a candidate fails, and slows the baseline, only if it does so again while nothing of theirs is
-    on the card, and memory runs out only if it does so without them. For a group that has no room beside them, this
-    lane keeps the device for itself from candidate to candidate: to have the others give up all that they hold, and to
-    open it once more, takes longer than a candidate does.
+    on the card, and memory runs out only if it does so without them. A group that has no room beside them is put off:
+    to have the others give up all that they hold, and open it once more, takes longer than a candidate does. When it is
+    that group's turn, this lane keeps the device for itself from candidate to candidate.
     """
 
     def __init__(
@@ -59,9 +59,8 @@ class SecondChance:
         lanes: Lanes,
     ) -> None:
         self._lanes = lanes
-        # Groups that have no room beside other lanes; the one that has the device for itself now, and since when.
-        self._crowded: set[tuple[str, str, str, str]] = set()
-        self._alone_with: tuple[str, str, str, str] | None = None
+        # The group that has the device for itself now, and since when.
+        self._alone_with: tuple[str, ...] | None = None
         self._alone_since = 0.0
         self._turn = contextlib.ExitStack()
         self._scratch = scratch
@@ -71,25 +70,32 @@ class SecondChance:
         self._config = config
         self._device_check = check
 
-    def conclude(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion:
-        """Evaluate the job, once more if that may change the outcome, and return how it ended."""
+    @property
+    def later(self) -> frozenset[tuple[str, ...]]:
+        """Groups that had better have their turn when no others are left."""
+        return frozenset(self._lanes.crowded) - {self._alone_with}
+
+    def conclude(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion | None:
+        """Evaluate the job, once more if that may change the outcome, and return how it ended; None where its group has
+        turned out to have no room beside other lanes, and is for `later`."""
         self._wait_for_room()
         if self._alone_with != job.group:
             self.rest()
-        if self._alone_with is None and job.group not in self._crowded:
+        if self._alone_with is None and job.group not in self._lanes.crowded:
             with self._lanes.together():
                 found = self._concluded(job, build, phases)
             if self._lanes.count == 1 or not _lacked_memory(found.outcome):
                 return found
             if faults.lacks_room(found.outcome):
-                self._crowded.add(job.group)
+                self._lanes.crowded.add(job.group)
+                return None
         if self._alone_with is None:
             self._be_alone(job, phases)
         try:
             return self._concluded(job, build, phases)
         finally:
             late = time.monotonic() - self._alone_since > ALONE_S and self._lanes.others_wait
-            if late or job.group not in self._crowded:
+            if late or job.group not in self._lanes.crowded:
                 self.rest()
 
     def _be_alone(self, job: Job, phases: JobPhases) -> None:

@@ -54,6 +54,11 @@ class Supervisor:
             evaluator, self.groups, device, config, self._device_check, self.runners.scratch, lanes
         )
 
+    @property
+    def later(self) -> frozenset[tuple[str, ...]]:
+        """Groups that had better have their turn when no others are left: they have no room beside other lanes."""
+        return self._second_chance.later
+
     def rest(self) -> None:
         """There is nothing to evaluate for now: other lanes of the device need not wait for this one."""
         self._second_chance.rest()
@@ -64,8 +69,8 @@ class Supervisor:
         self.groups.end()
         self.runners.close()
 
-    def evaluate(self, job: Job, build: BuildResult) -> Record:
-        """Carry out one job; every failure becomes a record."""
+    def evaluate(self, job: Job, build: BuildResult) -> Record | None:
+        """Carry out one job; every failure becomes a record. None: its group is for `later`, and nothing was done."""
         started = time.monotonic()
         phases = JobPhases(job, self._report_phase)
         log = ""
@@ -76,8 +81,10 @@ class Supervisor:
             conclusion = Conclusion(outcome=build.fault)
             log = build.log
         else:
-            conclusion = self._second_chance.conclude(job, build, phases)
-            log = log_name(job)
+            concluded = self._second_chance.conclude(job, build, phases)
+            if concluded is None:
+                return None
+            conclusion, log = concluded, log_name(job)
         wall_s = time.monotonic() - started
         try:
             return record(

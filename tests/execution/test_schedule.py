@@ -218,6 +218,27 @@ def test_a_group_that_is_open_does_not_starve_another(many):
     assert todo.take("a") == many[10]
 
 
+def test_groups_for_later_come_when_no_others_are_left(many):
+    todo = work(many[:3] + many[10:12], *[ended(BuildResult())] * 5, all_builds_first=False, slots=2)
+    crowded = todo.all.take("a")
+    assert crowded.job == many[0]
+    todo.all.put_off("a", crowded)
+    later = frozenset({many[0].group})
+    taken = [todo.all.take("a", later=later).job for _ in range(5)]
+    assert taken == [*many[10:12], *many[:3]]
+
+
+def test_what_is_put_off_is_there_to_take_and_to_withdraw(jobs):
+    todo = work(jobs, *[ended(BuildResult())] * 3, all_builds_first=False)
+    first = todo.all.take("a")
+    todo.all.put_off("a", first)
+    assert todo.all.take("a") is first
+    todo.all.put_off("a", first)
+    assert todo.all.withdraw(first)
+    assert [todo.take("a") for _ in range(3)] == [*jobs[1:], None]
+    assert todo.empty
+
+
 def test_a_task_is_withdrawn_until_a_slot_has_it(jobs):
     todo = work(jobs[:1], ended(BuildResult()), all_builds_first=False)
     todo.all._start_build = lambda job: ended(BuildResult())

@@ -12,6 +12,7 @@ from harness.execution.local import LocalExecutor
 from harness.records import Outcome, Status
 from harness.supervise import second_chance as second_chance_module
 from harness.supervise.builds import BuildResult
+from harness.supervise.evaluation import Evaluator
 from harness.supervise.lanes import Lanes, how_many
 from harness.supervise.second_chance import SecondChance
 from harness.wire import faults
@@ -59,7 +60,7 @@ def second_chance(tmp_path, outcomes, lanes, slowed=0):
 def concluded(tmp_path, outcomes, lanes=None, slowed=0):
     """What comes of one candidate's evaluations, and how each was done."""
     chance, groups, asked = second_chance(tmp_path, outcomes, lanes or Lanes(2), slowed)
-    found = chance.conclude(JOB, BuildResult(), Phases())
+    found = chance.conclude(JOB, BuildResult(), Phases()) or chance.conclude(JOB, BuildResult(), Phases())
     chance.rest()
     assert groups.memory_share == 0.5
     return found, asked
@@ -111,13 +112,18 @@ def test_a_group_without_room_beside_others_has_the_device_until_its_lane_rests(
     lanes, given_up = Lanes(2), []
     lanes.joined(lambda: given_up.append(1))
     chance, groups, asked = second_chance(tmp_path, [NO_ROOM, RIGHT, WRONG, RIGHT, RIGHT], lanes)
+    assert chance.conclude(JOB, BuildResult(), Phases()) is None
+    assert (chance.later, given_up) == ({JOB.group}, [])
     for _ in range(2):
         chance.conclude(JOB, BuildResult(), Phases())
+    # It is this group's turn.
+    assert chance.later == set()
     # Nobody else is there, so nobody else can have spoilt the second one's answer.
     assert asked == [(False, 0.5), (False, 1.0), (False, 1.0)]
     assert (given_up, groups.ended) == ([1], 0)
     chance.conclude(OTHER, BuildResult(), Phases())
     assert (asked[-1], groups.ended) == ((False, 0.5), 1)
+    assert chance.later == {JOB.group}
     # It is known by now.
     chance.conclude(JOB, BuildResult(), Phases())
     assert asked[-1] == (False, 1.0)
@@ -130,7 +136,8 @@ def test_others_that_wait_too_long_get_their_turn(tmp_path, monkeypatch):
     monkeypatch.setattr(second_chance_module, "ALONE_S", 0.0)
     lanes = Lanes(2)
     chance, groups, _ = second_chance(tmp_path, [NO_ROOM, RIGHT, RIGHT], lanes)
-    chance.conclude(JOB, BuildResult(), Phases())
+    for _ in range(2):
+        chance.conclude(JOB, BuildResult(), Phases())
     assert groups.ended == 0
     begun = threading.Event()
 
@@ -189,3 +196,23 @@ def test_two_lanes_evaluate_as_one_does(tmp_path, monkeypatch):
     status = {record.candidate: record.status for record in records}
     assert status == dict.fromkeys(HONEST, Status.PASSED) | {"patches_torch": Status.INCORRECT}
     assert {"cpu lane 1", "cpu lane 2"} <= seen
+
+
+@pytest.mark.slow
+def test_who_has_no_room_beside_others_is_last(tmp_path, monkeypatch):
+    monkeypatch.setattr(pool.lanes, "how_many", lambda config, device: 2)
+    once, tried = Evaluator.once, []
+
+    def crowded(self, job, build, phases, alone=False):
+        tried.append(job.group)
+        # Beside others the first one's group has no room.
+        without = self._groups.memory_share < 1.0 and job.group == tried[0]
+        return (NO_ROOM, None) if without else once(self, job, build, phases, alone=alone)
+
+    monkeypatch.setattr(Evaluator, "once", crowded)
+    config = corpus_config("honest", "honest_after", precisions=["float32", "float64"])
+    records = list(LocalExecutor([CPU], config, tmp_path, 0).run(session.plan(config).jobs, lambda *_: None))
+    assert [record.status for record in records] == [Status.PASSED] * 4
+    last = {record.precision for record in records[2:]}
+    assert len(last) == 1
+    assert last < set(tried[0])
