@@ -302,7 +302,7 @@ class Schedule:
     def _next(self, slot: str, later: frozenset[tuple[str, ...]]) -> Task | None:
         own = self._groups.get(slot)
         others = {group for other, group in self._groups.items() if other != slot and group != own}
-        first = list(self._first_ones(others))
+        first = list(self._first_ones(others, later))
         if not first:
             return None
 
@@ -314,6 +314,11 @@ class Schedule:
             return (-task.priority, not late, group in later, group != own, group in others, unbuilt, task.number)
 
         chosen = min(first, key=order)
+        if chosen.job.group in later and chosen.overtaken < MOST_OVERTAKEN:
+            # Other slots are not done with theirs.
+            remain = (self._present[group].measured.first() for group in others - later if group in self._present)
+            if any(task is not None and task.priority >= chosen.priority for task in remain):
+                return None
         for task in first:
             task.overtaken += task.number < chosen.number
         if self._is_measured(chosen):
@@ -322,10 +327,10 @@ class Schedule:
         self._taken.add(chosen)
         return chosen
 
-    def _first_ones(self, others: set[tuple[str, ...]]) -> Iterator[Task]:
+    def _first_ones(self, others: set[tuple[str, ...]], later: frozenset[tuple[str, ...]]) -> Iterator[Task]:
         """The first ones of groups, of those that are measured and of the others, which open nothing; without groups of
         `others` that are left to these."""
-        alone = all(group in others for group in self._present)
+        alone = all(group in others or group in later for group in self._present)
         fewest = WORTH_SHARING if alone else WORTH_MORE
         awaited = self.builds_awaited()
         for name, group in self._present.items():

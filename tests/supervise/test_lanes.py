@@ -199,7 +199,7 @@ def test_two_lanes_evaluate_as_one_does(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_who_has_no_room_beside_others_is_last(tmp_path, monkeypatch):
+def test_who_has_no_room_beside_others_is_put_off(tmp_path, monkeypatch):
     monkeypatch.setattr(pool.lanes, "how_many", lambda config, device: 2)
     once, tried = Evaluator.once, []
 
@@ -213,6 +213,5 @@ def test_who_has_no_room_beside_others_is_last(tmp_path, monkeypatch):
     config = corpus_config("honest", "honest_after", precisions=["float32", "float64"])
     records = list(LocalExecutor([CPU], config, tmp_path, 0).run(session.plan(config).jobs, lambda *_: None))
     assert [record.status for record in records] == [Status.PASSED] * 4
-    last = {record.precision for record in records[2:]}
-    assert len(last) == 1
-    assert last < set(tried[0])
+    # Though it was begun with.
+    assert records[0].precision not in tried[0]
