@@ -107,6 +107,10 @@ SIGNATURE_CHANCE = 5.0
 # 0.48 (bfloat16 to integers). The limit is half-way between the reference's own and 1, and no less than this; beyond
 # the second figure nothing can be told. And the fewest elements.
 GRID, GRID_BLURRED, GRID_LEAST = 2 / 3, 0.75, 64
+# Of inputs that are half-way between two numbers of the grid, all may be rounded the other way, which is as far on that
+# way. But that is on the grid (0 by `Grid.off_grid`, and the noise of a precision more), and unrounded numbers are not
+# (-1). Between the two.
+OFF_GRID = 1 / 2
 
 # A reference that errs by this many times more than float32 would computes in a lower precision than its dtype.
 COARSE = 8.0

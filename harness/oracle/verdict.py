@@ -112,7 +112,7 @@ def is_left_out(grid: Grid, got: torch.Tensor) -> bool:
     """Whether an output is what comes of numbers that were not rounded to the grid, or is nearly that."""
     taken = real(got).contiguous().reshape(-1)[grid.positions.to(got.device)].to(grid.exact)
     error = torch.nan_to_num(taken - grid.exact, nan=0.0, posinf=0.0, neginf=0.0)
-    if float(error @ grid.moved) <= grid.most * float(grid.moved @ grid.moved):
+    if grid.on_the_way(error) <= grid.most or grid.off_grid(error) >= grid.noise - rule.OFF_GRID:
         return False
     return correlation(error, grid.moved) > rule.SIGNATURE_CHANCE * by_chance(error, grid.moved)
 

@@ -49,12 +49,28 @@ class Signature:
 @dataclass(frozen=True)
 class Grid:
     """How the exact output moves, at some flat `positions`, when nothing on the way is rounded to a grid, and `most`,
-    how far on that way an answer may be. `exact` and `moved` as in `Signature`."""
+    how far on that way an answer may be. `exact` and `moved` as in `Signature`. `noise`: the reference's own
+    (`off_grid`)."""
 
     positions: torch.Tensor
     exact: torch.Tensor
     moved: torch.Tensor
     most: float
+    noise: float
+
+    def on_the_way(self, error: torch.Tensor) -> float:
+        """How far an error at the positions leads from the exact output to the one that was not rounded."""
+        return float(error @ self.moved) / float(self.moved @ self.moved)
+
+    def off_grid(self, error: torch.Tensor) -> float:
+        """Of an error at the positions, what no rounding to the other side of a boundary makes, as a share of the
+        movement's square: never below 0 but for what is nearer to the unrounded output than to any on the grid, where
+        it is -1.
+
+        A number that is rounded the other way errs by twice the movement m, so that the error's square is twice its
+        product with m, whichever numbers are so.
+        """
+        return float(error @ error - 2 * (error @ self.moved)) / float(self.moved @ self.moved)
 
 
 @dataclass(frozen=True)
@@ -424,7 +440,8 @@ def _grid(runs: Runs, smooth: torch.Tensor) -> Grid | None:
     if not math.isfinite(square) or not square:
         return None
     off = (runs.native.to(exact.device).double() - exact).nan_to_num_(0.0, 0.0, 0.0).reshape(-1)
-    own = float(off @ moved) / square
+    grid = Grid(runs.part.positions.reshape(-1), exact.reshape(-1), moved, math.inf, 0.0)
+    own = grid.on_the_way(off)
     if own > rule.GRID_BLURRED:
         return None
-    return Grid(runs.part.positions.reshape(-1), exact.reshape(-1), moved, max(rule.GRID, (1 + own) / 2))
+    return replace(grid, most=max(rule.GRID, (1 + own) / 2), noise=max(0.0, grid.off_grid(off)))

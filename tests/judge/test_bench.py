@@ -101,6 +101,14 @@ def test_calls_that_are_done_in_the_first_one_are_timed_alone():
     assert made.sample(RULE).speedup().value == pytest.approx(0.5, rel=0.05)
 
 
+def test_whose_bursts_have_one_call_takes_no_more_time_for_single_calls():
+    made, samples = sampled(Card(300.0, 300.0), Card(9000.0, 9000.0))
+    assert (made.clock.bursts["candidate"].calls, made.clock.bursts["baseline"].calls) == (1, 2)
+    assert samples.candidate_single_us == samples.baseline_single_us == []
+    assert suspicions.batching(made, samples) == (None, samples)
+    assert samples.speedup().value == pytest.approx(300 / 9000, rel=0.01)
+
+
 class Leaving(Card):
     """Leaves the gate, once the warm-up is over, in bursts of up to so many calls."""
 
