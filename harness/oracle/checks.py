@@ -189,7 +189,7 @@ def _other(reference: ExactReference, expected: Expectation, path: str, native: 
         return None
     wrong = indices.mismatches(got, exact, native)
     if bool(wrong.any()):
-        wrong &= ~indices.excused(reference, expected.inputs, expected.seed, path, got, exact, native)
+        wrong &= ~indices.excused(reference, expected.inputs, expected.seed, path, got, exact, native, expected.cut)
     if not bool(wrong.any()):
         return None
     why = explain_other(path, got, exact.to(got.device), wrong)

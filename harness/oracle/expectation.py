@@ -48,8 +48,9 @@ class Expectation:
 
     native: the reference's output at the problem's precision. exact: float64 results, the floating ones as
     `error.widened` gives them, with infinities for fill values. yards: the yardstick of each floating leaf. where:
-    device, chunked or host; precision: float64, or the most exact that was possible. empty: floating leaves that are
-    nothing but zeros for drawn inputs, as a loss that is switched off. left_out: leaves that nothing is asked of.
+    device, chunked or host, `cut`: into what slices; precision: float64, or the most exact that was possible. empty:
+    floating leaves that are nothing but zeros for drawn inputs, as a loss that is switched off. left_out: leaves that
+    nothing is asked of.
     chosen: what the reference chooses by order. at_a_pole: it takes a logarithm of zero for -100. nearest: 8-bit floats
     have to be the nearest ones.
     """
@@ -66,6 +67,7 @@ class Expectation:
     chosen: frozenset[Chosen] = frozenset()
     at_a_pole: bool = False
     nearest: bool = False
+    cut: Cut | None = None
 
     @property
     def meaningful(self) -> bool:
@@ -231,7 +233,9 @@ def expect(
     yards = {path: yardstick(runs(path), longest, allow) for path in parts}
     yards |= {path: replace(yards[path], fills=known) for path, known in filled.items() if path in yards}
     chosen, at_a_pole = frozenset(longest.chosen), "pole" in longest.seen
-    return Expectation(inputs, seed, native, exact, yards, where, precision, chosen=chosen, at_a_pole=at_a_pole)
+    return Expectation(
+        inputs, seed, native, exact, yards, where, precision, chosen=chosen, at_a_pole=at_a_pole, cut=cut
+    )
 
 
 def broken_in(output: Any) -> dict[str, torch.Tensor]:

@@ -16,12 +16,13 @@ import torch
 from harness.oracle import patterns, precision, regions, rule
 from harness.oracle.case import Case, Cause
 from harness.oracle.error import distant, measure, wrong
+from harness.oracle.expectation import expect
 from harness.oracle.growth import growth
 from harness.oracle.mistakes import search
 from harness.oracle.running import running_sum
 from harness.oracle.slices import coordinates, counted, real
 from harness.oracle.structure import flatten, same
-from harness.oracle.verdict import is_left_out
+from harness.oracle.verdict import is_left_out, weigh
 
 # Runs of the reference: the search, lower precisions, the other mode, and a running sum.
 RUNS = search.MOST + precision.MOST + 2
@@ -50,15 +51,39 @@ class Explanation:
 
 
 def explain(case: Case) -> Explanation:
-    """The explanation of a refused floating leaf. Raises nothing: whatever becomes of it, the refusal stands."""
-    try:
-        return _explained(case)
-    except Exception as error:
-        # The search runs the reference, which is foreign code, in ways that nobody has tried.
-        traceback.print_exc()
-        unexplained = type(error).__name__
-        message = f"{case.path}: why was not found out ({unexplained}); {_size(case)}"
-        return Explanation("mismatch", message, {"path": case.path, "unexplained": unexplained})
+    """The explanation of a refused floating leaf. Raises nothing: whatever becomes of it, the refusal stands.
+
+    Where memory does not do, a few entries of the batch are explained, if these are refused by themselves.
+    """
+    unexplained = ""
+    for looked_at in (lambda: case, lambda: _of_few(case)):
+        try:
+            return _explained(looked_at())
+        except Exception as error:
+            # The search runs the reference, which is foreign code, in ways that nobody has tried.
+            traceback.print_exc()
+            unexplained = unexplained or type(error).__name__
+            short_of_memory = isinstance(error, torch.OutOfMemoryError)
+        if not short_of_memory:
+            break
+    message = f"{case.path}: why was not found out ({unexplained}); {_size(case)}"
+    return Explanation("mismatch", message, {"path": case.path, "unexplained": unexplained})
+
+
+def _of_few(case: Case) -> Case:
+    """The same refusal of a few entries of the batch. Raises ValueError where these are not refused by themselves."""
+    reference, expected = case.reference, case.expected
+    few = reference.few(expected.inputs, expected.seed, expected.native)
+    if few is None:
+        raise ValueError("no few entries stand for the batch")
+    some = expect(reference, few.inputs(expected.inputs), expected.seed, ())
+    got = few.outputs(case.got)
+    yard = some.yards[case.path]
+    errors = measure(real(got), some.exact[case.path], yard.scale, yard.expected, None, yard.limits)
+    weighed = weigh(got, errors, yard)
+    if not weighed.refused:
+        raise ValueError("a few entries of the batch are not refused")
+    return Case(reference, some, case.path, got, weighed, case.earlier, case.poison)
 
 
 def _explained(case: Case) -> Explanation:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from harness.oracle.choices import CHOOSERS, dimension
+from harness.oracle.chunks import Cut
 from harness.oracle.exact import ExactReference
 from harness.oracle.float64 import Operation
 from harness.oracle.formats import FLOAT32, format_of
@@ -44,6 +45,8 @@ DRAWS = 12
 # it does at fewer than one in so many, and jitter changes more than a small share of all, exact numbers were moved, and
 # nothing is excused.
 SMALL_SHARE, OWN_SHARE = 20, 256
+# Values that are looked at together.
+BLOCK = 1 << 24
 # A decision at the edge of what rounding does may be missed: one in so many may, and only by one.
 MISSED = 10
 
@@ -74,16 +77,26 @@ def excused(
     got: torch.Tensor,
     exact: torch.Tensor,
     native: torch.Tensor,
+    cut: Cut | None = None,
 ) -> torch.Tensor:
-    """A mask of the elements of the output at `path` where any right answer may differ (see the module's text)."""
-    choice = _choice(reference, inputs, seed, path)
-    if choice is not None:
-        exact = exact.to(got.device)
-        tied, own = (_ties(choice, one, exact) for one in (got, native))
-        left = mismatches(got, exact, native) & ~tied
-        # A choice before this one (of groups, then of what is in them) may be rounding's, and all behind it with that.
-        return tied | left if int(left.sum()) <= TIGHT * int((~own & (native != exact)).sum()) else tied
-    return _undecided(reference, inputs, seed, path, got, exact.to(got.device), native)
+    """A mask of the elements of the output at `path` where any right answer may differ (see the module's text).
+
+    With a `cut` the reference runs in float64 on one slice of the batch after the other.
+    """
+    exact = exact.to(got.device)
+    tied, own = torch.zeros(2, *got.shape, dtype=torch.bool, device=got.device)
+    for start, some in [(0, inputs)] if cut is None else cut.parts(inputs):
+        here = ... if cut is None else slice(start, start + cut.step)
+        if torch.equal(got[here], exact[here]) and torch.equal(native[here], exact[here]):
+            continue
+        choice = _choice(reference, some, seed, path)
+        if choice is None:
+            return _undecided(reference, inputs, seed, path, got, exact, native)
+        for ties, one in ((tied, got), (own, native)):
+            ties[here] = _ties(choice, one[here], exact[here])
+    left = mismatches(got, exact, native) & ~tied
+    # A choice before this one (of groups, then of what is in them) may be rounding's, and all behind it with that.
+    return tied | left if int(left.sum()) <= TIGHT * int((~own & (native != exact)).sum()) else tied
 
 
 def not_nearest(
@@ -176,38 +189,56 @@ def _index(operation: Operation) -> torch.Tensor | None:
 
 
 def _ties(choice: Choice, got: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-    flat = choice.dim is None
-    values, own = (one.reshape(-1) if flat else one for one in (choice.values, choice.own))
-    dim = choice.dim or 0
+    """Where an index is not the exact one and the values that it and that one point to count as equal."""
+    values, own = choice.values, choice.own
+    dim = choice.dim
+    if dim is None:
+        values, own, dim = values.reshape(-1), own.reshape(-1), 0
     length = values.shape[dim]
-    # An index without its dimension (argmax) gets it back, so that both fit gather.
+    # An index without its dimension (argmax) gets it back, so that both fit.
     shape = list(values.shape)
     shape[dim] = got.numel() * length // max(1, values.numel())
-    inside = (got >= 0) & (got < length)
-    chosen = values.gather(dim, got.clamp(0, length - 1).reshape(shape).long())
-    right = values.gather(dim, exact.reshape(shape).long())
-    # Of numbers that are known exactly, equal ones are in the order that was asked for.
-    tied = (chosen == right) & (own != values).any() if choice.stable else chosen == right
+    # (..., length) and (..., indices): each row by itself.
+    values, own = (one.movedim(dim, -1) for one in (values, own))
+    given, right = (one.reshape(shape).movedim(dim, -1) for one in (got, exact))
+    # Numbers that are known exactly are in the order that was asked for.
+    exactly = choice.stable and not bool((own != values).any())
+    tied = torch.zeros_like(given, dtype=torch.bool)
+    rows = (given != right).any(-1).nonzero()
+    for some in rows.split(max(1, BLOCK // max(1, length))):
+        at = tuple(some.T)
+        tied[at] = _tied_rows(choice, values[at], own[at], given[at], right[at], exactly)
+    return tied.movedim(-1, dim).reshape(got.shape)
+
+
+def _tied_rows(
+    choice: Choice, values: torch.Tensor, own: torch.Tensor, given: torch.Tensor, right: torch.Tensor, exactly: bool
+) -> torch.Tensor:
+    """Which of the indices `given` for rows of values may stand in place of the right ones."""
+    inside = (given >= 0) & (given < values.shape[-1])
+    chosen = values.gather(-1, given.clamp(0, values.shape[-1] - 1).long())
+    wanted = values.gather(-1, right.long())
+    tied = torch.zeros_like(inside) if exactly else chosen == wanted
     if choice.roundoff:
-        tied |= (chosen - right).abs() <= _margin(choice, values, own.to(values.dtype), chosen, right, dim)
+        tied |= (chosen - wanted).abs() <= _margin(choice, values, own.to(values.dtype), chosen, wanted)
     if choice.unique:
-        ordered, order = got.reshape(shape).sort(dim)
+        ordered, order = given.sort(-1)
         again = torch.zeros_like(tied)
-        again.narrow(dim, 1, shape[dim] - 1).copy_(ordered.diff(dim=dim) == 0)
-        tied &= ~torch.zeros_like(tied).scatter(dim, order, again)
-    return tied.reshape(got.shape) & inside
+        again[..., 1:] = ordered.diff(dim=-1) == 0
+        tied &= ~torch.zeros_like(tied).scatter(-1, order, again)
+    return tied & inside
 
 
 def _margin(
-    choice: Choice, values: torch.Tensor, own: torch.Tensor, chosen: torch.Tensor, right: torch.Tensor, dim: int
+    choice: Choice, values: torch.Tensor, own: torch.Tensor, chosen: torch.Tensor, right: torch.Tensor
 ) -> torch.Tensor:
-    """Within which two values along `dim` count as equal; nothing where the reference knows them exactly."""
+    """Within which two values of a row count as equal; nothing where the reference knows them exactly."""
     size = values.abs()
-    far = size > FAR * right.abs().amax(dim, keepdim=True)
+    far = size > FAR * right.abs().amax(-1, keepdim=True)
     off = (own - values).abs().masked_fill_(far | ~torch.isfinite(own) | ~torch.isfinite(values), 0.0)
-    inexact = (off > 0).any(dim, keepdim=True)
+    inexact = (off > 0).any(-1, keepdim=True)
     beyond = (off - choice.roundoff * size).clamp_min_(0.0)
-    error = (beyond.square().sum(dim, keepdim=True) / (~far).sum(dim, keepdim=True).clamp_min(1)).sqrt()
+    error = (beyond.square().sum(-1, keepdim=True) / (~far).sum(-1, keepdim=True).clamp_min(1)).sqrt()
     rounding = choice.roundoff * torch.maximum(chosen.abs(), right.abs())
     # Of two infinities, or of one, no difference is small.
     return torch.where(inexact, TIE_ROUNDINGS * rounding + TIE * error, 0.0).nan_to_num_(0.0, 0.0, 0.0)

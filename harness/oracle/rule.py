@@ -40,8 +40,9 @@ SERIAL = 0.5
 LONGEST = 1 << 20
 # Of squares, as in a variance, many are small against the last digit of a long sum, and are dropped: of n squares of
 # normal numbers a share of 0.03 (n roundoffs)^1.5 is lost (n from 1e5 to 1e6), by PyTorch's own batch norm of
-# channels-last data on one thread, too. The most is that of tensor cores, below.
-SQUARES = 0.04
+# channels-last data on one thread, too; of 2^19 positive products whose first is as large as all others, 0.05. The most
+# is that of tensor cores, below, or so much of what the output varies by, if that is more.
+SQUARES, SQUARES_MOST = 0.065, 0.1
 
 # Where rounding goes one way, its errors add up: of n equal float32 numbers a running sum loses n/8 roundoffs (0.12 n,
 # n to 1e6), of numbers all near -128 up to n/14. On inputs that ask for sense alone, nothing is asked of an output
@@ -159,14 +160,17 @@ class Facts:
     unrounded: bool = False
 
 
-def serial_error(terms: int, unit: float) -> float:
-    """The error allowed to a running sum of `terms`, where one rounding of the result costs `unit`.
+def serial_error(terms: int, unit: float, variation: float = 0.0) -> float:
+    """The error allowed to a running sum of `terms`, where one rounding of the result costs `unit`, and results vary by
+    `variation`.
 
     A variance in one pass is the difference of two such sums, which are 1 + mean^2/variance times as large as it.
     """
     terms = min(terms, LONGEST)
-    squares = min(SQUARES * (terms * FLOAT32.roundoff) ** 1.5, TENSOR_CORE_MOST)
-    return max(SERIAL * math.sqrt(terms), squares / FLOAT32.roundoff) * unit
+    in_roundoffs = unit / FLOAT32.roundoff
+    most = max(TENSOR_CORE_MOST * in_roundoffs, SQUARES_MOST * variation)
+    squares = min(SQUARES * (terms * FLOAT32.roundoff) ** 1.5 * in_roundoffs, most)
+    return max(SERIAL * math.sqrt(terms) * unit, squares)
 
 
 def drift(terms: int, unit: float) -> float:

@@ -242,8 +242,7 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         lowered=downgraded,
         composed=distance(runs.composed) or 0.0,
         permitted=permitted,
-        sums=_sums(format, longest, scale.size, unit, one_pass * longest.lift, downgraded)
-        * (rule.LUCK if few else 1.0),
+        sums=_sums(format, longest, scale, unit, one_pass * longest.lift, downgraded) * (rule.LUCK if few else 1.0),
         size=scale.size,
         axis=scale.axis,
         tight=tight,
@@ -384,16 +383,16 @@ def _is_coarse(own: float, floor: float, downgraded: float, strict: Callable[[],
 
 
 def _sums(
-    format: Format, longest: Longest, size: float, unit: float, one_pass: float, downgraded: float | None
+    format: Format, longest: Longest, scale: Scale, unit: float, one_pass: float, downgraded: float | None
 ) -> float:
-    """The error of honest ways to add up results of `size`, where one rounding costs `unit`.
+    """The error of honest ways to add up results of that scale, where one rounding costs `unit`.
 
     A variance in one pass may lose more, as long as that is less than a lower precision would lose.
     """
     if downgraded is not None:
         one_pass = min(one_pass, downgraded / rule.DOWNGRADE)
-    serial = max(rule.serial_error(longest.any, unit), one_pass)
-    return max(serial, rule.tensor_core_error(longest.product, size)) if format is FLOAT32 else serial
+    serial = max(rule.serial_error(longest.any, unit, scale.spread), one_pass)
+    return max(serial, rule.tensor_core_error(longest.product, scale.size)) if format is FLOAT32 else serial
 
 
 def _distance(output: torch.Tensor, exact: torch.Tensor) -> float:

@@ -575,3 +575,24 @@ def test_what_only_the_signature_refuses_is_a_lower_precision_and_no_element(fun
     assert finding.reason == "precision_downgrade"
     assert re.search(r" products \(correlation \d\.\d\d\); no single one of \d+ elements stands out; ", finding.message)
     assert "share_wrong" not in finding.evidence
+
+
+def test_where_memory_does_not_do_a_few_entries_are_explained(monkeypatch):
+    monkeypatch.setattr("harness.oracle.exact.MUCH", {"cpu": 1e6})
+    monkeypatch.setattr("harness.oracle.chunks.ENOUGH", {"cpu": 1 << 16})
+    oracle, x = Oracle(Of(F.gelu)), torch.randn(512, 1024)
+    expected, got = oracle.expect([x]), F.gelu(x, approximate="tanh")
+    locate = explain.regions.locate
+
+    def with_little_memory(mask):
+        if mask.numel() == x.numel():
+            raise torch.OutOfMemoryError("no room")
+        return locate(mask)
+
+    monkeypatch.setattr(explain.regions, "locate", with_little_memory)
+    assert "gelu(approximate='tanh')" in oracle.check(expected, got).message
+    # Where nothing is wrong with those few, nothing is made up.
+    one = F.gelu(x)
+    one[77, 5] += 1.0
+    found = oracle.check(expected, one)
+    assert "why was not found out (OutOfMemoryError)" in found.message

@@ -9,6 +9,7 @@ from harness.oracle import rule
 from harness.oracle.formats import FLOAT32, TF32, round_to
 from harness.oracle.oracle import Oracle
 from harness.oracle.rule import Facts, limit, limit_allowed, serial_error, tensor_core_error
+from tests.oracle.references import Of
 
 # The product of seeds.md on an H200: float32's own error and TF32's, which is 175 times that.
 GEMM = Facts(
@@ -76,6 +77,24 @@ def test_a_running_sum_of_squares_is_allowed_what_it_drops():
     exact = squares.sum(1, dtype=numpy.float64)
     lost = numpy.sqrt(numpy.mean((squares.cumsum(1, dtype=numpy.float32)[:, -1] / exact - 1) ** 2))
     assert rule.SERIAL * terms**0.5 * FLOAT32.roundoff < lost < serial_error(terms, FLOAT32.roundoff)
+
+
+def one_by_one(a, b):
+    """A product of matrices with one float32 accumulator for each element."""
+    found = [[numpy.cumsum(row * column, dtype=numpy.float32)[-1] for column in b.numpy().T] for row in a.numpy()]
+    return torch.from_numpy(numpy.array(found))
+
+
+@pytest.mark.parametrize("largest", [1.0, 64.0, 512.0])
+def test_a_long_running_sum_may_drop_what_a_large_first_number_makes_small(largest):
+    """Also beside a reference that hardly errs itself. It is refused where all that results vary by is lost."""
+    found = []
+    for terms in (1 << 19, 1 << 20):
+        a, b = torch.rand(8, terms), torch.rand(terms, 8)
+        a[0::2, 0] = b[0, 0::2] = largest
+        oracle = Oracle(Of(lambda a, b: (a.double() @ b.double()).float()))
+        found.append(oracle.check(oracle.expect([a, b]), one_by_one(a, b)).passed)
+    assert found == [True, largest > 1]
 
 
 @pytest.mark.parametrize("shift", [0.5, 3.0])

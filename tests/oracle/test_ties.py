@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from harness.oracle.exact import ExactReference
 from harness.oracle.oracle import Oracle
 from tests.oracle.references import Of
 
@@ -95,3 +96,29 @@ def test_what_follows_a_choice_that_rounding_made_is_rounding_s_too():
     for stress, hard in oracle.stress([x, w]):
         if stress.binding:
             assert oracle.check(hard, grouped(*hard.inputs, F32)).passed, stress.name
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_ties_of_a_large_input_are_looked_at_slice_by_slice(dim, monkeypatch):
+    """A copy in float64 of all that is chosen from may be more than a card holds."""
+    x = torch.randint(0, 50, (32, 64, 48)).float() / 7
+    oracle, largest = Oracle(Of(lambda x: x.argmin(dim))), []
+    monkeypatch.setattr("harness.oracle.exact.AT_ONCE", {"cpu": 200_000})
+    monkeypatch.setattr("harness.oracle.indices.BLOCK", 1000)
+    recorded = ExactReference.recorded
+
+    def seen(self, inputs, *rest):
+        largest.append(inputs[0].shape[0])
+        return recorded(self, inputs, *rest)
+
+    monkeypatch.setattr(ExactReference, "recorded", seen)
+    expected = oracle.expect([x])
+    assert expected.where == "chunked"
+    length = x.shape[dim]
+    last = length - 1 - x.flip(dim).argmin(dim)
+    assert not torch.equal(last, x.argmin(dim))
+    assert oracle.check(expected, last).passed
+    assert max(largest) < 32
+    wrong = last.clone()
+    wrong[31, 5] = (last[31, 5] + 1) % length
+    assert not oracle.check(expected, wrong).passed
