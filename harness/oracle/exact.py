@@ -19,6 +19,7 @@ from harness.oracle.float64 import Operation, Widened
 from harness.oracle.formats import Format, is_of_eight_bits, round_to
 from harness.oracle.jitter import Mover, Stepwise
 from harness.oracle.lengths import Longest
+from harness.oracle.modes import Unseen
 from harness.oracle.promises import NOTHING, Promises
 from harness.oracle.replica import Reused, Unknown, batch_statistics, replica
 from harness.oracle.slices import wide_dtype
@@ -345,6 +346,8 @@ class ExactReference:
             return changed.clone() if changed is tensor and self.writes_parameters is not False else changed
 
         self._between()
+        # Every run is on copies, then.
+        unseen = Unseen() if self.writes_inputs is None else None
         with torch.no_grad():
             plain = change is _as_it_is and weights is None
             again = plain and training is None and wrap is None and self.writes_parameters is False
@@ -356,12 +359,13 @@ class ExactReference:
             parameters = list(module.parameters()) if reused is None else reused.parameters
             own = tensors(arguments)
             given, held = _versions(own), _versions(parameters)
-            with _seeded(seed, arguments), mode or contextlib.nullcontext():
+            with _seeded(seed, arguments), mode or contextlib.nullcontext(), unseen or contextlib.nullcontext():
                 output = (wrap(module) if wrap else module)(*arguments)
                 output = convert(output, lambda t: t.detach())
             self.returned |= _shared(output, own)
-            self.writes_inputs = bool(self.writes_inputs) or given != _versions(own)
-            self.writes_parameters = bool(self.writes_parameters) or held != _versions(parameters)
+            uncounted = unseen is not None and unseen.met
+            self.writes_inputs = bool(self.writes_inputs) or uncounted or given != _versions(own)
+            self.writes_parameters = bool(self.writes_parameters) or uncounted or held != _versions(parameters)
             if reused is not None:
                 self._reusable = reused.restore(output)
                 self._reused = reused if self._reusable else None

@@ -199,3 +199,48 @@ def test_float32_whatever_the_code_asks_for():
     x, w = torch.randn(16, 64), torch.randn(64, 16)
     reference = ExactReference(Of(lambda x, w: (x.half() @ w.half()).float()))
     assert torch.allclose(reference.strict([x, w], 0), x @ w, atol=1e-4)
+
+
+class Uncounted(nn.Module):
+    """Writes what it is given in ways that tensors do not count."""
+
+    def __init__(self, write):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(8))
+        self.register_buffer("steps", torch.zeros(()))
+        self.write = write
+
+    def forward(self, x):
+        self.write(self.steps, 1.0)
+        self.write(x, 1.0)
+        self.write(self.weight, 1.0)
+        return x * self.weight + self.steps
+
+
+def through_data(tensor, value):
+    tensor.data.add_(value)
+
+
+def through_numpy(tensor, value):
+    tensor.detach().numpy()[...] += value
+
+
+def through_memory(tensor, value):
+    torch.from_dlpack(tensor.detach()).add_(value)
+
+
+def through_a_new_tensor(tensor, value):
+    tensor.data = tensor + value
+
+
+@pytest.mark.parametrize("write", [through_data, through_numpy, through_memory, through_a_new_tensor])
+def test_what_is_written_uncounted_is_put_back(write):
+    module, x = Uncounted(write), torch.randn(4, 8)
+    given, right = x.clone(), (x + 1) * 2 + 1
+    oracle = Oracle(module)
+    for _ in range(2):
+        expected = oracle.expect([x])
+        assert torch.equal(x, given)
+        assert torch.equal(expected.native, right)
+        assert torch.equal(oracle.reference.native([x], 0), right)
+    assert torch.equal(module.weight, torch.ones(8))
