@@ -50,9 +50,8 @@ class Expectation:
     `error.widened` gives them, with infinities for fill values. yards: the yardstick of each floating leaf. where:
     device, chunked or host, `cut`: into what slices; precision: float64, or the most exact that was possible. empty:
     floating leaves that are nothing but zeros for drawn inputs, as a loss that is switched off. left_out: leaves that
-    nothing is asked of.
-    chosen: what the reference chooses by order. at_a_pole: it takes a logarithm of zero for -100. nearest: 8-bit floats
-    have to be the nearest ones.
+    nothing is asked of. chosen: what the reference chooses by order; chooses: whether it chooses any number so.
+    at_a_pole: it takes a logarithm of zero for -100. nearest: 8-bit floats have to be the nearest ones.
     """
 
     inputs: list[Any]
@@ -65,6 +64,7 @@ class Expectation:
     empty: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
     chosen: frozenset[Chosen] = frozenset()
+    chooses: bool = False
     at_a_pole: bool = False
     nearest: bool = False
     cut: Cut | None = None
@@ -232,9 +232,18 @@ def expect(
 
     yards = {path: yardstick(runs(path), longest, allow) for path in parts}
     yards |= {path: replace(yards[path], fills=known) for path, known in filled.items() if path in yards}
-    chosen, at_a_pole = frozenset(longest.chosen), "pole" in longest.seen
     return Expectation(
-        inputs, seed, native, exact, yards, where, precision, chosen=chosen, at_a_pole=at_a_pole, cut=cut
+        inputs,
+        seed,
+        native,
+        exact,
+        yards,
+        where,
+        precision,
+        chosen=frozenset(longest.chosen),
+        chooses="choice" in longest.seen,
+        at_a_pole="pole" in longest.seen,
+        cut=cut,
     )
 
 

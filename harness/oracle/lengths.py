@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from harness.oracle.choices import Chosen, chosen
+from harness.oracle.choices import CHOOSERS, Chosen, chosen
 from harness.oracle.formats import is_eight_bits, is_of_eight_bits
 from harness.oracle.structure import address
 
@@ -69,6 +69,8 @@ class Longest:
     def meet(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Take note of an operator about to run."""
         self.chosen |= {one for one in (chosen(name, args, kwargs),) if one is not None}
+        if name in CHOOSERS:
+            self.seen.add("choice")
         if name == "aten::convolution" and math.prod(args[1].shape[2:]) > 1:
             self.seen.add("convolution")
         self.seen.update(part for part, names in _PARTS.items() if name in names)

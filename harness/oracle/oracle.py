@@ -26,6 +26,7 @@ from harness.oracle.fast import Fast
 from harness.oracle.fills import NONE, Fills
 from harness.oracle.formats import all_finite
 from harness.oracle.promises import NOTHING, Promises, as_drawn
+from harness.oracle.reorder import LastFirst
 from harness.oracle.slices import real, rms, widened
 from harness.oracle.stress import CHOOSING, SETS, Stress
 from harness.oracle.structure import compare, flatten, places, tensors
@@ -277,12 +278,21 @@ class Oracle:
             yards = {path: yard.as_a_whole() for path, yard in expected.yards.items()}
             expected = replace(expected, yards=yards, empty=self._empty or frozenset())
             # Within, the reference is run on other inputs.
-            return self._demands.of(proposed, expected, drawn)
+            found = self._demands.of(proposed, expected, drawn)
+            return None if found is None or self._hangs_on_ties(found) else found
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
             self._leave_out(proposed, error)
             return None
+
+    def _hangs_on_ties(self, expected: Expectation) -> bool:
+        """Whether the reference itself would be refused, had it taken equal numbers in another order, of which nobody
+        has promised one."""
+        if not expected.chooses:
+            return False
+        other = self.reference.native(expected.inputs, expected.seed, mode=LastFirst())
+        return not self.check(expected, other, explained=False).passed
 
     def compares(self, proposed: Stress) -> bool:
         """Whether what to expect for a set's inputs depends on the drawn ones, too."""

@@ -1,4 +1,4 @@
-"""A reference with its sums taken in another order: an honest kernel made from any reference."""
+"""A reference with its sums, or equal numbers, taken in another order: an honest kernel made from any reference."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from harness.oracle.choices import dimension
 from harness.oracle.modes import Mode
 
 
@@ -18,6 +19,26 @@ class Reordered(Mode):
         if change is not None:
             args = change(tuple(args))
         return func(*args, **(kwargs or {}))
+
+
+class LastFirst(Mode):
+    """Within it, what chooses among numbers sees them the other way round: of equal ones it takes others, the last one
+    where it was the first, unless a stable order was asked for."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, given = func._schema.name, kwargs or {}
+        x = args[0] if args else None
+        alone = name in ("aten::max", "aten::min") and func._overloadname != "dim"
+        if name not in _CHOOSING or alone or given.get("stable") or not isinstance(x, torch.Tensor) or not x.dim():
+            return func(*args, **given)
+        dim = dimension(name, args, given)
+        dims = tuple(range(x.dim())) if dim is None else (dim,)
+        found = func(x.flip(dims), *args[1:], **given)
+        last = (x.numel() if dim is None else x.shape[dim]) - 1
+        return last - found if isinstance(found, torch.Tensor) else (found[0], last - found[1])
+
+
+_CHOOSING = ("aten::sort", "aten::topk", "aten::argmax", "aten::argmin", "aten::max", "aten::min")
 
 
 def _shuffled(length: int, device: torch.device) -> torch.Tensor:
