@@ -44,10 +44,10 @@ LONGEST = 1 << 20
 # is that of tensor cores, below, or so much of what the output varies by, if that is more.
 SQUARES, SQUARES_MOST = 0.065, 0.1
 
-# Where rounding goes one way, its errors add up: of n equal float32 numbers a running sum loses n/8 roundoffs (0.12 n,
-# n to 1e6), of numbers all near -128 up to n/14. On inputs that ask for sense alone, nothing is asked of an output
-# that such a loss could hide.
-DRIFT = 1 / 8
+# Where rounding goes one way, its errors add up: of n equal float32 numbers a running sum loses 0.11 n roundoffs in the
+# mean and up to n/4, as the number is (n to 1e6), of numbers all near -128 up to n/14. On inputs that ask for sense
+# alone, nothing is asked of an output that such a loss could hide.
+DRIFT = 1 / 4
 # Beside one that is far larger than all others together, each equal number may lose half a roundoff, always the same.
 BESIDE_HUGE = 1 / 2
 

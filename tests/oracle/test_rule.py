@@ -97,6 +97,15 @@ def test_a_long_running_sum_may_drop_what_a_large_first_number_makes_small(large
     assert found == [True, largest > 1]
 
 
+def test_equal_numbers_lose_no_more_than_is_allowed():
+    numbers = numpy.random.default_rng(0).uniform(1, 2, 200).astype(numpy.float32)
+    terms = 1 << 15
+    lost = [
+        abs(float(numpy.full(terms, one).cumsum(dtype=numpy.float32)[-1]) / (terms * float(one)) - 1) for one in numbers
+    ]
+    assert rule.drift(terms, FLOAT32.roundoff) / 2 < max(lost) < rule.drift(terms, FLOAT32.roundoff)
+
+
 @pytest.mark.parametrize("shift", [0.5, 3.0])
 def test_a_variance_in_one_pass_may_lose_what_its_squares_exceed_it_by(shift):
     """Running sums, of numbers with a mean; the allowance is no larger than a quarter of what TF32 does."""
