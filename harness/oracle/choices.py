@@ -29,11 +29,12 @@ _COUNTED = ("aten::topk", "aten::kthvalue")
 @dataclass(frozen=True)
 class Chosen:
     """That several of `length` numbers are chosen, each `step` elements behind the one before; `count` of them, or 0
-    where that is not known."""
+    where that is not known. `unsorted`: in no order."""
 
     length: int
     step: int
     count: int
+    unsorted: bool = False
 
 
 def dimension(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
@@ -51,4 +52,10 @@ def chosen(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Chosen |
     shape = args[0].shape if along is not None else (args[0].numel(),)
     at = (along or 0) % len(shape)
     count = min(args[1], shape[at] - args[1] + 1) if name == "aten::kthvalue" else args[1] if name in _COUNTED else 0
-    return None if count == 1 else Chosen(shape[at], args[0].stride(at) if along is not None else 1, count)
+    step = args[0].stride(at) if along is not None else 1
+    return None if count == 1 else Chosen(shape[at], step, count, is_unsorted(name, args, kwargs))
+
+
+def is_unsorted(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an operator is a top-k that need not be sorted."""
+    return name == "aten::topk" and not (args[4] if len(args) > 4 else kwargs.get("sorted", True))

@@ -30,6 +30,7 @@ from harness.oracle.reorder import LastFirst
 from harness.oracle.slices import real, rms, widened
 from harness.oracle.stress import CHOOSING, SETS, Stress
 from harness.oracle.structure import compare, flatten, places, tensors
+from harness.oracle.unsorted import Unsorted, unsorted
 from harness.oracle.verdict import Finding
 from harness.records import Status
 
@@ -118,6 +119,10 @@ class Oracle:
         # What the reference is made of, which decides which hard inputs there are, and what it chooses by order.
         self._kinds: frozenset[str] = frozenset()
         self._chosen: frozenset[Chosen] = frozenset()
+        # What of the output is in no promised order.
+        self._unsorted: Unsorted | None = None
+        # Whether drawn inputs are judged alike when it sees equal numbers the other way round; None before the first.
+        self._turns_alike: bool | None = None
 
     def expect(self, inputs: list[Any], seed: int = 0) -> Expectation:
         """What the full check compares with, for drawn inputs; `seed` sets the generators before each run.
@@ -138,6 +143,8 @@ class Oracle:
         self._unrounded = unrounded if self._unrounded is None else self._unrounded & unrounded
         self._jumping |= {path for path, yard in expected.yards.items() if yard.jumped is not None}
         self._chosen |= expected.chosen
+        if any(one.unsorted for one in expected.chosen) and self._unsorted is None:
+            self._unsorted = unsorted(self.reference, inputs, seed, expected.native)
         if self._chosen:
             self._kinds |= {CHOOSING}
         for path, yard in expected.yards.items():
@@ -151,6 +158,8 @@ class Oracle:
         self._empty = empty if self._empty is None else self._empty & empty
         if self._held is None:
             self._held = self._not_to_be_changed(inputs, seed)
+        if self._turns_alike is None:
+            self._turns_alike = expected.chooses and self._turned_passes(expected)
         return replace(expected, empty=self._empty, nearest=True)
 
     @property
@@ -287,12 +296,13 @@ class Oracle:
             return None
 
     def _hangs_on_ties(self, expected: Expectation) -> bool:
-        """Whether the reference itself would be refused, had it taken equal numbers in another order, of which nobody
-        has promised one."""
-        if not expected.chooses:
-            return False
+        """Whether the reference itself would be refused for hard inputs, and is not for drawn ones, had it taken equal
+        numbers in another order, of which nobody has promised one."""
+        return bool(self._turns_alike) and not self._turned_passes(expected)
+
+    def _turned_passes(self, expected: Expectation) -> bool:
         other = self.reference.native(expected.inputs, expected.seed, mode=LastFirst())
-        return not self.check(expected, other, explained=False).passed
+        return self.check(expected, other, explained=False).passed
 
     def compares(self, proposed: Stress) -> bool:
         """Whether what to expect for a set's inputs depends on the drawn ones, too."""
@@ -338,6 +348,9 @@ class Oracle:
         fault = compare(expected.native, outputs)
         if fault is not None:
             return Finding(Status.INCORRECT, fault.reason, f"{fault.leaf}: {fault.message}", leaf=fault.leaf)
+        if self._unsorted is not None:
+            exact = expected.exact if isinstance(expected, Expectation) else dict(flatten(expected.native))
+            outputs = self._unsorted.in_order(outputs, exact)
         if isinstance(expected, Sampled):
             finding = self._accepted(expected, outputs)
             if finding is not None:
