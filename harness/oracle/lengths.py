@@ -184,11 +184,14 @@ def _dims(args: tuple[Any, ...]) -> tuple[torch.Tensor, tuple[int, ...]]:
     return x, chosen or tuple(range(x.dim()))
 
 
+# A card has its own for modules with weights.
+_BATCH_NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_batch_norm_with_update")
+
 # Of variances: the tensor, and the dimensions along which each is taken.
 _VARIANCES: dict[str, Callable[[tuple[Any, ...]], tuple[torch.Tensor, tuple[int, ...]]]] = {
     **dict.fromkeys(("aten::var", "aten::std", "aten::var_mean", "aten::std_mean"), _dims),
     "aten::native_layer_norm": lambda args: (args[0], tuple(range(-len(args[1]), 0))),
-    "aten::native_batch_norm": lambda args: (args[0], (0, *range(2, args[0].dim()))),
+    **{f"aten::{name}": lambda args: (args[0], (0, *range(2, args[0].dim()))) for name in _BATCH_NORMS},
     "aten::native_group_norm": _grouped,
 }
 
@@ -212,7 +215,9 @@ _REDUCTIONS: dict[str, Callable[[tuple[Any, ...]], int]] = {
     **dict.fromkeys(("_softmax", "_log_softmax", "_safe_softmax", "cumsum", "logcumsumexp"), _along),
     **dict.fromkeys(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"), lambda args: int(args[0].numel())),
     "native_layer_norm": lambda args: int(math.prod(args[1])),
-    "native_batch_norm": _per_channel,
+    **dict.fromkeys(_BATCH_NORMS, _per_channel),
+    # Of a card, in place of a power and a mean.
+    "_fused_rms_norm": lambda args: int(math.prod(args[1])),
     "native_group_norm": _per_group,
     "nll_loss_forward": lambda args: int(torch.as_tensor(args[1]).numel()),
 }
