@@ -41,8 +41,9 @@ LONGEST = 1 << 20
 # Of squares, as in a variance, many are small against the last digit of a long sum, and are dropped: of n squares of
 # normal numbers a share of 0.03 (n roundoffs)^1.5 is lost (n from 1e5 to 1e6), by PyTorch's own batch norm of
 # channels-last data on one thread, too; of 2^19 positive products whose first is as large as all others, 0.05. The most
-# is that of tensor cores, below, or so much of what the output varies by, if that is more.
-SQUARES, SQUARES_MOST = 0.065, 0.1
+# is that of tensor cores, below; or so much of what the output varies by, if that is more and a small part of its size.
+# Sums about zero are as large as they vary, and their terms drop nothing.
+SQUARES, SQUARES_MOST, SMALL_PART = 0.065, 0.1, 1 / 8
 
 # Where rounding goes one way, its errors add up: of n equal float32 numbers a running sum loses 0.11 n roundoffs in the
 # mean and up to n/4, as the number is (n to 1e6), of numbers all near -128 up to n/14. On inputs that ask for sense

@@ -391,7 +391,8 @@ def _sums(
     """
     if downgraded is not None:
         one_pass = min(one_pass, downgraded / rule.DOWNGRADE)
-    serial = max(rule.serial_error(longest.any, unit, scale.spread), one_pass)
+    variation = scale.spread if scale.spread <= rule.SMALL_PART * scale.size else 0.0
+    serial = max(rule.serial_error(longest.any, unit, variation), one_pass)
     return max(serial, rule.tensor_core_error(longest.product, scale.size)) if format is FLOAT32 else serial
 
 

@@ -87,14 +87,30 @@ def one_by_one(a, b):
 
 @pytest.mark.parametrize("largest", [1.0, 64.0, 512.0])
 def test_a_long_running_sum_may_drop_what_a_large_first_number_makes_small(largest):
-    """Also beside a reference that hardly errs itself. It is refused where all that results vary by is lost."""
-    found = []
-    for terms in (1 << 19, 1 << 20):
-        a, b = torch.rand(8, terms), torch.rand(terms, 8)
-        a[0::2, 0] = b[0, 0::2] = largest
-        oracle = Oracle(Of(lambda a, b: (a.double() @ b.double()).float()))
-        found.append(oracle.check(oracle.expect([a, b]), one_by_one(a, b)).passed)
-    assert found == [True, largest > 1]
+    """Also beside a reference that hardly errs itself."""
+    terms, generator = 1 << 19, torch.Generator().manual_seed(0)
+    rows, columns = 1 + torch.randn(2, 16, generator=generator) / 32
+    a = torch.rand(16, terms, generator=generator) * rows[:, None]
+    b = torch.rand(terms, 16, generator=generator) * columns
+    a[:, 0] = b[0] = largest
+    oracle = Oracle(Of(lambda a, b: (a.double() @ b.double()).float()))
+    assert oracle.check(oracle.expect([a, b]), one_by_one(a, b)).passed
+
+
+def test_a_long_running_sum_that_drops_what_sums_differ_by_is_refused():
+    a, b = torch.rand(8, 1 << 20), torch.rand(1 << 20, 8)
+    oracle = Oracle(Of(lambda a, b: (a.double() @ b.double()).float()))
+    assert not oracle.check(oracle.expect([a, b]), one_by_one(a, b)).passed
+
+
+@pytest.mark.parametrize("shape", [(8, 1 << 20), (1 << 20,)])
+def test_long_sums_that_do_not_drop_their_terms_are_held_to_more(shape):
+    """Of numbers about zero, and one alone: to what rounding does, not to what sixteen bits do."""
+    x = torch.randn(shape)
+    oracle = Oracle(Of(lambda x: (x if x.dim() > 1 else x * x).sum(-1)))
+    expected = oracle.expect([x])
+    y = x.bfloat16().float() if x.dim() > 1 else x * 1.0003
+    assert not oracle.check(expected, (y if x.dim() > 1 else y * y).sum(-1)).passed
 
 
 def test_equal_numbers_lose_no_more_than_is_allowed():
