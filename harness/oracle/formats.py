@@ -69,7 +69,10 @@ def format_of(dtype: torch.dtype) -> Format:
 
 
 def calculable(tensor: torch.Tensor) -> torch.Tensor:
-    """The same numbers in a dtype that PyTorch calculates in: 8-bit floats, which it only stores, as float32."""
+    """The same numbers in a dtype that PyTorch calculates in: 8-bit floats, which it only stores, as float32, and
+    complex ones of two halves, of which a CPU compares none, as those of two float32."""
+    if tensor.dtype is torch.complex32:
+        return tensor.to(torch.complex64)
     return tensor.float() if is_of_eight_bits(tensor) else tensor
 
 

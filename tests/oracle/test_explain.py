@@ -596,3 +596,15 @@ def test_where_memory_does_not_do_a_few_entries_are_explained(monkeypatch):
     one[77, 5] += 1.0
     found = oracle.check(expected, one)
     assert "why was not found out (OutOfMemoryError)" in found.message
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+def test_complex_numbers_of_two_halves_are_explained():
+    def pairs(x):
+        return torch.view_as_complex(x.reshape(64, 64, 2).contiguous())
+
+    x = torch.randn(64, 128).half()
+    oracle = Oracle(Of(pairs))
+    expected = oracle.expect([x])
+    assert oracle.check(expected, pairs(x)).passed
+    assert oracle.check(expected, pairs((x.float() * 1.05).half())).reason == "mismatch:constant_factor"
