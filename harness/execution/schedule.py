@@ -18,7 +18,7 @@ from harness.supervise.builds import BuildResult, is_built
 # takes twice as long as most candidates. Where jobs of groups that nobody has open are to come, it is worth less.
 WORTH_SHARING = 4
 WORTH_MORE = 16
-# A job that so many later ones have overtaken, for the sake of a group that is open, is the next.
+# A job that so many later ones have overtaken, for the sake of a group that is open, is the next while others come.
 MOST_OVERTAKEN = 32
 
 
@@ -309,12 +309,12 @@ class Schedule:
         def order(task: Task) -> tuple[int, bool, bool, bool, bool, bool, int]:
             group = task.job.group
             # Where its group is open, it is that slot's turn.
-            late = task.overtaken >= MOST_OVERTAKEN and group not in others
+            late = self._starves(task) and group not in others
             unbuilt = self._present[group].unbuilt > 0
             return (-task.priority, not late, group in later, group != own, group in others, unbuilt, task.number)
 
         chosen = min(first, key=order)
-        if chosen.job.group in later and chosen.overtaken < MOST_OVERTAKEN:
+        if chosen.job.group in later and not self._starves(chosen):
             # Other slots are not done with theirs.
             remain = (self._present[group].measured.first() for group in others - later if group in self._present)
             if any(task is not None and task.priority >= chosen.priority for task in remain):
@@ -326,6 +326,10 @@ class Schedule:
         self._out_of_line(chosen)
         self._taken.add(chosen)
         return chosen
+
+    def _starves(self, task: Task) -> bool:
+        """Whether others go before it again and again; where no more come, its turn will come."""
+        return not self._closed and task.overtaken >= MOST_OVERTAKEN
 
     def _first_ones(self, others: set[tuple[str, ...]], later: frozenset[tuple[str, ...]]) -> Iterator[Task]:
         """The first ones of groups, of those that are measured and of the others, which open nothing; without groups of

@@ -228,6 +228,16 @@ def test_groups_for_later_come_when_no_others_are_left(many):
     assert taken == [*many[10:12], *many[:3]]
 
 
+def test_where_no_more_come_nothing_is_taken_before_its_group(many):
+    wait = MOST_OVERTAKEN + 1
+    todo = work([*many[:1], *[many[10]] * wait, many[13]], *[ended(BuildResult())] * (wait + 2), all_builds_first=False)
+    todo.all.put_off("a", todo.all.take("a"))
+    todo.all.close()
+    later = frozenset({many[0].group})
+    taken = [todo.all.take("a", later=later).job for _ in range(wait + 2)]
+    assert taken == [*[many[10]] * wait, many[13], many[0]]
+
+
 def test_what_is_put_off_is_there_to_take_and_to_withdraw(jobs):
     todo = work(jobs, *[ended(BuildResult())] * 3, all_builds_first=False)
     first = todo.all.take("a")
