@@ -15,7 +15,7 @@ import torch
 
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation
-from harness.oracle.formats import calculable, format_of, next_lower, round_to
+from harness.oracle.formats import TF32, calculable, format_of, next_lower, round_to
 from harness.oracle.mistakes.best_few import BestFew
 from harness.oracle.mistakes.lookups import Lookups
 from harness.oracle.mistakes.unshifted import Unshifted
@@ -214,9 +214,9 @@ def _lower(reference: ExactReference, expected: Expectation, rounded: bool = Tru
     """Inputs, parameters and, if `rounded`, the result in the format below the one that the reference computes in.
 
     An average hides what each of its terms was rounded to, but not what it was rounded to itself. PyTorch's
-    convolutions use TF32 by default; there, TF32 is no downgrade.
+    convolutions may use TF32 by default; there, TF32 is no downgrade, whether the reference takes it or not.
     """
-    levels = [yard.level for yard in expected.yards.values()]
+    levels = [yard.level for yard in expected.yards.values()] + [TF32] * bool(reference.permits)
     own = max(levels, key=lambda level: level.roundoff, default=format_of(reference.precision(expected.inputs)))
     lower = next_lower(own)
     if lower is None:

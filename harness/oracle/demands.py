@@ -14,7 +14,7 @@ from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation
 from harness.oracle.fast import Fast
-from harness.oracle.promises import Promises
+from harness.oracle.promises import Promises, leaves
 from harness.oracle.slices import real, rms, widened
 from harness.oracle.stress import Stress
 from harness.oracle.structure import flatten
@@ -50,8 +50,8 @@ class Demands:
             expected = self._as_on_drawn(expected, drawn)
             return expected if self._takes_safe_denominators(expected) else None
         if proposed.demands == "growth":
-            return self._as_it_grows(expected)
-        return _demanding(expected, proposed.demands)
+            return self._as_it_grows(expected, self._row(proposed, expected.inputs))
+        return _demanding(expected, proposed.demands, self._row(proposed, expected.inputs))
 
     def _as_on_drawn(self, expected: Expectation, drawn: list[Any]) -> Expectation:
         """With limits no smaller than on ordinary inputs, except for outputs that only scale with the inputs.
@@ -80,7 +80,15 @@ class Demands:
             return True
         return checks.full(self._reference, expected, output, None, None).passed
 
-    def _as_it_grows(self, expected: Expectation) -> Expectation | None:
+    def _row(self, proposed: Stress, inputs: list[Any]) -> int:
+        """The length of the rows in each of which a stress set may put a large element: those of the input that it
+        changes, or the shortest of the largest ones."""
+        tensors, largest = leaves(inputs), self._promises.largest(inputs)
+        if proposed.largest_only and largest:
+            largest = [largest[proposed.turn % len(largest)]]
+        return min((tensors[number][1].shape[-1] if tensors[number][1].dim() else 0 for number in largest), default=0)
+
+    def _as_it_grows(self, expected: Expectation, row: int) -> Expectation | None:
         """With the limits of outputs that grow as a power of the inputs, or of those that stay; None for any other."""
         quarter = self._promises.changed(expected.inputs, lambda t: t / 4)
         before = dict(flatten(self._reference.native(quarter, expected.seed)))
@@ -93,7 +101,7 @@ class Demands:
         if some is None:
             return None
         # What stays may do so because it is saturated, as a softmax is.
-        return _demanding(some, "growth" if all(powers[path] for path in some.yards) else "sense")
+        return _demanding(some, "growth" if all(powers[path] for path in some.yards) else "sense", row)
 
 
 def _only_scaled(before: torch.Tensor, after: torch.Tensor, yard: Yardstick) -> bool:
@@ -137,9 +145,9 @@ def _telling(expected: Expectation, proposed: Stress) -> Expectation | None:
     )
 
 
-def _demanding(expected: Expectation, demands: str) -> Expectation | None:
-    """With the limits of a stress set; None if an honest kernel may not be able to meet them."""
-    row = _row(expected.inputs)
+def _demanding(expected: Expectation, demands: str, row: int) -> Expectation | None:
+    """With the limits of a stress set with one large element in a `row`; None if an honest kernel may not be able to
+    meet them."""
 
     def limited(yard: Yardstick) -> Yardstick:
         if demands == "sense_in_rows":
@@ -160,9 +168,3 @@ def _demanding(expected: Expectation, demands: str) -> Expectation | None:
     beyond = {path for path, yard in yards.items() if yard is not expected.yards[path] and not yard.resolvable}
     return replace(expected, yards=yards).without(beyond)
 
-
-def _row(inputs: list[Any]) -> int:
-    """The length of the largest floating input's rows, in each of which a stress set may put a large element."""
-    tensors = [leaf for _, leaf in flatten(inputs) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
-    largest = max(tensors, key=torch.Tensor.numel, default=None)
-    return largest.shape[-1] if largest is not None and largest.dim() else 0

@@ -77,7 +77,7 @@ class ExactReference:
         self.module = module
         self.promises = promises
         # Whether the switches allow TF32 to an operator that the reference calls; None until it is known.
-        self._permits = False if strict_float32 else None
+        self.permits = False if strict_float32 else None
         # Whether the reference has products whose operands can be rounded; None until a run `lowered` tells.
         self.multiplies: bool | None = None
         self.memory_limit = memory_limit
@@ -148,11 +148,11 @@ class ExactReference:
 
         Raises NotPermitted where they allow it to none.
         """
-        if self._permits is not False:
+        if self.permits is not False:
             mode = Permitted()
             output = self._run(inputs, seed, _as_it_is, mode)
-            self._permits = mode.met
-        if not self._permits:
+            self.permits = mode.met
+        if not self.permits:
             raise NotPermitted("no operator of the reference may use TF32")
         return output
 

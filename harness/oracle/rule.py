@@ -49,6 +49,9 @@ SQUARES, SQUARES_MOST, SMALL_PART = 0.065, 0.1, 1 / 8
 # mean and up to n/4, as the number is (n to 1e6), of numbers all near -128 up to n/14. On inputs that ask for sense
 # alone, nothing is asked of an output that such a loss could hide.
 DRIFT = 1 / 4
+# Where several elements of a sum are large, by up to 768 times as on hard inputs, its small terms are dropped when they
+# are less than half a roundoff of it: of products as soon as there are more than this.
+HEAPED_PRODUCTS = 1 << 15
 # Beside one that is far larger than all others together, each equal number may lose half a roundoff, always the same.
 BESIDE_HUGE = 1 / 2
 

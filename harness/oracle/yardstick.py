@@ -81,11 +81,12 @@ class Yardstick:
     largest of these and of what one rounding of the inputs does to the output, which any sound algorithm may show.
     lowered: of the reference with its products in the format below `level`, the format it computes in (None: unknown,
     or of no account). drift: what a plain running sum may lose, where rounding goes one way, or where a variance is the
-    difference of two. heaped: the terms of the longest sum, where that is not of products; else 0. kinds: of the
-    computation (`Longest.kinds`). limits: what a candidate may show; `loose` the same for each allowed format. finite:
-    whether the reference's output is. unrounded: whether it is the exact one, to the last bit, without a sum behind it.
-    fills: its fill values, of which none of the others knows. grid: what tells who leaves a quantiser out. jumped: the
-    share of the reference's own output that jumps, which is in no other figure; None where it is not known to jump.
+    difference of two. heaped: the terms of the longest sum, where that is not of products, or of very many; else 0.
+    kinds: of the computation (`Longest.kinds`). limits: what a candidate may show; `loose` the same for each allowed
+    format. finite: whether the reference's output is. unrounded: whether it is the exact one, to the last bit, without
+    a sum behind it. fills: its fill values, of which none of the others knows. grid: what tells who leaves a quantiser
+    out. jumped: the share of the reference's own output that jumps, which is in no other figure; None where it is not
+    known to jump.
     """
 
     numel: int
@@ -285,8 +286,8 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
         lowered=downgraded,
         level=level,
         drift=max(rule.drift(longest.any, unit), one_pass * longest.most_lift),
-        # To products, what tensor cores cut off is allowed on any inputs.
-        heaped=longest.any if longest.any > longest.product else 0,
+        # To products, what tensor cores cut off is allowed on any inputs; of longer ones a running sum loses more.
+        heaped=longest.any if longest.any > min(longest.product, rule.HEAPED_PRODUCTS) else 0,
         kinds=longest.kinds,
         limits=limits,
         loose=loose,

@@ -9,6 +9,7 @@ from harness.oracle import rule
 from harness.oracle.formats import FLOAT32, TF32, round_to
 from harness.oracle.oracle import Oracle
 from harness.oracle.rule import Facts, limit, limit_allowed, serial_error, tensor_core_error
+from harness.oracle.stress import SETS
 from tests.oracle.references import Of
 
 # The product of seeds.md on an H200: float32's own error and TF32's, which is 175 times that.
@@ -95,6 +96,18 @@ def test_a_long_running_sum_may_drop_what_a_large_first_number_makes_small(large
     a[:, 0] = b[0] = largest
     oracle = Oracle(Of(lambda a, b: (a.double() @ b.double()).float()))
     assert oracle.check(oracle.expect([a, b]), one_by_one(a, b)).passed
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_a_long_running_sum_may_drop_what_a_large_element_in_each_short_row_makes_small(turn):
+    """Of two inputs that are equally large the rows of one are as long as the sum, and those of the other are not."""
+    terms = 1 << 19
+    oracle = Oracle(Of(lambda a, b: (a.double() @ b.double()).float()))
+    drawn = [torch.rand(8, terms), torch.rand(terms, 8)]
+    oracle.expect(drawn)
+    proposed = next(one for one in SETS if one.name == "spike_at_an_end")
+    ((_, expected),) = oracle.stress(drawn, 0, [dataclasses.replace(proposed, turn=turn)])
+    assert oracle.check(expected, one_by_one(*expected.inputs)).passed
 
 
 def test_a_long_running_sum_that_drops_what_sums_differ_by_is_refused():

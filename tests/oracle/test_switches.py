@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from harness.oracle import exact
+from harness.oracle import controls, exact
 from harness.oracle.exact import ExactReference
 from harness.oracle.formats import BFLOAT16, TF32, round_to
 from harness.oracle.oracle import Oracle
@@ -60,6 +60,20 @@ def test_what_is_allowed_to_the_reference_is_allowed_to_a_candidate(switches, mo
     with torch.no_grad():
         finding = oracle.check(oracle.expect([x]), candidate(module, x, **rounded))
     assert finding.passed is passes, finding
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_what_is_allowed_is_no_known_wrong_answer(switches, monkeypatch, allowed):
+    """The controls of a lower precision are in the format below it, also where the reference makes no use of it."""
+    monkeypatch.setattr(exact, "Permitted", functools.partial(Permitted, "cpu"))
+    switches("tf32" if allowed else "ieee", "ieee")
+    module, x = nn.Conv2d(8, 16, 3), torch.randn(8, 8, 12, 12)
+    oracle = Oracle(module)
+    expected = oracle.expect([x])
+    made = {control.name: control.make for control in controls.negative(oracle.reference, expected.native)}
+    lower = BFLOAT16 if allowed else TF32
+    assert torch.equal(made["lower_inputs"](expected), oracle.reference.coarsened([x], lower, expected.seed))
+    assert not oracle.check(expected, made["lower_inputs"](expected)).passed
 
 
 def run(function):
