@@ -52,7 +52,8 @@ def scale_of(exact: torch.Tensor, *, axes: bool = True) -> Scale:
     factor = in_range(typical, y.dtype)
     sums = _sums(y, center, factor, masked=False)
     if not math.isfinite(sums.square):
-        sums = _sums(y, center, factor, masked=True)
+        # Infinities, or a few numbers so large beside typical ones that their squares are.
+        sums = _sums(y, center, in_range(_largest(y), y.dtype), masked=True)
     mean, square = sums.total / y.numel(), sums.square / y.numel()
     variance = max(0.0, square - mean * mean)
     size = math.sqrt(max(0.0, square + center * (2 * mean + center)))
@@ -84,6 +85,15 @@ def _typical(y: torch.Tensor) -> tuple[float, float, float]:
     # Read together: on a card each reading waits for the device.
     middle, most, whole, count = torch.stack([center.double(), distance, norm, finite.sum().double()]).tolist()
     return (middle, most, whole / math.sqrt(count)) if count else (0.0, 0.0, 0.0)
+
+
+def _largest(y: torch.Tensor) -> float:
+    """The largest size of a finite element."""
+    largest = torch.zeros((), dtype=y.dtype, device=y.device)
+    for rows, columns in tiles(y):
+        tile = y[rows, columns].nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        largest = torch.maximum(largest, torch.linalg.vector_norm(tile, math.inf))
+    return float(largest)
 
 
 @dataclass(frozen=True)

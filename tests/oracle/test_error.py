@@ -94,3 +94,22 @@ def test_complex_numbers_are_pairs():
     exact = torch.randn(20, 20, dtype=torch.complex128)
     errors, _ = errors_of(exact.to(torch.complex64), widened(exact))
     assert errors.norm < 1e-7
+
+
+@pytest.mark.parametrize("others", [1.0, 1e-15, 1e15])
+@pytest.mark.parametrize("largest", [1e20, 1e25, 3e38, math.inf])
+def test_float32_is_measured_as_float64_is_beside_one_number_whose_square_is_infinite(largest, others):
+    exact = torch.randn(64, 4096, dtype=torch.float64) * others
+    exact[3, 5] = largest
+    exact = exact.float().double()
+    scale, narrow = scale_of(exact), scale_of(exact.float())
+    for name in ("spread", "size", "level"):
+        assert getattr(narrow, name) == pytest.approx(getattr(scale, name), rel=1e-5)
+    got = exact.float() * (1 + 1e-6)
+    found = [
+        measure(got, one, its, expected_errors(torch.float32, its, 1e-7 * its.spread))
+        for one, its in ((exact, scale), (exact.float(), narrow))
+    ]
+    assert found[1].norm == pytest.approx(found[0].norm, rel=0.2)
+    # Rows that are nothing beside float32's roundoff of the whole are something beside float64's.
+    assert math.isfinite(found[1].worst)
