@@ -74,6 +74,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     #: The share of the baseline's times that the speedup and `baseline_ms` are over: below 1 with `slow_baseline` and
     #: `own_wait`. Records without it hold times that had been multiplied by it.
     baseline_factor: float = 1.0
+    #: In how many pairs the baseline took longer beside the candidate than is tolerated of its time alone, and counts
+    #: as if it had taken that.
+    baseline_held: int = 0
     #: Bursts of one call each, taken in between if the others have several calls.
     candidate_single_us: list[float] = []
     baseline_single_us: list[float] = []

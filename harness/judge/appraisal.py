@@ -26,13 +26,16 @@ class Appraisal:
     warnings: list[str] = field(default_factory=list)
 
 
-def appraise(bench: Bench, samples: Samples, factor: float, suspicions: list[Suspicion]) -> Appraisal:
+def appraise(
+    bench: Bench, samples: Samples, credited_us: list[float], factor: float, suspicions: list[Suspicion]
+) -> Appraisal:
     """Passed, with the speedup's interval, and what the times cannot explain as warnings; or rejected as impossible.
 
-    The speedup is over `factor` of the baseline's times (company.py). Everything else uses the times as they were read.
+    The speedup is over `credited_us`, the baseline's times as far as they count: `factor` of those that were read, or
+    less (company.py). Everything else uses the times as they were read.
     """
     fixed, burst = bench.clock.fixed_cost, bench.clock.bursts["candidate"]
-    credited = dataclasses.replace(samples, baseline_us=[value * factor for value in samples.baseline_us])
+    credited = dataclasses.replace(samples, baseline_us=credited_us)
     speedup = credited.speedup(systematic=bench.clock.systematic)
     if samples.doubtful:
         # Others used the device throughout, which comes and goes for longer than a pair: twice as wide.
@@ -64,7 +67,7 @@ def appraise(bench: Bench, samples: Samples, factor: float, suspicions: list[Sus
         candidate_ms=candidate_us / 1e3,
         baseline_ms=statistics.median(credited.baseline_us) / 1e3,
         sol_fraction=light.sol_fraction(candidate_us, floor.us) if floor else None,
-        timing=_timing(bench, samples, factor, card),
+        timing=_timing(bench, samples, credited_us, factor, card),
     )
     return Appraisal(Outcome(status=Status.PASSED, evidence=evidence), figures, warnings)
 
@@ -94,9 +97,10 @@ def _warnings(
         yield f"shared_device: up to {others[1]:g} other processes used the device during the measurement"
 
 
-def _timing(bench: Bench, samples: Samples, factor: float, card: dict[str, Any]) -> Timing:
+def _timing(bench: Bench, samples: Samples, credited_us: list[float], factor: float, card: dict[str, Any]) -> Timing:
     """The record's description of how the times were taken."""
     floor = bench.floors.floor
+    held = sum(counts < factor * us for us, counts in zip(samples.baseline_us, credited_us, strict=True))
     return Timing(
         clock=bench.clock.name,
         calls_per_burst=bench.clock.bursts["candidate"].calls,
@@ -105,6 +109,7 @@ def _timing(bench: Bench, samples: Samples, factor: float, card: dict[str, Any])
         candidate_us=_rounded(samples.candidate_us),
         baseline_us=_rounded(samples.baseline_us),
         baseline_factor=factor,
+        baseline_held=held,
         candidate_claimed_us=_rounded(samples.candidate_claimed_us),
         baseline_claimed_us=_rounded(samples.baseline_claimed_us),
         candidate_single_us=_rounded(samples.candidate_single_us),

@@ -218,6 +218,11 @@ class Bench:
             return self.sample(rule, tell)
         if len(samples.candidate_us) < statistics.FEWEST:
             raise Refused(_slow_start(samples))
+        # Until now by the warm-up, in which a candidate may be slow on purpose: a longer burst has a smaller error.
+        timed_us: dict[Side, list[float]] = {"candidate": samples.candidate_us, "baseline": samples.baseline_us}
+        self.clock.burst_us = {
+            side: statistics.median(us) * self.clock.bursts[side].calls for side, us in timed_us.items()
+        }
         # Enough single calls to judge by, however few pairs the sampling took.
         return self.more_singles(samples, bursts.FEWEST_SINGLES - len(samples.candidate_single_us) if several else 0)
 
@@ -301,14 +306,16 @@ class Bench:
             draws = draw()
             reading = self._links[side].burst(draws, **options)
         except RunnerFailed as error:
+            if side == "baseline" and "candidate" in self._links:
+                # It has run all of this before any candidate was there.
+                raise _of_baseline(f"the baseline failed: {error}") from error
             raise _on_hard_inputs(error, hard) from error
         refusal = self._examiners[side].burst(self._links[side], draws, hard, self._drawn_call(side, len(draws)))
         if refusal is not None and side == "baseline":
-            message = (
+            raise _of_baseline(
                 "the baseline disagrees with the judge's own run of the reference, each call of which starts from the "
                 f"same state: {refusal.message}"
             )
-            raise Refused(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))
         if refusal is not None:
             raise Refused(refusal.outcome(), Checks(error_ratio=refusal.error_ratio))
         return reading
@@ -386,6 +393,10 @@ class Bench:
             claimed_us=reading.claimed_us / calls,
             unusable=lost_gate or (SLOW_START if reading.slow_start else "") or self._watch.look(),
         )
+
+
+def _of_baseline(message: str) -> Refused:
+    return Refused(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))
 
 
 def _on_hard_inputs(error: RunnerFailed, hard: Sequence[HardCall]) -> RunnerFailed:

@@ -118,7 +118,8 @@ def evaluate(
         profile, doubts = _profile(bench, timed_us, limits.first_call_s)
         spent_s["profile"] = time.monotonic() - begun
     bench.clock.kernels["candidate"] = _kernels(profile, timed_us, bench.clock.kernels["baseline"])
-    appraised = appraisal.appraise(bench, samples, factor, found)
+    credited_us = samples.baseline_us if slowed else suspicions.credited_us(bench, samples)
+    appraised = appraisal.appraise(bench, samples, [factor * us for us in credited_us], factor, found)
     passed = appraised.outcome.status is Status.PASSED
     return Ending(
         outcome=appraised.outcome,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from harness.judge.bench import Bench
 from harness.machine.card import DISTURBED
@@ -41,18 +42,56 @@ def slow_baseline(bench: Bench, samples: Samples) -> Suspicion | None:
 
     None where other programs used the device: they slow it down, too, and the candidate beside it.
     """
-    if samples.taken_back and DISTURBED in samples.dropped:
+    if _others_used_it(samples):
         return None
     calls = bench.clock.bursts["baseline"].shortest
-    fixed = bench.clock.fixed_cost
     together = samples.baseline_us + bench.burst_times("baseline", company.FEWEST - len(samples.baseline_us))
-    usual = bench.before.alone.gated if bench.clock.gated else bench.before.alone.ungated
-    tolerated = company.TOLERATED
-    if bench.clock.name == "host":
-        tolerated = company.TOLERATED_ON_CPU
-        together = [us + fixed.us / calls for us in together]
-    slack_us = (fixed.error_us + fixed.jitter_us) / calls
-    return company.slow_baseline(usual.a_call(calls), together, slack_us=slack_us, tolerated=tolerated)
+    within = _tolerance(bench, calls)
+    return company.slow_baseline(
+        within.alone_us, [us + within.paid_us for us in together], slack_us=within.slack_us, tolerated=within.tolerated
+    )
+
+
+def credited_us(bench: Bench, samples: Samples) -> list[float]:
+    """The baseline's times of pairs as far as they count (`company.held_to`); as they are where other programs used the
+    device."""
+    if _others_used_it(samples):
+        return samples.baseline_us
+    most = _most_us(bench, bench.clock.bursts["baseline"].shortest)
+    return company.held_to(most, samples.baseline_us, samples.candidate_us)
+
+
+def _others_used_it(samples: Samples) -> bool:
+    return bool(samples.taken_back) and DISTURBED in samples.dropped
+
+
+def _most_us(bench: Bench, calls: int) -> float:
+    """What a call of the baseline counts for beside a candidate at the most, in bursts of so many."""
+    within = _tolerance(bench, calls)
+    most = company.most_us(within.alone_us, slack_us=within.slack_us, tolerated=within.tolerated)
+    return most - within.paid_us
+
+
+class _Tolerance(NamedTuple):
+    """The baseline's times alone, and how far those beside a candidate may be from them; microseconds a call."""
+
+    alone_us: list[float]
+    tolerated: float
+    slack_us: float
+    # In the times alone, and not in those beside a candidate.
+    paid_us: float
+
+
+def _tolerance(bench: Bench, calls: int) -> _Tolerance:
+    fixed, alone = bench.clock.fixed_cost, bench.before.alone
+    usual = (alone.gated if bench.clock.gated else alone.ungated).a_call(calls)
+    on_cpu = bench.clock.name == "host"
+    return _Tolerance(
+        usual,
+        company.TOLERATED_ON_CPU if on_cpu else company.TOLERATED,
+        (fixed.error_us + fixed.jitter_us) / calls,
+        fixed.us / calls if on_cpu else 0.0,
+    )
 
 
 def own_wait(bench: Bench, samples: Samples) -> Suspicion | None:
@@ -70,13 +109,17 @@ def _batching(bench: Bench, samples: Samples) -> Suspicion | None:
         lone = bursts_unreliable(bench, Usual(samples.baseline_single_us, samples.baseline_us))
         if lone is not None:
             return lone
-    if len(samples.candidate_single_us) < bursts.FEWEST_SINGLES:
-        message = "too few of its single calls could be timed; timed by single calls"
-        return Suspicion("one_call_bursts", message, {"singles": len(samples.candidate_single_us)})
+    counts = {"candidate": len(samples.candidate_single_us), "baseline": len(samples.baseline_single_us)}
+    for side, count in counts.items():
+        if count < bursts.FEWEST_SINGLES:
+            message = f"too few single calls of the {side} could be timed; timed by single calls"
+            return Suspicion("one_call_bursts", message, {"singles": count})
+    # A candidate that loads the device in the baseline's turns would excuse its own slow single calls.
+    most = _most_us(bench, 1)
     return bursts.batching(
         samples.candidate_single_us,
         samples.candidate_us,
-        baseline_single_us=samples.baseline_single_us,
+        baseline_single_us=[min(us, most) for us in samples.baseline_single_us],
         baseline_burst_us=samples.baseline_us,
         # What a process takes to go on from its standstill is no measure of what a quick candidate gains.
         at_most=bursts.UNREMARKABLE_GAIN if on_cpu else math.inf,

@@ -65,7 +65,8 @@ class LateElements:
         left = 2 * BYTES - sum(len(places) for places, _ in parts)
         spare_at = self._spare.data_ptr()
         parts.append((self._random(self._spare.numel(), left) + spare_at, self._random(256, left)))
-        first = min(spare_at, lie_at, *(tensor.data_ptr() for tensor in outputs))
+        # A tensor without elements lies nowhere.
+        first = min(spare_at, lie_at, *(tensor.data_ptr() for tensor in outputs if tensor.numel()))
         self._memory = as_bytes(first, ADDRESSES, self._spare.device.index or 0)
         self._places = torch.cat([places for places, _ in parts]) - first
         self._right = torch.cat([right.to(torch.uint8) for _, right in parts])

@@ -167,4 +167,3 @@ def _demanding(expected: Expectation, demands: str, row: int) -> Expectation | N
     yards = {path: limited(yard) for path, yard in expected.yards.items()}
     beyond = {path for path, yard in yards.items() if yard is not expected.yards[path] and not yard.resolvable}
     return replace(expected, yards=yards).without(beyond)
-

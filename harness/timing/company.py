@@ -6,6 +6,7 @@ rejected: the baseline's time alone counts, and the record says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,6 +82,27 @@ def slow_baseline(
         "the speedup is over its time alone",
         {"alone_us": alone.value, "together_us": together.value, "factor": alone.value / together.value},
     )
+
+
+def most_us(alone_us: Sequence[float], *, slack_us: float, tolerated: float = TOLERATED) -> float:
+    """Microseconds that a call of the baseline may count for beside a candidate: what is tolerated of its time alone.
+
+    No limit with fewer than five readings.
+    """
+    if len(alone_us) < FEWEST:
+        return math.inf
+    return tolerated * statistics.time_us(alone_us).hi + slack_us
+
+
+def held_to(most: float, baseline_us: Sequence[float], candidate_us: Sequence[float]) -> list[float]:
+    """The baseline's times of pairs, none of them above `most` (`most_us`), unless the candidate's own time in that
+    pair is above its usual one by as much: whatever slows both sides is nobody's gain.
+
+    A candidate that loads the device in some of the baseline's turns only would move the median, and not the interval's
+    lower end, by which `slow_baseline` goes.
+    """
+    usual = statistics.median(candidate_us) if candidate_us else 1.0
+    return [min(us, most * max(1.0, own / usual)) for us, own in zip(baseline_us, candidate_us, strict=True)]
 
 
 def own_wait(

@@ -15,12 +15,13 @@ from harness.judge.bench import Before, Bench, OpenProblem, Surroundings
 from harness.judge.endings import Refused
 from harness.judge.hard_turns import HardInputs
 from harness.judge.planning import Workload
-from harness.links.link import BurstReading, RepeatAsked
+from harness.links.link import BurstReading, RepeatAsked, RunnerFailed
 from harness.machine.card import State
 from harness.records import Status
 from harness.timing import fixed_cost
 from harness.timing.company import Usual
 from harness.timing.stopping import StoppingRule
+from harness.wire.messages import Failed
 
 PLAN = Workload(
     inputs=[],
@@ -196,11 +197,93 @@ def test_a_baseline_that_is_slower_in_company_is_noticed(waits, factor):
     assert suspicions.slow_baseline(made, samples).evidence["factor"] == pytest.approx(factor, rel=0.05)
 
 
+class LoadedAtTimes(Card):
+    """Twelve times as slow in more than half of its bursts, from the time on that a candidate is there."""
+
+    slowed = False
+
+    def burst(self, draws, **options):
+        factor = 12 if self.slowed and self.rng.random() < 0.57 else 1
+        with mock.patch.multiple(self, first_us=self.first_us * factor, later_us=self.later_us * factor):
+            return super().burst(draws, **options)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_who_loads_the_card_in_some_of_the_baseline_s_turns_gains_no_more_than_is_tolerated(seed):
+    """The median is moved then, and the interval's lower end is not."""
+    baseline = LoadedAtTimes(400.0, 400.0)
+    baseline.rng = random.Random(seed)
+    made, samples = sampled(baseline, Card(300.0, 300.0))
+    slowed = suspicions.slow_baseline(made, samples)
+    credited_us = suspicions.credited_us(made, samples)
+    if slowed is None:
+        said = appraisal.appraise(made, samples, credited_us, 1.0, [])
+        assert said.figures.speedup < 1.1 * 400 / 300
+        assert said.figures.timing.baseline_held == sum(us > 1000 for us in samples.baseline_us)
+
+
+def test_load_in_the_baseline_s_turns_excuses_no_calls_that_are_done_in_the_first_one():
+    class Loaded(Card):
+        slowed = False
+
+        def burst(self, draws, **options):
+            reading = super().burst(draws, **options)
+            return msgspec.structs.replace(reading, judge_us=reading.judge_us + 300.0 * self.slowed)
+
+    baseline = Loaded(16.0, 7.75)
+    made = Bench(*given(baseline=baseline, candidate=Card(6.0, 0.43)), alone(baseline))
+    made.warm_up()
+    baseline.slowed = True
+    assert suspicions.batching(made, made.sample(RULE))[0] is not None
+
+
+def test_nor_does_a_baseline_without_single_calls():
+    made, samples = sampled(Card(20.0, 18.0), Card(40.0, 0.1))
+    with mock.patch.object(made, "more_singles", lambda samples, count: samples):
+        assert suspicions.batching(made, dataclasses.replace(samples, baseline_single_us=[]))[0] is not None
+
+
+def test_a_candidate_that_is_slow_in_the_warm_up_has_no_smaller_error():
+    def systematic(warm_up_us):
+        class Dawdler(Card):
+            bursts = 0
+
+            def burst(self, draws, **options):
+                self.bursts += 1
+                factor = warm_up_us / 5.0 if self.bursts < 9 else 1.0
+                with mock.patch.multiple(self, first_us=5.0 * factor, later_us=5.0 * factor):
+                    return super().burst(draws, **options)
+
+        made, _ = sampled(Card(16.0, 16.0), Dawdler(5.0, 5.0))
+        made.one_call_a_burst()
+        made.sample(RULE)
+        return made.clock.systematic
+
+    assert systematic(66.0) == pytest.approx(systematic(5.0), rel=0.02)
+
+
+def test_a_baseline_that_fails_beside_a_candidate_is_not_said_to_be_the_candidate():
+    class Failing(Card):
+        slowed = False
+
+        def burst(self, draws, **options):
+            if self.slowed:
+                raise RunnerFailed(Failed(phase="call", exception="OutOfMemoryError", text="CUDA out of memory"))
+            return super().burst(draws, **options)
+
+    with pytest.raises(Refused) as refused:
+        sampled(Failing(20.0, 18.0), Card(20.0, 18.0))
+    assert not refused.value.ending.baseline_ok
+    assert "the baseline failed: " in str(refused.value)
+
+
 def test_nobody_is_blamed_where_other_programs_used_the_card():
     made, samples = sampled(Slowed(400.0, 400.0), Card(100.0, 100.0))
     taken_back = dataclasses.replace(samples, taken_back=len(samples.baseline_us))
     assert suspicions.slow_baseline(made, taken_back) is not None
-    assert suspicions.slow_baseline(made, dataclasses.replace(taken_back, dropped={"disturbed": 9})) is None
+    disturbed = dataclasses.replace(taken_back, dropped={"disturbed": 9})
+    assert suspicions.slow_baseline(made, disturbed) is None
+    assert suspicions.credited_us(made, disturbed) == disturbed.baseline_us
 
 
 def test_without_the_gate_bursts_of_both_sides_have_as_many_calls():
@@ -450,7 +533,8 @@ def test_a_slowed_baseline_is_compared_by_its_time_alone_and_kept_as_it_was_read
 
     made, samples = sampled(Slowed(400.0, 400.0), Liar(100.0, 100.0))
     slowed = suspicions.slow_baseline(made, samples)
-    said = appraisal.appraise(made, samples, slowed.evidence["factor"], [slowed])
+    factor = slowed.evidence["factor"]
+    said = appraisal.appraise(made, samples, [factor * us for us in samples.baseline_us], factor, [slowed])
     assert said.figures.speedup == pytest.approx(4.0, rel=0.05)
     assert said.figures.baseline_ms == pytest.approx(0.4, rel=0.05)
     assert said.figures.timing.baseline_us == pytest.approx([4000.0] * len(samples.baseline_us), rel=0.05)

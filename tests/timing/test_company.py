@@ -1,5 +1,10 @@
-import pytest
+import math
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.timing import company, statistics
 from harness.timing.company import Alone, Usual, own_wait, slow_baseline
 
 ALONE = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 100.2]
@@ -72,3 +77,26 @@ def test_a_candidate_does_not_gain_by_choosing_to_wait(gated, together, candidat
 
 def test_where_the_baseline_has_no_gate_either_waiting_is_no_choice():
     assert own_wait([], [2700.0] * 5, [1500.0] * 5) is None
+
+
+@given(
+    pairs=st.lists(st.tuples(st.floats(1.0, 1e4), st.floats(1.0, 1e4)), min_size=1, max_size=30),
+    most=st.floats(1.0, 1e4),
+)
+def test_no_pair_credits_more_than_what_is_tolerated_unless_both_sides_were_slow(pairs, most):
+    baseline_us, candidate_us = (list(side) for side in zip(*pairs, strict=True))
+    credited = company.held_to(most, baseline_us, candidate_us)
+    usual = statistics.median(candidate_us)
+    for us, own, counts in zip(baseline_us, candidate_us, credited, strict=True):
+        assert counts <= us
+        assert counts / own <= most / min(own, usual) * (1 + 1e-9)
+
+
+def test_what_slows_both_sides_of_a_pair_is_nobody_s_gain():
+    assert company.held_to(105.0, [100.0, 200.0, 100.0], [50.0, 100.0, 50.0]) == [100.0, 200.0, 100.0]
+    assert company.held_to(105.0, [100.0, 200.0, 200.0], [50.0, 50.0, 40.0]) == [100.0, 105.0, 105.0]
+
+
+def test_a_few_readings_limit_nothing():
+    assert company.most_us([100.0] * 4, slack_us=0.0) == math.inf
+    assert company.most_us([100.0] * 5, slack_us=1.0) == pytest.approx(106.0)
