@@ -166,6 +166,11 @@ def _per_group(args: tuple[Any, ...]) -> int:
     return int(x.numel() // (batch * groups))
 
 
+def _adaptive(args: tuple[Any, ...]) -> int:
+    sizes = args[0].shape[-len(args[1]) :]
+    return math.prod(math.ceil(size / out) + 1 if out > 1 else size for size, out in zip(sizes, args[1], strict=True))
+
+
 def _lifts(x: torch.Tensor, dims: tuple[int, ...]) -> tuple[float, float]:
     """1 + mean^2/variance, on average and at most over the rows that vary; `x` lies in rows along `dims`."""
     variance, mean = torch.var_mean(x, dims, correction=0)
@@ -185,7 +190,13 @@ def _dims(args: tuple[Any, ...]) -> tuple[torch.Tensor, tuple[int, ...]]:
 
 
 # A card has its own for modules with weights.
-_BATCH_NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_batch_norm_with_update")
+_BATCH_NORMS = (
+    "native_batch_norm",
+    "_native_batch_norm_legit",
+    "cudnn_batch_norm",
+    "miopen_batch_norm",
+    "_batch_norm_with_update",
+)
 
 # Of variances: the tensor, and the dimensions along which each is taken.
 _VARIANCES: dict[str, Callable[[tuple[Any, ...]], tuple[torch.Tensor, tuple[int, ...]]]] = {
@@ -203,23 +214,43 @@ _MOVED = (
 _MOVES = {f"aten::{name}" for name in _MOVED.split()}
 
 _PRODUCTS: dict[str, Callable[[tuple[Any, ...]], int]] = {
-    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::mv", "aten::dot"), _inner(0)),
+    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::vdot"), _inner(0)),
     **dict.fromkeys(("aten::addmm", "aten::baddbmm", "aten::addmv", "aten::addbmm"), _inner(1)),
     "aten::convolution": lambda args: int(math.prod(args[1].shape[1:])),
     "aten::_scaled_dot_product_flash_attention_for_cpu": _attention,
     "aten::_scaled_dot_product_efficient_attention": _attention,
+    "aten::_scaled_dot_product_flash_attention": _attention,
+    "aten::_scaled_dot_product_cudnn_attention": _attention,
 }
 
+_OVER_DIMENSIONS = "sum nansum mean var std logsumexp norm linalg_vector_norm var_mean std_mean"
+_ALONG_ONE = "_softmax _log_softmax _safe_softmax cumsum cumsum_ logcumsumexp"
+_OVER_ALL = (
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy soft_margin_loss multi_margin_loss "
+    "multilabel_margin_loss_forward binary_cross_entropy_with_logits dist"
+)
+
+_TO_PLACES = "scatter_add scatter_add_ scatter_reduce scatter_reduce_ index_add index_add_ index_reduce index_reduce_"
+
 _REDUCTIONS: dict[str, Callable[[tuple[Any, ...]], int]] = {
-    **dict.fromkeys(("sum", "mean", "var", "std", "logsumexp", "norm", "linalg_vector_norm", "var_mean"), _over),
-    **dict.fromkeys(("_softmax", "_log_softmax", "_safe_softmax", "cumsum", "logcumsumexp"), _along),
-    **dict.fromkeys(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"), lambda args: int(args[0].numel())),
+    **dict.fromkeys(_OVER_DIMENSIONS.split(), _over),
+    **dict.fromkeys(_ALONG_ONE.split(), _along),
+    **dict.fromkeys(_OVER_ALL.split(), lambda args: int(args[0].numel())),
     "native_layer_norm": lambda args: int(math.prod(args[1])),
     **dict.fromkeys(_BATCH_NORMS, _per_channel),
     # Of a card, in place of a power and a mean.
     "_fused_rms_norm": lambda args: int(math.prod(args[1])),
     "native_group_norm": _per_group,
-    "nll_loss_forward": lambda args: int(torch.as_tensor(args[1]).numel()),
+    **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), lambda args: int(torch.as_tensor(args[1]).numel())),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), lambda args: math.prod(args[1])),
+    **dict.fromkeys(("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"), _adaptive),
+    **dict.fromkeys(("_cdist_forward", "_pdist_forward"), _inner(0)),
+    # All may come to one place.
+    **dict.fromkeys(_TO_PLACES.split(), lambda args: int(args[3].shape[args[1]])),
+    "_embedding_bag": lambda args: int(args[1].numel()),
+    "_embedding_bag_forward_only": lambda args: int(args[1].numel()),
+    "trace": lambda args: int(min(args[0].shape)),
+    "_weight_norm_interface": lambda args: int(args[0].numel() // args[0].shape[args[2]]),
 }
 _REDUCTIONS = {f"aten::{name}": length for name, length in _REDUCTIONS.items()}
 
