@@ -608,3 +608,16 @@ def test_keys_that_depend_on_values_make_a_problem_useless_and_are_said():
         with pytest.raises(InvalidReference, match="keys or lengths") as raised:
             expect_and_glance(Oracle(Of(function)))
         assert raised.value.reason == "contract"
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_the_reference_s_own_answer_is_right_where_float64_gives_another_one(seed):
+    """Of an eigenvector's two signs LAPACK takes either, in float32 and in float64."""
+    torch.manual_seed(seed)
+    oracle = Oracle(Of(lambda a: tuple(torch.linalg.eigh(a @ a.mT))))
+    drawn = [torch.randn(16, 24, 24)]
+    oracle.expect(drawn)
+    for _, expected in oracle.stress(drawn):
+        values, vectors = expected.native
+        assert oracle.check(expected, (values.clone(), vectors.clone())).passed
+        assert not oracle.check(expected, (2 * values, vectors)).passed
