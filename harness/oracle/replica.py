@@ -35,7 +35,7 @@ def replica(module: nn.Module, change: Change) -> nn.Module:
         plain = tensor.detach()
         changed = change(plain)
         if isinstance(tensor, nn.Parameter):
-            memo[id(tensor)] = nn.Parameter(changed, requires_grad=False)
+            memo[id(tensor)] = nn.Parameter(changed, requires_grad=tensor.requires_grad)
         else:
             memo[id(tensor)] = changed.clone() if changed is plain else changed
     for part in module.modules():

@@ -8,6 +8,7 @@ from torch import nn
 
 from harness.oracle import exact
 from harness.oracle.exact import ExactReference
+from harness.oracle.oracle import Oracle
 from harness.oracle.replica import replica
 
 
@@ -116,3 +117,34 @@ def test_what_cannot_be_copied_is_shared():
     assert made.lock is module.lock
     assert made(torch.ones(4, dtype=torch.float64)).dtype is torch.float64
     assert module.linear.weight.dtype is torch.float32
+
+
+class Step(nn.Module):
+    """A forward with a backward in it, as a training step has."""
+
+    def __init__(self, accumulates):
+        super().__init__()
+        self.linear, self.accumulates = nn.Linear(16, 8), accumulates
+
+    def forward(self, x):
+        with torch.enable_grad():
+            loss = self.linear(x).square().mean()
+            if not self.accumulates:
+                return torch.autograd.grad(loss, list(self.linear.parameters()))
+            self.zero_grad()
+            loss.backward()
+        return tuple(parameter.grad.clone() for parameter in self.linear.parameters())
+
+
+@pytest.mark.parametrize("accumulates", [False, True])
+def test_parameters_have_gradients_where_the_reference_asks_for_them(accumulates):
+    torch.manual_seed(0)
+    module, x = Step(accumulates), torch.randn(32, 16)
+    oracle = Oracle(module)
+    with torch.no_grad():
+        expected = oracle.expect([x])
+        right, wrong = (tuple(factor * one for one in expected.native) for factor in (1.0, 1.01))
+        assert oracle.check(expected, right).passed
+        assert not oracle.check(expected, wrong).passed
+        again = oracle.expect([x])
+    assert all(torch.equal(one, other) for one, other in zip(expected.native, again.native, strict=True))
