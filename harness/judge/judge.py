@@ -136,6 +136,7 @@ class Judge:
         self._examiners: dict[tuple[tuple[str, ...], Weights], Examiner] = {}
         self._start_watch = StartWatch()
         self._call_limit = "limits.call_s"
+        self._others_bytes = 0
 
     def open(self, baseline_fd: int) -> Opened:
         """Load the reference and prove that it can be judged by: its baseline runner must agree with it."""
@@ -197,6 +198,7 @@ class Judge:
             if not faults.memory_ran_out(error):
                 raise
             return Opened(fault=planning.no_room(error, "while it tried the baseline"))
+        self._others_bytes = self._held_by_others()
         return Opened()
 
     def close(self) -> None:
@@ -211,8 +213,7 @@ class Judge:
         waited_s = self._turns.waited_s
         candidate = self._connect(candidate_fd, request.runner_pid)
         spent_s: dict[str, float] = {}
-        alone = self._turns.alone() if request.alone else contextlib.nullcontext()
-        with self._turns.shared(), alone:
+        with self._turns.shared():
             try:
                 ending, checks = self._concluded(request, candidate, spent_s)
             finally:
@@ -227,12 +228,15 @@ class Judge:
         """How the evaluation ended, whatever ended it, and what is known of the answers."""
         until = self._turns.clock() + trials.TIME_SHARE * self._limits.total_s
         examiner: Examiner | None = None
+        # Until its first call no other process can open what a runner has on the card: nothing of it was exported.
+        alone = self._turns.alone() if request.alone else contextlib.nullcontext()
         try:
             how = {"again": request.alone, "own_weights": request.own_weights}
             examiner, ready = self._load(request.candidate, candidate, spent_s, **how)
-            first = self._first_call(request.candidate, candidate, examiner, ready)
-            with self._ends_if_it_fails(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):
-                ending, checks = self._time(candidate, request, first, examiner, spent_s)
+            with alone:
+                first = self._first_call(request.candidate, candidate, examiner, ready)
+                with self._ends_if_it_fails(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):
+                    ending, checks = self._time(candidate, request, first, examiner, spent_s)
         except Ended as ended:
             # Not the exception itself: what it passed through would be kept, memory on the card among it.
             ending, checks = ended.ending, ended.checks
@@ -243,7 +247,8 @@ class Judge:
             if not faults.memory_ran_out(error):
                 raise
             traceback.print_exc()
-            ending, checks = Ending(outcome=planning.no_room(error, "beside this candidate")), Checks()
+            outcome = planning.no_room_beside(error, self._others_bytes, self._held_by_others())
+            ending, checks = Ending(outcome=outcome), Checks()
         if examiner and ending.runner == "ok" and self._request.check.kernelbench:
             self._phase("KernelBench's rule")
             with _timed(spent_s, "kernelbench"):
@@ -344,6 +349,13 @@ class Judge:
     def _settle(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
+
+    def _held_by_others(self) -> int:
+        """Bytes of a card's memory that other processes hold; 0 on the CPU."""
+        if self._device.type == "cpu":
+            return 0
+        free, total = torch.cuda.mem_get_info(self._device)
+        return int(total - free - torch.cuda.memory_reserved(self._device))
 
     def _memory_bytes(self) -> int:
         """What of the device's memory may be used; 0 for all that is free."""

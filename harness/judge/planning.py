@@ -44,6 +44,10 @@ SHORTEST_S = 10.0
 OTHER_BURSTS = {"cpu": 20, "cuda": 50}
 
 
+# What a candidate takes of a card's memory is its own doing beyond so many times what the baseline does, and so much.
+HOLDS_MORE, HOLDS_BYTES = 2, 1 << 31
+
+
 class DoesNotFit(AssayError):
     """What judging a problem needs is more than the device has; `str()` says both and what to do."""
 
@@ -150,6 +154,22 @@ def no_room(error: BaseException, doing: str) -> Outcome:
         )
     )
     return Outcome(status=Status.UNSUPPORTED, reason=faults.NEEDS_MEMORY, message=said)
+
+
+def no_room_beside(error: BaseException, before: int, now: int) -> Outcome:
+    """The outcome where memory ran out in the harness's own hands beside a candidate.
+
+    `before` and `now` are the bytes of the card that other processes hold: the baseline's, and since then the
+    candidate's. An honest one holds about as much as the baseline; who holds far more has left no room to judge it.
+    """
+    its_own = now - before
+    if its_own <= HOLDS_MORE * before + HOLDS_BYTES:
+        return no_room(error, "beside this candidate")
+    message = (
+        f"its process holds {its_own / 1e9:.1f} GB of the device's memory, the baseline's {before / 1e9:.1f}: there is "
+        "no room left to judge it"
+    )
+    return Outcome(status=Status.OUT_OF_MEMORY, reason="out_of_memory", message=message)
 
 
 def burst_s(reference_call_s: float, calls: int, limit_s: float) -> float:

@@ -31,6 +31,14 @@ ALONE_S = 60.0
 SHORTAGE_S = 5.0
 # What another candidate on the card can bring about, since it may open the memory of every process there.
 MAY_BE_OTHERS = (Status.INCORRECT, Status.REJECTED, Status.CRASHED, Status.RUNTIME_ERROR)
+# But for what does not come of a tensor's contents: an output's form, and what Python says of code.
+ITS_OWN = frozenset(
+    {
+        *("wrong_shape", "wrong_dtype", "wrong_type", "wrong_device", "wrong_structure"),
+        *("not_a_tensor", "tensor_subclass"),
+        *("exception:TypeError", "exception:NameError", "exception:AttributeError"),
+    }
+)
 
 
 class SecondChance:
@@ -126,7 +134,7 @@ class SecondChance:
             try:
                 outcome, verdict = self._evaluator.once(job, build, phases, alone=bool(again or beside))
                 with_others = self._lanes.count > 1 and self._alone_with is None
-                if with_others and not (again or beside) and outcome.status in MAY_BE_OTHERS:
+                if with_others and not (again or beside) and _may_be_others(outcome):
                     beside = outcome
                     continue
                 if with_others and not again and verdict and verdict.ending.slowed:
@@ -234,3 +242,7 @@ class SecondChance:
 
 def _lacked_memory(outcome: Outcome) -> bool:
     return outcome.status is Status.OUT_OF_MEMORY or faults.lacks_room(outcome) or faults.is_short_of_memory(outcome)
+
+
+def _may_be_others(outcome: Outcome) -> bool:
+    return outcome.status in MAY_BE_OTHERS and outcome.reason not in ITS_OWN

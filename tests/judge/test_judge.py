@@ -21,7 +21,7 @@ def judge(monkeypatch):
 
         closed = []
         one = object.__new__(Judge)
-        one._turns = CardTurns()
+        one._turns, one._device, one._others_bytes = CardTurns(), torch.device("cpu"), 0
         monkeypatch.setattr(one, "_connect", lambda *_: SimpleNamespace(close=lambda: closed.append(True)))
         monkeypatch.setattr(one, "_load", fails)
         monkeypatch.setattr(one, "_limits", Limits(), raising=False)

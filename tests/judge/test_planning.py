@@ -87,6 +87,12 @@ def test_an_unlimited_plan_leaves_the_oracle_what_is_free():
     "error", [torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 6 GiB"), DoesNotFit("it takes 9 GB")]
 )
 def test_what_the_harness_cannot_hold_is_not_the_candidate_s_out_of_memory(error):
-    outcome = planning.no_room(error, "beside this candidate")
+    outcome = planning.no_room_beside(error, before=14 << 30, now=30 << 30)
     assert (outcome.status, outcome.reason) == (Status.UNSUPPORTED, "needs_memory")
     assert str(error) in outcome.message
+
+
+def test_who_takes_the_card_s_memory_from_the_judge_has_none_of_its_own_left():
+    outcome = planning.no_room_beside(torch.OutOfMemoryError("CUDA out of memory"), before=2 << 30, now=70 << 30)
+    assert (outcome.status, outcome.reason) == (Status.OUT_OF_MEMORY, "out_of_memory")
+    assert "73.0 GB" in outcome.message

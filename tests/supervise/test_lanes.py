@@ -84,6 +84,13 @@ def test_nothing_is_said_where_it_fails_in_the_same_way(tmp_path):
     assert (found.outcome, found.again, len(asked)) == (WRONG, [], 2)
 
 
+@pytest.mark.parametrize("reason", ["wrong_shape", "exception:TypeError"])
+def test_what_comes_of_no_tensor_s_contents_is_its_own_doing_at_once(tmp_path, reason):
+    wrong = Outcome(status=Status.INCORRECT, reason=reason)
+    found, asked = concluded(tmp_path, [wrong])
+    assert (found.outcome, asked) == (wrong, [(False, 0.5)])
+
+
 def test_who_slows_the_baseline_beside_others_does_so_alone_or_not_at_all(tmp_path):
     found, asked = concluded(tmp_path, [RIGHT, RIGHT], slowed=1)
     assert asked == [(False, 0.5), (True, 0.5)]
