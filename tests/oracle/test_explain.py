@@ -1,3 +1,4 @@
+import itertools
 import json
 import math
 import re
@@ -10,6 +11,7 @@ import torch.nn.functional as F
 
 from harness.oracle import case, explain, novelty, rule
 from harness.oracle.formats import BFLOAT16, TF32, round_to
+from harness.oracle.mistakes import arguments
 from harness.oracle.mistakes import search
 from harness.oracle.oracle import Oracle
 from harness.records import Status
@@ -608,3 +610,13 @@ def test_complex_numbers_of_two_halves_are_explained():
     expected = oracle.expect([x])
     assert oracle.check(expected, pairs(x)).passed
     assert oracle.check(expected, pairs((x.float() * 1.05).half())).reason == "mismatch:constant_factor"
+
+
+def test_what_is_broadcast_to_the_whole_is_told_as_pytorch_tells_it():
+    shapes = [shape for length in range(4) for shape in itertools.product((0, 1, 2, 3), repeat=length)]
+    for shape, whole in itertools.product(shapes, shapes):
+        try:
+            expected = tuple(torch.broadcast_shapes(shape, whole)) == whole
+        except RuntimeError:
+            expected = False
+        assert arguments._fits_into(shape, whole) == expected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -261,7 +261,7 @@ def left_out(call: Call) -> Mistakes:
     step = call.name
     if step in _SAID:
         if isinstance(other, torch.Tensor):
-            if torch.broadcast_shapes(x.shape, other.shape) != x.shape:
+            if not _fits_into(other.shape, x.shape):
                 return
             what = f"a tensor {list(other.shape)}"
         else:
@@ -272,6 +272,13 @@ def left_out(call: Call) -> Mistakes:
         yield Mistake("leaky_relu in place of relu", "relu", lambda: F.leaky_relu(x), 2)
     elif call.name == "leaky_relu":
         yield Mistake("relu in place of leaky_relu", "leaky_relu", lambda: F.relu(x), 2)
+
+
+def _fits_into(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Whether a tensor is broadcast to the shape of the whole. PyTorch's own way to tell loads sympy, for seconds."""
+    return len(shape) <= len(whole) and all(
+        size in (1, other) for size, other in zip(reversed(shape), reversed(whole), strict=False)
+    )
 
 
 def layouts(call: Call) -> Mistakes:
