@@ -11,8 +11,7 @@ import torch.nn.functional as F
 
 from harness.oracle import case, explain, novelty, rule
 from harness.oracle.formats import BFLOAT16, TF32, round_to
-from harness.oracle.mistakes import arguments
-from harness.oracle.mistakes import search
+from harness.oracle.mistakes import arguments, search
 from harness.oracle.oracle import Oracle
 from harness.records import Status
 from harness.wire import weights
