@@ -161,11 +161,15 @@ def jitter(tensor: torch.Tensor, ulps: int, generator: torch.Generator) -> torch
     integer, _ = _BITS_VIEW.get(tensor.dtype, (None, 0))
     if integer is None:
         return tensor.clone()
-    step = torch.randint(-ulps, ulps + 1, tensor.shape, generator=generator, device=tensor.device, dtype=integer)
-    moved = (tensor.contiguous().view(integer) + step).view(tensor.dtype)
-    # Below this size, and only there, a step could pass through zero, whose bits are far from those of -0.
-    still = (tensor.abs() < torch.finfo(tensor.dtype).smallest_normal) | ~torch.isfinite(tensor)
-    return torch.where(still, tensor, moved)
+    moved = tensor.clone()
+    # Part by part, in the order of memory, since a copy lies densely: what is needed beside it may be large.
+    flat = moved.as_strided((moved.numel(),), (1,))
+    for part in flat.split(AT_ONCE):
+        step = torch.randint(-ulps, ulps + 1, part.shape, generator=generator, device=part.device, dtype=integer)
+        # Below this size, and only there, a step could pass through zero, whose bits are far from those of -0.
+        still = (part.abs() < torch.finfo(part.dtype).smallest_normal) | ~torch.isfinite(part)
+        part.view(integer).add_(step.masked_fill_(still, 0))
+    return moved
 
 
 def nudge(dtype: torch.dtype) -> Format:
