@@ -166,6 +166,16 @@ def _per_group(args: tuple[Any, ...]) -> int:
     return int(x.numel() // (batch * groups))
 
 
+def _to_places(args: tuple[Any, ...]) -> int:
+    """All may come to one place; the largest or smallest of them is no sum."""
+    return 1 if args[4:5] and args[4] in ("amax", "amin") else int(args[3].shape[args[1]])
+
+
+def _in_bags(args: tuple[Any, ...]) -> int:
+    mode = args[4] if len(args) > 4 else 0
+    return 1 if mode == 2 else int(args[1].numel())
+
+
 def _adaptive(args: tuple[Any, ...]) -> int:
     sizes = args[0].shape[-len(args[1]) :]
     return math.prod(math.ceil(size / out) + 1 if out > 1 else size for size, out in zip(sizes, args[1], strict=True))
@@ -245,10 +255,8 @@ _REDUCTIONS: dict[str, Callable[[tuple[Any, ...]], int]] = {
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), lambda args: math.prod(args[1])),
     **dict.fromkeys(("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"), _adaptive),
     **dict.fromkeys(("_cdist_forward", "_pdist_forward"), _inner(0)),
-    # All may come to one place.
-    **dict.fromkeys(_TO_PLACES.split(), lambda args: int(args[3].shape[args[1]])),
-    "_embedding_bag": lambda args: int(args[1].numel()),
-    "_embedding_bag_forward_only": lambda args: int(args[1].numel()),
+    **dict.fromkeys(_TO_PLACES.split(), _to_places),
+    **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), _in_bags),
     "trace": lambda args: int(min(args[0].shape)),
     "_weight_norm_interface": lambda args: int(args[0].numel() // args[0].shape[args[2]]),
 }
