@@ -48,6 +48,13 @@ CALLS_FREE = 3
 EXPECTATION_FACTOR = 8
 
 
+UNDETERMINED = (
+    "the output has vectors of a singular value, eigenvalue or QR decomposition, whose signs are anybody's choice: "
+    "float64 gives others, so that nothing could be asked of an answer; return what does not depend on them, such as "
+    "values, or products in which they cancel"
+)
+
+
 class Examiner:
     """Judges outputs of one problem's candidates. Raises InvalidReference where the problem can judge nobody."""
 
@@ -75,6 +82,8 @@ class Examiner:
         few, expected = self._opening(draw)
         # Where even the reference hardly gets an answer, next to any answer passes.
         self.meaningful = expected.meaningful
+        if not self.meaningful and expected.signed:
+            raise InvalidReference("undetermined", UNDETERMINED)
         self._in_place = bool(self._oracle.reference.writes_inputs)
         # Of the output alone: that inputs become part of an answer allows no view of another.
         self._returned = frozenset(self._oracle.reference.returned)

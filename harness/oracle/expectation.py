@@ -75,6 +75,11 @@ class Expectation:
         telling = [yard for path, yard in self.yards.items() if path not in self.empty]
         return all(yard.meaningful for yard in telling or self.yards.values())
 
+    @property
+    def signed(self) -> bool:
+        """Whether vectors are found on the way whose signs are anybody's choice."""
+        return any("signed" in yard.kinds for yard in self.yards.values())
+
     def without(self, some: Iterable[str]) -> Expectation | None:
         """The same without some floating leaves, where one overflows and another does not; None if no other tells.
 

@@ -46,7 +46,7 @@ class Longest:
         `centred`: a variance may be among the sums, so that an honest kernel may take a difference of squares.
         `transformed`: a convolution is, which Winograd's and Fourier's ways take by other products. `multiplied`: the
         numbers along a dimension are multiplied. `deep`: there are `DEEP` products of matrices or more. `graded`:
-        numbers are rounded to a grid, as by a quantiser.
+        numbers are rounded to a grid, as by a quantiser. `signed`: vectors are found whose signs are anybody's choice.
         """
         has = {
             "centred": "variance" in self.seen or {"sum", "difference", "square"} <= self.seen,
@@ -54,6 +54,7 @@ class Longest:
             "multiplied": "multiplication" in self.seen,
             "deep": len(self.by) >= DEEP,
             "graded": "grid" in self.seen,
+            "signed": "signs" in self.seen,
         }
         return frozenset(kind for kind, is_so in has.items() if is_so)
 
@@ -270,5 +271,6 @@ _PARTS = {
     "difference": {"sub", "rsub"},
     "square": {"pow", "square", "mul"},
     "multiplication": {"prod", "cumprod"},
+    "signs": {"_linalg_svd", "_linalg_eigh", "linalg_eig", "linalg_qr", "geqrf"},
 }
 _PARTS = {part: {f"aten::{name}" for name in names} for part, names in _PARTS.items()}
