@@ -480,6 +480,8 @@ def _no_baseline(ending: Ending, limits: Limits) -> Opened:
     if outcome.status is Status.HARNESS_ERROR:
         return Opened(fault=outcome)
     message = f"the baseline, run by itself, ended {outcome.status} ({outcome.reason}): {outcome.message}"
+    if outcome.status is Status.INCORRECT:
+        message += "; does the reference keep a state that changes with each call?"
     if outcome.limit:
         message = faults.too_small(outcome.limit, limits, message)
     fault = msgspec.structs.replace(outcome, status=Status.INVALID_REFERENCE, reason="baseline", message=message)
