@@ -39,7 +39,7 @@ class Evaluator:
         self, job: Job, build: BuildResult, phases: JobPhases, *, alone: bool = False
     ) -> tuple[Outcome, Verdict | None]:
         """Return the outcome, and the judge's verdict if there was one. Without a verdict the outcome says what the
-        supervisor saw. `alone`: while nothing of another lane's is on the device.
+        supervisor saw. `alone`: from the first call on nothing of another lane's is on the device.
 
         Who changes weights in `__init__` and is wrong with the reference's may be right with its own, as KernelBench
         has it: the same seed makes the same weights for both. Raises ProcessLost, NotSendable, and what starting a
