@@ -217,8 +217,8 @@ class Open(Message, frozen=True, kw_only=True, tag=True):
 class Evaluate(Message, frozen=True, kw_only=True, tag=True):
     """Judge one candidate; its runner's channel travels beside it, and `runner_pid` is its process.
 
-    `profiled`: with one profiled call at the end. `alone`: from its first call on nothing of another lane's is on the device.
-    `own_weights`: it keeps those that it has constructed.
+    `profiled`: with one profiled call at the end. `alone`: from its first call on nothing of another lane's is on the
+    device. `own_weights`: it keeps those that it has constructed.
     """
 
     candidate: CandidateSource
