@@ -55,6 +55,7 @@ COMMON = {
     "quotactl_fd": 443,
     "memfd_secret": 447,
     "process_mrelease": 448,
+    "setxattrat": 463,
     "open_tree_attr": 467,
 }
 X86_64 = {
@@ -97,6 +98,9 @@ X86_64 = {
     "swapon": 167,
     "swapoff": 168,
     "reboot": 169,
+    "setxattr": 188,
+    "lsetxattr": 189,
+    "fsetxattr": 190,
     "sethostname": 170,
     "setdomainname": 171,
     "iopl": 172,
@@ -142,6 +146,9 @@ X86_64 = {
 }
 AARCH64 = {
     "io_setup": 0,
+    "setxattr": 5,
+    "lsetxattr": 6,
+    "fsetxattr": 7,
     "fcntl": 25,
     "inotify_add_watch": 27,
     "ioctl": 29,
@@ -244,6 +251,9 @@ SIGCONT, F_SETSIG, CSIGNAL = 18, 10, 0xFF
 # A timer goes on while its process is stopped, and wakes whoever waits at such a file in a hard interrupt, which with
 # thousands of epolls takes another's turn. Refused as by a kernel that does not know them.
 WAKING = ("timerfd_create", "signalfd", "signalfd4")
+# Attributes of a file that is memory lie in the kernel's own, which is in nobody's figures: gigabytes a second. Refused
+# as by a file system that has none, which whoever copies files takes.
+LABELLING = ("setxattr", "lsetxattr", "fsetxattr", "setxattrat")
 # They would lead out of the process group. Ninja and subprocess need not notice.
 REGROUPING = ("setsid", "setpgid")
 # Calls on a process or thread by its number, the first argument. A library that pins its threads names each by its own
@@ -299,6 +309,8 @@ def program(machine: str, only: int | None = None) -> bytes:
             code += _when(number, _argument(SIGNALLING[name], _op(JUMP_EQUAL, SIGCONT, 1, 0), errno.EPERM))
         elif name in WAKING:
             code += _when(number, [_op(RETURN, ERRNO | errno.ENOSYS)])
+        elif name in LABELLING:
+            code += _when(number, [_op(RETURN, ERRNO | errno.EOPNOTSUPP)])
         elif name not in SPECIAL:
             code += _when(number, [_op(RETURN, ERRNO | errno.EPERM)])
     # glibc falls back to clone, whose flags can be looked at.

@@ -360,6 +360,25 @@ def test_no_room_is_taken_that_a_file_s_size_does_not_tell(found, place):
         assert in_child(attempt, confined(place, "seccomp")) == [0, unsupported, unsupported, 4096]
 
 
+def test_files_have_no_attributes(found, place):
+    """Those of a file that is memory lie in the kernel's own; whoever copies a file with its own does not notice."""
+
+    def attempt():
+        memory = os.memfd_create("memory")
+        answers = []
+        for where in (memory, place / "own/labelled"):
+            (place / "own/labelled").touch()
+            try:
+                os.setxattr(where, "user.label", b"x" * 4096)
+            except OSError as error:
+                answers.append(error.errno)
+        shutil.copy2(place / "own/labelled", place / "own/copy")
+        return answers
+
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) == [errno.EOPNOTSUPP] * 2
+
+
 def test_files_of_private_memory_are_bounded_in_number(found, place):
     """Empty ones take no room there, but the kernel's own memory."""
     if needs("namespaces", found) and needs("user", found):
@@ -509,6 +528,7 @@ def test_the_filter_knows_whom_a_call_is_about(machine):
     }
     unsupported = 0x00050000 | errno.EOPNOTSUPP
     assert [answer("fallocate", 3, mode) for mode in (0, 1, 3)] == [allowed, unsupported, unsupported]
+    assert {answer(name) for name in seccomp.LABELLING} == {unsupported}
     for name in ("prlimit64", "migrate_pages", "move_pages"):
         assert [answer(name, pid) for pid in (0, own, 1)] == [allowed, allowed, refused]
         assert answer(name, 1, shared=False) == allowed
