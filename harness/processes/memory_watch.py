@@ -66,7 +66,7 @@ class Watch:
         if not giving_back and nearly_out():
             until_s = time.monotonic() + LOOK_S
             most = buffer_bytes()
-            whole = {pid: size + shared_bytes(pid, until_s, most) for pid, size in sizes.items()}
+            whole = {pid: own_bytes(pid, until_s) + shared_bytes(pid, until_s, most) for pid in sizes}
             largest = max(whole, key=lambda pid: whole[pid])
             # What somebody else took, or nobody, is not its doing.
             found = {largest: MOST_OF_IT if whole[largest] * 2 > self._free_at_first_bytes else SHORTAGE}
@@ -121,6 +121,13 @@ def own_share_bytes(pid: int) -> int:
     """
     own = _of_mappings(pid, "Pss_Anon")
     return private_bytes(pid) if own is None else own + _sizes(pid, "VmPTE")
+
+
+def own_bytes(pid: int, until_s: float) -> int:
+    """The private bytes of a family, what forked processes share counted once; of those that are not looked at until a
+    time of the monotonic clock, for each of them."""
+    members = sorted(Freezer(pid).members(), key=private_bytes, reverse=True)
+    return sum(own_share_bytes(one) if time.monotonic() < until_s else private_bytes(one) for one in members)
 
 
 def mapped_share_bytes(pid: int) -> int:

@@ -139,6 +139,16 @@ def test_when_the_machine_runs_out_the_largest_family_goes(monkeypatch):
         assert memory_watch.Watch().too_large({alone: 10**15, parent: 10**15}) == {parent: MOST_OF_IT}
 
 
+def test_when_the_machine_runs_out_what_forked_processes_share_counts_once(monkeypatch):
+    """A pool of workers that do nothing counted as what they were forked from, each of them."""
+    family = "import os, time\nkept = b'x' * (200 << 20)\n"
+    family += "for _ in range(6):\n    if os.fork() == 0:\n        time.sleep(60)\n        os._exit(0)"
+    with process("kept = b'x' * (400 << 20)") as alone, process(family) as parent:
+        assert memory_watch.family_bytes(parent) > 1000 * MIB
+        monkeypatch.setattr(memory_watch, "memory", lambda: (10**12, 10**9))
+        assert memory_watch.Watch().too_large({alone: 10**15, parent: 10**15}) == {alone: SHORTAGE}
+
+
 PAGE_TABLES = """
 import ctypes
 libc = ctypes.CDLL(None)
