@@ -49,9 +49,9 @@ EXPECTATION_FACTOR = 8
 
 
 UNDETERMINED = (
-    "the output has vectors of a singular value, eigenvalue or QR decomposition, whose signs are anybody's choice: "
-    "float64 gives others, so that nothing could be asked of an answer; return what does not depend on them, such as "
-    "values, or products in which they cancel"
+    "the output has what a singular value, eigenvalue or QR decomposition finds, whose signs or order is anybody's "
+    "choice: float64 gives others, so that nothing could be asked of an answer; return what does not depend on them, "
+    "such as singular values, or products in which they cancel"
 )
 
 

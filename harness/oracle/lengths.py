@@ -46,7 +46,8 @@ class Longest:
         `centred`: a variance may be among the sums, so that an honest kernel may take a difference of squares.
         `transformed`: a convolution is, which Winograd's and Fourier's ways take by other products. `multiplied`: the
         numbers along a dimension are multiplied. `deep`: there are `DEEP` products of matrices or more. `graded`:
-        numbers are rounded to a grid, as by a quantiser. `signed`: vectors are found whose signs are anybody's choice.
+        numbers are rounded to a grid, as by a quantiser. `signed`: there are vectors or values whose signs or order is
+        anybody's choice. `lapack`: that is called.
         """
         has = {
             "centred": "variance" in self.seen or {"sum", "difference", "square"} <= self.seen,
@@ -55,6 +56,7 @@ class Longest:
             "deep": len(self.by) >= DEEP,
             "graded": "grid" in self.seen,
             "signed": "signs" in self.seen,
+            "lapack": "lapack" in self.seen,
         }
         return frozenset(kind for kind, is_so in has.items() if is_so)
 
@@ -263,6 +265,12 @@ _REDUCTIONS: dict[str, Callable[[tuple[Any, ...]], int]] = {
 }
 _REDUCTIONS = {f"aten::{name}": length for name, length in _REDUCTIONS.items()}
 
+# Some of which read memory that is not theirs where numbers are not finite.
+_OF_LAPACK = (
+    "_linalg_eigh linalg_eig linalg_eigvals _linalg_eigvals _linalg_svd linalg_qr geqrf linalg_lu linalg_lu_factor_ex "
+    "_linalg_solve_ex linalg_inv_ex linalg_cholesky_ex linalg_lstsq _linalg_det _linalg_slogdet linalg_ldl_factor_ex"
+)
+
 # A square is a power or a product of a tensor with itself, which no name tells from other products; those of matrices
 # by themselves are told by `Longest`.
 _PARTS = {
@@ -271,6 +279,7 @@ _PARTS = {
     "difference": {"sub", "rsub"},
     "square": {"pow", "square", "mul"},
     "multiplication": {"prod", "cumprod"},
-    "signs": {"_linalg_svd", "_linalg_eigh", "linalg_eig", "linalg_qr", "geqrf"},
+    "lapack": set(_OF_LAPACK.split()),
+    "signs": {"_linalg_svd", "_linalg_eigh", "linalg_eig", "linalg_eigvals", "_linalg_eigvals", "linalg_qr", "geqrf"},
 }
 _PARTS = {part: {f"aten::{name}" for name in names} for part, names in _PARTS.items()}

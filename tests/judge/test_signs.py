@@ -34,7 +34,7 @@ def opened(tmp_path, returned):
     return Examiner(reference, (), CheckConfig(), plan, CardTurns())
 
 
-@pytest.mark.parametrize("returned", ["u, s, v", "u"])
+@pytest.mark.parametrize("returned", ["u, s, v", "u", "torch.linalg.eigvals(x[:, :12])"])
 def test_nobody_is_judged_by_vectors_of_which_float64_has_others(tmp_path, returned):
     with pytest.raises(InvalidReference, match="signs") as refused:
         opened(tmp_path, returned)

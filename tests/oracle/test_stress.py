@@ -344,3 +344,11 @@ def test_where_one_number_is_all_of_an_output_the_others_may_be_rounded():
     ]
     assert len(found) > 30
     assert not any(found)
+
+
+def test_lapack_is_given_no_infinities():
+    """On which MKL's own `eigvals` ends the process."""
+    oracle = Oracle(Of(torch.linalg.eigvals))
+    drawn = [torch.randn(4, 8, 8)]
+    oracle.expect(drawn)
+    assert not {"infinity", "minus_infinity", "nan"} & {stress.name for stress, _ in oracle.stress(drawn)}
