@@ -46,8 +46,6 @@ CALLS_FREE = 3
 # Bytes of an expectation over those of a call's inputs and outputs: the exact output and, of a small one, the
 # yardsticks' samples beside them.
 EXPECTATION_FACTOR = 8
-
-
 UNDETERMINED = (
     "the output has what a singular value, eigenvalue or QR decomposition finds, whose signs or order is anybody's "
     "choice: float64 gives others, so that nothing could be asked of an answer; return what does not depend on them, "

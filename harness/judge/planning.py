@@ -42,8 +42,6 @@ SLOWEST = 100.0
 SHORTEST_S = 10.0
 # Bursts of an evaluation beside those of its pairs, at the least: warm-up, hard inputs; on a card latencies, too.
 OTHER_BURSTS = {"cpu": 20, "cuda": 50}
-
-
 # What a candidate takes of a card's memory is its own doing beyond so many times what the baseline does, and so much.
 HOLDS_MORE, HOLDS_BYTES = 2, 1 << 31
 

@@ -22,7 +22,7 @@ from harness.oracle.mistakes.unshifted import Unshifted
 from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
 from harness.oracle.slices import matrix, real
-from harness.oracle.structure import compare, convert, flatten, rebuild, same, tensors
+from harness.oracle.structure import all_same, compare, convert, flatten, rebuild, tensors
 from harness.oracle.verdict import Finding
 
 NOISE = 0.01
@@ -132,10 +132,7 @@ def _different(make: Callable[[Expectation], Any | None]) -> Callable[[Expectati
 
     def checked(expected: Expectation) -> Any | None:
         output = make(expected)
-        if output is None:
-            return None
-        pairs = zip(flatten(output), flatten(expected.native), strict=True)
-        return None if all(same(a, b) for (_, a), (_, b) in pairs) else output
+        return None if output is None or all_same(output, expected.native) else output
 
     return checked
 

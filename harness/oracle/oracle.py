@@ -29,7 +29,7 @@ from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.reorder import LastFirst
 from harness.oracle.slices import real, rms, widened
 from harness.oracle.stress import CHOOSING, SETS, Stress
-from harness.oracle.structure import compare, flatten, places, same, tensors
+from harness.oracle.structure import all_same, compare, flatten, places, tensors
 from harness.oracle.unsorted import Unsorted, unsorted
 from harness.oracle.verdict import Finding
 from harness.records import Status
@@ -368,7 +368,7 @@ class Oracle:
             )
             expected = replace(known, nearest=True)
         finding = checks.full(self.reference, expected, outputs, self._earlier if explained else None, poison)
-        if finding.passed or not _is_the_same(expected.native, outputs):
+        if finding.passed or not all_same(expected.native, outputs):
             return finding
         # Float64 may give another of several right answers, as of an eigenvector's two signs.
         return replace(finding, status=Status.PASSED, reason="", message="", leaf="")
@@ -408,9 +408,3 @@ class Oracle:
                 raise InvalidReference(
                     "random", f"the reference's {path} differs from call to call by more than rounding"
                 )
-
-
-def _is_the_same(native: Any, outputs: Any) -> bool:
-    """Whether outputs are the reference's own, element by element."""
-    given = dict(flatten(outputs))
-    return all(same(own, given[path]) for path, own in flatten(native))

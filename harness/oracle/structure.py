@@ -136,6 +136,12 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def all_same(one: Any, other: Any) -> bool:
+    """Whether the leaves of two trees of the same form are equal, tensors element by element."""
+    leaves = dict(flatten(other))
+    return all(same(leaf, leaves[path]) for path, leaf in flatten(one))
+
+
 def unsupported(tree: Any) -> str:
     """A clause about the first leaf of a kind that cannot be compared; empty where there is none."""
     for path, leaf in flatten(tree):

@@ -71,11 +71,12 @@ def slow_baseline(
     baseline's times beside the candidate, times the evidence's `factor`, are its times alone.
     None with fewer than five readings.
     """
-    if len(alone_us) < FEWEST or len(together_us) < FEWEST:
+    if len(together_us) < FEWEST:
         return None
-    alone, together = statistics.time_us(alone_us), statistics.time_us(together_us)
-    if together.lo <= tolerated * alone.hi + slack_us:
+    together = statistics.time_us(together_us)
+    if together.lo <= most_us(alone_us, slack_us=slack_us, tolerated=tolerated):
         return None
+    alone = statistics.time_us(alone_us)
     return Suspicion(
         "slow_baseline",
         f"the baseline takes {together.value:.1f} us beside this candidate and {alone.value:.1f} us alone; "
