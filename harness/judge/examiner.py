@@ -62,6 +62,8 @@ class Examiner:
         self._reference = reference
         # Whether candidates have weights of one and zero, which they may leave out unseen.
         self.why_plain = reference.why_plain
+        # Whether a refusal says why, for the candidate that is under way.
+        self.explained = True
         self._options = options
         self._keep = plan.call_bytes * EXPECTATION_FACTOR * len(SETS) < _room_to_keep(reference.device, plan)
         self._turns = turns
@@ -305,7 +307,8 @@ class Examiner:
             give_back(self._reference.device)
             if expected is None:
                 return Finding(Status.PASSED)
-            finding = self._finding(link, call, hard.draw, expected)
+            explained = self.explained or not hard.stress.binding
+            finding = self._finding(link, call, hard.draw, expected, explained=explained)
         if finding.passed:
             if hard.stress.binding:
                 hard.factors.add(hard.stress.name, finding)
@@ -320,7 +323,8 @@ class Examiner:
         reason = f"{finding.reason}:{hard.stress.name}"
         return replace(finding, reason=reason, message=message, evidence=evidence)
 
-    def _finding(self, link: Link, call: int, draw: Draw, expected: Any) -> Finding:
+    def _finding(self, link: Link, call: int, draw: Draw, expected: Any, *, explained: bool | None = None) -> Finding:
+        explained = self.explained if explained is None else explained
         try:
             output = link.output(call)
         except LateOutput as late:
@@ -332,9 +336,9 @@ class Examiner:
         # On the CPU outputs are not spoilt before a call.
         poison = POISON_READS if link.device.type == "cuda" else None
         if self._in_place:
-            finding = self._oracle.check(expected, (output, *seen), poison)
+            finding = self._oracle.check(expected, (output, *seen), poison, explained)
             return _of_inputs(finding, values.tensors(draw.inputs), seen)
-        finding = self._oracle.check(expected, output, poison)
+        finding = self._oracle.check(expected, output, poison, explained)
         if finding.passed:
             for index, (own, now) in enumerate(zip(values.tensors(draw.inputs), seen, strict=True)):
                 if not values.same_bytes(own, now):

@@ -233,6 +233,7 @@ class Judge:
         try:
             how = {"again": request.alone, "own_weights": request.own_weights}
             examiner, ready = self._load(request.candidate, candidate, spent_s, **how)
+            examiner.explained = request.explained
             with alone:
                 first = self._first_call(request.candidate, candidate, examiner, ready)
                 with self._ends_if_it_fails(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):

@@ -36,24 +36,27 @@ class Evaluator:
         self._logs = logs
 
     def once(
-        self, job: Job, build: BuildResult, phases: JobPhases, *, alone: bool = False
+        self, job: Job, build: BuildResult, phases: JobPhases, *, alone: bool = False, explained: bool = True
     ) -> tuple[Outcome, Verdict | None]:
         """Return the outcome, and the judge's verdict if there was one. Without a verdict the outcome says what the
-        supervisor saw. `alone`: from the first call on nothing of another lane's is on the device.
+        supervisor saw. `alone`: from the first call on nothing of another lane's is on the device. Without `explained`
+        it does not say why an answer is wrong.
 
         Who changes weights in `__init__` and is wrong with the reference's may be right with its own, as KernelBench
         has it: the same seed makes the same weights for both. Raises ProcessLost, NotSendable, and what starting a
         process raises.
         """
-        found = self._evaluated(job, build, phases, alone=alone)
+        how = {"alone": alone, "explained": explained}
+        found = self._evaluated(job, build, phases, **how)
         if found[1] is None or not found[1].ending.changed_weights:
             return found
-        with_own = self._evaluated(job, build, phases, alone=alone, own_weights=True)
+        with_own = self._evaluated(job, build, phases, **how, own_weights=True)
         return found if with_own[0].status is Status.INCORRECT else with_own
 
     def _evaluated(
-        self, job: Job, build: BuildResult, phases: JobPhases, *, alone: bool, own_weights: bool = False
+        self, job: Job, build: BuildResult, phases: JobPhases, **how: bool
     ) -> tuple[Outcome, Verdict | None]:
+        """`how`: of Evaluate's fields."""
         if (unopened := self._groups.unopened.told(job.group)) is not None:
             return unopened, None
         source = job.problem.path if job.candidate.baseline else job.candidate.path
@@ -63,7 +66,7 @@ class Evaluator:
             group = self._group(job, phases)
             if isinstance(group, Outcome):
                 return group, None
-            verdict, exit_code = self._judged(job, build, group, (runner, its_end), phases, alone, own_weights)
+            verdict, exit_code = self._judged(job, build, group, (runner, its_end), phases, how)
         finally:
             its_end.close()
             end(runner)
@@ -89,8 +92,7 @@ class Evaluator:
         group: OpenGroup,
         runner_and_end: tuple[Child, socket.socket],
         phases: JobPhases,
-        alone: bool,
-        own_weights: bool,
+        how: dict[str, bool],
     ) -> tuple[Verdict | None, int | None]:
         """The judge's verdict, if one came in time, and how the runner ended, if it did by itself."""
         runner, its_end = runner_and_end
@@ -101,8 +103,7 @@ class Evaluator:
                     candidate=_source(job, build),
                     runner_pid=runner.pid,
                     profiled=self._profiled(job),
-                    alone=alone,
-                    own_weights=own_weights,
+                    **how,
                 ),
                 Verdict,
                 self._config.limits.total_s,

@@ -132,16 +132,19 @@ class SecondChance:
         while True:
             again = [f"evaluated_again: {why}" for why in (*lost, *slower, *crowded, *full)]
             try:
-                outcome, verdict = self._evaluator.once(job, build, phases, alone=bool(again or beside))
                 with_others = self._lanes.count > 1 and self._alone_with is None
-                if with_others and not (again or beside) and _may_be_others(outcome):
+                is_first = with_others and not (again or beside)
+                outcome, verdict = self._evaluator.once(
+                    job, build, phases, alone=bool(again or beside), explained=not is_first
+                )
+                if is_first and _may_be_others(outcome):
                     beside = outcome
                     continue
                 if with_others and not again and verdict and verdict.ending.slowed:
                     # Who slowed it is not known, and only the baseline's times would be put right.
                     crowded.append("the baseline was slow beside it and other candidates")
                     continue
-                if beside and (outcome.status, outcome.reason) != (beside.status, beside.reason):
+                if beside and outcome.status is not beside.status:
                     said = f"{beside.status} ({beside.reason})" if beside.reason else beside.status
                     again.append(f"evaluated_again: beside other candidates it was {said}")
                 if verdict and not verdict.ending.baseline_ok and self._right_by_itself(job, phases):

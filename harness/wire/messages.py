@@ -218,7 +218,8 @@ class Evaluate(Message, frozen=True, kw_only=True, tag=True):
     """Judge one candidate; its runner's channel travels beside it, and `runner_pid` is its process.
 
     `profiled`: with one profiled call at the end. `alone`: from its first call on nothing of another lane's is on the
-    device. `own_weights`: it keeps those that it has constructed.
+    device. `own_weights`: it keeps those that it has constructed. Without `explained`, nobody asks why an answer is
+    wrong, which takes further runs of the reference: one that is will be evaluated again.
     """
 
     candidate: CandidateSource
@@ -226,6 +227,7 @@ class Evaluate(Message, frozen=True, kw_only=True, tag=True):
     profiled: bool = False
     alone: bool = False
     own_weights: bool = False
+    explained: bool = True
 
 
 class Retime(Message, frozen=True, kw_only=True, tag=True):

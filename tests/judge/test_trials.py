@@ -96,13 +96,15 @@ def test_it_is_asked_after_the_verdict_and_only_if_wanted(monkeypatch, asked):
     judge._limits, judge._reference = Limits(), None
     judge._request = SimpleNamespace(check=CheckConfig(kernelbench=asked), why_no_cuda="")
     monkeypatch.setattr(judge, "_phase", calls.append)
-    monkeypatch.setattr(judge, "_load", lambda *_, **__: (object(), []))
+    monkeypatch.setattr(judge, "_load", lambda *_, **__: (SimpleNamespace(), []))
 
     def refused(*_):
         raise Refused(Outcome(status=Status.INCORRECT, reason="mismatch"))
 
     monkeypatch.setattr(judge, "_first_call", refused)
-    ending, checks = judge._concluded(SimpleNamespace(candidate=None, alone=False, own_weights=False), None, {})
+    ending, checks = judge._concluded(
+        SimpleNamespace(candidate=None, alone=False, own_weights=False, explained=True), None, {}
+    )
     assert ending.outcome.reason == "mismatch"
     assert calls == (["KernelBench's rule", "rule"] if asked else [])
     assert checks.kernelbench_correct is (True if asked else None)

@@ -89,7 +89,7 @@ def test_a_candidate_after_one_whose_files_go_slowly_is_judged_when_there_is_roo
     wrong = Outcome(status=Status.INCORRECT, reason="mismatch", message="wrong")
 
     class Finds:
-        def once(self, job, build, phases, alone):
+        def once(self, job, build, phases, **how):
             calls.append(level["full"])
             if len(calls) > 1:
                 return wrong, None
@@ -115,7 +115,7 @@ def test_a_candidate_that_fills_it_for_itself_is_not_excused_by_how_slowly_its_f
     monkeypatch.setattr(folders, "removing", lambda: level["full"])
 
     class Fills:
-        def once(self, job, build, phases, alone):
+        def once(self, job, build, phases, **how):
             level["full"] = True
             threading.Timer(0.3, level.update, [{"full": False}]).start()
             return NO_ROOM, None
@@ -203,7 +203,7 @@ def test_whose_disk_it_was_is_seen_and_not_said(tmp_path, level, on_a_card, was_
     fault = Outcome(status=Status.LOAD_ERROR, reason="disk_full", message=SAID)
 
     class Fails:
-        def once(self, job, build, phases, alone):
+        def once(self, job, build, phases, **how):
             level["full"] = was_full and not calls
             calls.append(job)
             return fault, None
@@ -227,10 +227,10 @@ def test_a_candidate_that_finds_no_room_is_evaluated_once_more(tmp_path, monkeyp
     level["full"] = not raised
     fault = Outcome(status=Status.LOAD_ERROR, reason="exception:OSError", message=f"honest.py:3: {SAID}")
 
-    def fails_at_first(self, job, build, phases, alone=False):
+    def fails_at_first(self, job, build, phases, **how):
         if not left:
             level["full"] = False
-            return once(self, job, build, phases, alone=alone)
+            return once(self, job, build, phases, **how)
         left.pop()
         if raised:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -49,7 +49,9 @@ def second_chance(tmp_path, outcomes, lanes, slowed=0):
     asked, groups = [], Groups()
 
     class Ends:
-        def once(self, job, build, phases, alone=False):
+        def once(self, job, build, phases, alone=False, explained=True):
+            # Why an answer is wrong is asked in the evaluation that counts.
+            assert explained is (alone or lanes.count == 1 or groups.memory_share == 1.0)
             asked.append((alone, groups.memory_share))
             outcome = outcomes[len(asked) - 1]
             return outcome, Verdict(ending=Ending(outcome=outcome, slowed=len(asked) <= slowed))
@@ -210,11 +212,11 @@ def test_who_has_no_room_beside_others_is_put_off(tmp_path, monkeypatch):
     monkeypatch.setattr(pool.lanes, "how_many", lambda config, device: 2)
     once, tried = Evaluator.once, []
 
-    def crowded(self, job, build, phases, alone=False):
+    def crowded(self, job, build, phases, **how):
         tried.append(job.group)
         # Beside others the first one's group has no room.
         without = self._groups.memory_share < 1.0 and job.group == tried[0]
-        return (NO_ROOM, None) if without else once(self, job, build, phases, alone=alone)
+        return (NO_ROOM, None) if without else once(self, job, build, phases, **how)
 
     monkeypatch.setattr(Evaluator, "once", crowded)
     config = corpus_config("honest", "honest_after", precisions=["float32", "float64"])
