@@ -31,6 +31,8 @@ from harness.oracle.slices import SHORTEST_ROW, rms, widened
 
 # For what is measured of the reference's own run.
 ONLY_SHARED = Tolerances(math.inf, shared=0.0)
+# Measures of errors that few rows or elements decide.
+OF_PLACES = ("scaled", "row", "worst")
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,13 @@ class Yardstick:
     def as_a_whole(self) -> Yardstick:
         """The same with no limit of its own for the bulk of the output, nor for errors that rows share."""
         return replace(self, limits=replace(self.limits, bulk=math.inf, shared=math.inf))
+
+    def as_seen(self, known: list[Errors]) -> Yardstick:
+        """The same with limits of rows and elements by more `known` errors of the reference's own runs."""
+        seen = _limits(self.limits.norm, self.base, known, self.scale)
+        mine = self.limits
+        wider = {name: max(getattr(mine, name), getattr(seen, name)) for name in OF_PLACES}
+        return replace(self, limits=replace(mine, **wider))
 
     def no_less(self, norm: float) -> Yardstick:
         """The same with a limit of at least `norm`, and none for single rows and elements where that is more."""

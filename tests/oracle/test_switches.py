@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from harness.oracle import controls, exact
+from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
 from harness.oracle.formats import BFLOAT16, TF32, round_to
 from harness.oracle.oracle import Oracle
@@ -74,6 +75,25 @@ def test_what_is_allowed_is_no_known_wrong_answer(switches, monkeypatch, allowed
     lower = BFLOAT16 if allowed else TF32
     assert torch.equal(made["lower_inputs"](expected), oracle.reference.coarsened([x], lower, expected.seed))
     assert not oracle.check(expected, made["lower_inputs"](expected)).passed
+
+
+def test_what_cancels_in_a_column_may_err_there_as_everywhere(switches, monkeypatch):
+    monkeypatch.setattr(exact, "Permitted", functools.partial(Permitted, "cpu"))
+    switches("tf32", "ieee")
+    generator = torch.Generator().manual_seed(1)
+    x, half = torch.randn(1, 64, 8192, generator=generator), torch.randn(1024, 32, 1, generator=generator)
+    weight = torch.cat([half, half * (1 + 1e-4)], 1)
+    # It is in none of those that errors are estimated from.
+    seen = Part(torch.empty(1, 1024, 8192)).columns.tolist()
+    column = next(place for place in range(8192) if place not in seen)
+    x[0, 32:, column] = -x[0, :32, column]
+    convolved = torch.nn.functional.conv1d
+    oracle = Oracle(Of(convolved))
+    expected = oracle.expect([x, weight])
+    assert oracle.check(expected, convolved(round_to(x, TF32), round_to(weight, TF32))).passed
+    wrong = convolved(x, weight)
+    wrong[..., column] = wrong[..., column - 1]
+    assert not oracle.check(expected, wrong).passed
 
 
 def run(function):
