@@ -219,7 +219,9 @@ class Runner:
                 if ref is not None and _takes(tensor, ref.shape):
                     known = [self._shared(refs[name]) for refs in (state, request.plain) if name in refs]
                     changed |= had_values and not any(_equal(tensor, one) for one in known)
-                    tensor.copy_(known[0])
+                    # As whoever constructed it has to, too: what was made in inference mode is written to there.
+                    with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
+                        tensor.copy_(known[0])
                 else:
                     unmatched.append(name)
         return unmatched, changed

@@ -185,3 +185,12 @@ def test_weights_may_be_folded_in_place(evaluate_made, fold, forward, status, wa
     )
     assert record.status is status, record.message
     assert any(text.startswith("plain_weights: it changes weights") for text in record.warnings) is warned
+
+
+def test_weights_may_be_made_in_inference_mode(evaluate_made):
+    """A module that `torch.jit` or a warm-up in its constructor is run with often is made there."""
+    made = PROBLEM.replace("class Model(", "class ModelNew(").replace(
+        "    def __init__(self):", "    @torch.inference_mode()\n    def __init__(self):"
+    )
+    record = evaluate_made(PROBLEM, made, device="cpu", timing=QUICK)
+    assert record.status is Status.PASSED, record.message
