@@ -6,6 +6,7 @@ May run the reference again, `RUNS` times at the most and none begun after `case
 from __future__ import annotations
 
 import math
+import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,8 +25,8 @@ from harness.oracle.slices import coordinates, counted, real
 from harness.oracle.structure import flatten, same
 from harness.oracle.verdict import is_left_out, weigh
 
-# Runs of the reference: the search, lower precisions, the other mode, and a running sum.
-RUNS = search.MOST + precision.MOST + 2
+# Runs of the reference: the search, lower precisions, the other mode, a running sum, and another seed.
+RUNS = search.MOST + precision.MOST + 3
 # Below this share, wrong elements are counted.
 RARE = 1e-3
 # Above this share of wrong elements, the whole output is taken for something else.
@@ -37,6 +38,8 @@ ROUNDED = 1e-3
 ROUNDED_OPERANDS = "whole rows or columns err alike, as those of a product do whose operands are kept with fewer digits"
 # Measures of how elements err together, which come last: no other one is over its limit.
 TOGETHER = ("signature", "shared", "grid")
+RANDOM = "the reference draws random numbers as it runs, and these may come of others"
+DRAW = "draw them with PyTorch's own functions, as many and in the same order"
 # Of a refusal without a known cause.
 UNKNOWN = "mismatch"
 
@@ -212,7 +215,19 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
         yield Cause("mismatch:rounded", "the reference rounds nothing here, and these numbers are rounded")
     if placed:
         yield Cause(f"mismatch:{region.word}", region.sentence, {}, region.mend)
+    if _draws(case):
+        yield Cause("mismatch:random", RANDOM, {}, DRAW)
     yield Cause(UNKNOWN, "no usual mistake fits, and size alone does not tell why")
+
+
+def _draws(case: Case) -> bool:
+    """Whether the reference gives another answer to the same inputs from another seed."""
+    if time.monotonic() > case.until:
+        return False
+    other = case.leaf(case.reference.native(case.expected.inputs, case.expected.seed + 1))
+    if other is None:
+        return False
+    return not measure(other, case.exact, case.yard.scale, case.yard.expected).norm <= case.yard.limits.norm
 
 
 def _right_elsewhere(case: Case, got: torch.Tensor, mask: torch.Tensor) -> bool:

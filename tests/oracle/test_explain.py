@@ -619,3 +619,13 @@ def test_what_is_broadcast_to_the_whole_is_told_as_pytorch_tells_it():
         except RuntimeError:
             expected = False
         assert arguments._fits_into(shape, whole) == expected
+
+
+def test_other_random_numbers_than_the_reference_draws_are_called_so():
+    oracle = Oracle(Of(lambda x: torch.softmax(F.dropout(x, 0.2), 1)))
+    expected = oracle.expect([torch.randn(64, 96)])
+    torch.manual_seed(expected.seed + 12)
+    other = torch.softmax(F.dropout(expected.inputs[0], 0.2), 1)
+    finding = oracle.check(expected, other)
+    assert finding.reason == "mismatch:random", finding.message
+    assert "PyTorch's own functions" in finding.message
