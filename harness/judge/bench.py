@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,6 +105,9 @@ class Bench:
         # costs beside its calls is in both alike.
         self._share = 1.0
         self.single_us: dict[Side, float] = {}
+        # Whether the last hard call of a set was a burst by itself, as the next one is not. Single calls have to be
+        # right, too: they tell who does all calls of a burst at once.
+        self._came_alone: dict[str, bool] = defaultdict(lambda: self.rng.random() < 0.5)
         # Of the candidate's bursts, since the baseline's last one.
         self._in_a_row = 0
         self.problem = problem
@@ -230,6 +234,7 @@ class Bench:
         """The samples with so many more single calls of each side; raises Refused."""
         singles: dict[Side, list[float]] = {"candidate": [], "baseline": []}
         for _ in range(count):
+            self._meet(self._hard.before_a_pair(self.rng.random() < 0.5, 1))
             both_singly(self._single, self.rng, singles)
         return dataclasses.replace(
             samples,
@@ -345,13 +350,17 @@ class Bench:
     def _meet(self, due: Iterator[list[HardCall]], in_a_row: int = MOST_IN_A_ROW) -> None:
         """Bursts of the candidate's with some of these calls in each: to the runner they are like any other."""
         for hard in due:
-            self._break_row(in_a_row)
-            calls = self.clock.bursts["candidate"].at(self.rng.random())
-            places = dict(zip(self.rng.sample(range(calls), len(hard)), hard, strict=True))
-            draws = functools.partial(self._draws_with, places, calls)
-            self._checked("candidate", draws, hard)
-            # Before the next one is made.
-            del hard, draws, places
+            while hard:
+                self._break_row(in_a_row)
+                alone = not self._came_alone[hard[0].stress.name]
+                some, calls = (hard[:1], 1) if alone else (hard, self.clock.bursts["candidate"].at(self.rng.random()))
+                self._came_alone |= {one.stress.name: alone for one in some}
+                places = dict(zip(self.rng.sample(range(calls), len(some)), some, strict=True))
+                draws = functools.partial(self._draws_with, places, calls)
+                self._checked("candidate", draws, some)
+                hard = hard[len(some) :]
+                # Before the next one is made.
+                del some, draws, places
 
     def _break_row(self, most: int) -> None:
         """A turn of the baseline's where the candidate has had so many without one."""

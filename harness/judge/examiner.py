@@ -293,12 +293,13 @@ class Examiner:
         budget_s = self._options.stress_budget_s
         return HardInputs(
             self.tried.stress_sets(),
-            len(self.tried.in_order()),
+            self.tried.count,
             budget_s,
             self._set_s,
             self._turns.clock,
             together=self._keep,
-            decisive=self.tried.decisive,
+            decisive=self.tried.among_the_first,
+            rounds=self.tried.rounds(),
         )
 
     def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import random
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.links.link import Draw
@@ -21,6 +22,8 @@ FEWEST = 4
 PATIENCE = 2
 # A smaller share of all sets than this is told.
 FEW = 0.25
+# When all sets have had their turn, and the evaluation goes on, this share of its time goes to more of them.
+LATER_SHARE = 0.5
 
 # Finds out what to expect of a call on hard inputs; None where nothing can be.
 Expected = Callable[[], Expectation | Sampled | None]
@@ -53,6 +56,9 @@ class HardInputs:
     come first, and until something could be expected of `FEWEST` that bind. `done` names the sets handed out of which
     something could be expected, `binding` counts those of them that bind, `warnings` has what was found on those that
     do not, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
+
+    From `go_on` on there are further sets, from `rounds`, as long as they take no more than `LATER_SHARE` of the time
+    since then that is spent on anything else.
     """
 
     def __init__(
@@ -65,6 +71,7 @@ class HardInputs:
         *,
         together: bool = False,
         decisive: Collection[str] = (),
+        rounds: Iterable[tuple[Stress, Draw, Expected]] = (),
     ) -> None:
         self.done: list[str] = []
         self.binding = 0
@@ -73,14 +80,21 @@ class HardInputs:
         self.spent_s = 0.0
         self._charged_s = 0.0
         self._sets = sets
-        self._count = self._all = count
+        self.count = count
+        # There are no more, whatever the time.
+        self._over = count == 0
+        self._all_tried = False
         self._wanted = count > 0
-        self._taken = 0
+        # Of these, those of the first round.
+        self._taken = self._tried = 0
         self._budget_s = budget_s
         self._next_s = first_s
         self._clock = clock
         self._together = together
         self._decisive = len(decisive)
+        self._rounds = iter(rounds)
+        # When, by the clock and by `_charged_s`, the further ones began.
+        self._later: tuple[float, float] | None = None
 
     @property
     def lacking(self) -> bool:
@@ -89,28 +103,52 @@ class HardInputs:
 
     @property
     def few(self) -> str:
-        """How many of all there was time for, in words, if these are few; else nothing."""
-        return f"{self._taken} of {self._all}" if self._taken < FEW * self._all else ""
+        """How many of all sets there was time or use for, in words, if these are few; else nothing."""
+        if self._tried < FEW * self.count and not self._all_tried:
+            return f"{self._tried} of {self.count} were tried in the time (check.stress_budget_s)"
+        if len(self.done) < FEW * self.count:
+            return (
+                f"of {len(self.done)} of {self.count} something could be expected: the reference decides little there"
+            )
+        return ""
 
     @property
     def left(self) -> int:
         """How many calls are left; 0 if the time does not do for another one."""
-        return self._count - self._taken if self._fits(1) else 0
+        if self._over or not self._fits(1):
+            return 0
+        return self.count if self.goes_on else max(1, self.count - self._taken)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there are further rounds by now."""
+        return self._later is not None
+
+    def go_on(self) -> None:
+        """From now on further rounds."""
+        if self._later is None:
+            self._sets = itertools.chain(self._sets, self._rounds)
+            self._later, self._over = (self._clock(), self._charged_s), False
 
     def take(self, most: int = 1) -> list[HardCall]:
         """The next calls, up to `most` for one burst; empty if there are none."""
         calls: list[HardCall] = []
-        while len(calls) < (most if self._together else 1) and self._fits(len(calls) + 1):
+        while not self._over and len(calls) < (most if self._together else 1) and self._fits(len(calls) + 1):
             with self._charged():
-                found = next(self._sets, None) if self._taken < self._count else None
+                found = next(self._sets, None)
             if found is None:
-                self._count = self._taken
+                self._over = self._all_tried = True
                 break
             self._taken += 1
+            self._tried += self._later is None
             calls.append(self._call(*found))
         return calls
 
     def _fits(self, calls: int) -> bool:
+        if self._later is not None:
+            since, charged_s = self._later
+            later_s = self._charged_s - charged_s
+            return later_s + calls * self._next_s <= LATER_SHARE * (self._clock() - since - later_s)
         # Without them, drawn inputs alone would decide about a large problem's candidates on a busy machine.
         wanting = self.binding < FEWEST or self._taken < self._decisive
         still = wanting and (self._taken == 0 or self._charged_s < PATIENCE * self._budget_s)
@@ -120,7 +158,8 @@ class HardInputs:
         def expected() -> Expectation | Sampled | None:
             found = expect()
             if found is not None:
-                self.done.append(stress.name)
+                if stress.name not in self.done:
+                    self.done.append(stress.name)
                 self.binding += stress.binding
             return found
 
@@ -151,6 +190,9 @@ class HardTurns:
     As many as leave few for each of the `pairs` that are sure to come, and before those that the baseline begins, so
     that its turn lies between a hard one's and a timed one's. What is done with a call before the next one is asked for
     counts towards the budget of hard inputs.
+
+    Behind those pairs they go on as densely, as far as the time for it goes: who is careful first would be careless
+    then, in the pairs that decide.
     """
 
     def __init__(self, hard: HardInputs, pairs: int, rng: random.Random) -> None:
@@ -166,15 +208,18 @@ class HardTurns:
     def before_a_pair(self, baseline_first: bool, most: int) -> Iterator[list[HardCall]]:
         """The calls that are due before the next pair, up to `most` for each burst."""
         self._begun += 1
-        pairs_left = max(1, self._pairs - self._begun + 1)
+        pairs_left = self._pairs - self._begun + 1
+        if pairs_left < 1:
+            self._hard.go_on()
+            pairs_left = self._pairs
         if not baseline_first and pairs_left > 1:
             return
         share = 2 * self._hard.left / pairs_left
         yield from self._given(math.floor(share + self._rng.random()), most)
 
     def remaining(self, most: int) -> Iterator[list[HardCall]]:
-        """All remaining calls, as far as the time allows, up to `most` for each burst."""
-        yield from self._given(self._hard.left, most)
+        """All remaining calls of the first round, as far as the time allows, up to `most` for each burst."""
+        yield from self._given(0 if self._hard.goes_on else self._hard.left, most)
 
     def _given(self, due: int, most: int) -> Iterator[list[HardCall]]:
         while due > 0 and self._hard.left:

@@ -461,7 +461,7 @@ def _checks(first: Finding, hard: HardInputs, examiner: Examiner) -> Checks:
     if hard.lacking:
         warnings.append(f"no_hard_inputs: {NO_HARD_INPUTS}")
     elif hard.few:
-        warnings.append(f"few_hard_inputs: {hard.few} were tried in the time (check.stress_budget_s)")
+        warnings.append(f"few_hard_inputs: {hard.few}")
     if weakness := examiner.weakness():
         warnings.append(f"weak_problem: {weakness}")
     if examiner.why_plain:

@@ -28,7 +28,7 @@ from harness.oracle.formats import all_finite
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.reorder import LastFirst
 from harness.oracle.slices import real, rms, widened
-from harness.oracle.stress import CHOOSING, SETS, Stress
+from harness.oracle.stress import CHOOSING, RECURRENT, SETS, Stress
 from harness.oracle.structure import all_same, compare, flatten, places, tensors
 from harness.oracle.unsorted import Unsorted, unsorted
 from harness.oracle.verdict import Finding
@@ -117,7 +117,8 @@ class Oracle:
         self._earlier = Earlier()
         self._steady = False
         # What the reference is made of, which decides which hard inputs there are, and what it chooses by order.
-        self._kinds: frozenset[str] = frozenset()
+        recurs = any(isinstance(one, (nn.RNNBase, nn.RNNCellBase)) for one in module.modules())
+        self._kinds = frozenset({RECURRENT}) if recurs else frozenset[str]()
         self._chosen: frozenset[Chosen] = frozenset()
         # What of the output is in no promised order.
         self._unsorted: Unsorted | None = None
@@ -223,6 +224,10 @@ class Oracle:
     def suits(self, proposed: Stress) -> bool:
         """Whether a set is for references of this kind; known after an `expect`."""
         return proposed.suits(self._kinds)
+
+    def comes_first(self, proposed: Stress) -> bool:
+        """Whether a set tells of references of this kind what no other does."""
+        return proposed.first in self._kinds
 
     def times(self, proposed: Stress, inputs: list[Any]) -> int:
         """How many draws of a set for inputs of this form do what one is for."""

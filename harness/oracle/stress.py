@@ -34,7 +34,8 @@ class Stress:
     Sets are for references of the kind `only`, or not for those of the kind `never`: `lengths.Longest.kinds`; `few`
     numbers as outputs; `whole`, these or a sum over all of an input; `choosing`, several numbers chosen by their order.
     `finite` ones are for those that give finite numbers on them, and `half` ones for inputs in float16. A `narrow` set
-    changes one row or one element of all, one `in_rows` those rows that numbers are chosen from.
+    changes one row or one element of all, one `in_rows` those rows that numbers are chosen from. Of references of the
+    kind `first` it tells what no other does, so that it comes among the first; `recurrent` ones have such a module.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Stress:
     half: bool = False
     narrow: bool = False
     in_rows: bool = False
+    first: str = ""
     turn: int = 0
 
     def along(self, chosen: Collection[Chosen]) -> Stress:
@@ -74,6 +76,7 @@ class Stress:
 
 # The kind of references that choose several numbers by their order.
 CHOOSING = "choosing"
+RECURRENT = "recurrent"
 # Elements that are put in order together.
 AT_ONCE = 1 << 26
 # Of the power of two that huge inputs are scaled by, and of those of many layers, each of which may take a quarter of
@@ -210,14 +213,17 @@ def _many_of_all(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tens
 def _held(dimension: int) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
     """After a quarter of the slices along a dimension all are the last one, and large. Gates are wide open or shut from
     there on, so that a state which forgets soon otherwise keeps what it was; who takes the last steps alone has none.
+    In one entry of the batch: few numbers of an input do not tell who is careful with such.
     """
 
-    def make(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    def make(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         if tensor.dim() < 3 or tensor.shape[dimension] < FEW_STEPS:
             return tensor
         changed, length = tensor.clone(memory_format=torch.contiguous_format), tensor.shape[dimension]
-        last = tensor.narrow(dimension, length - 1, 1) * 16
-        rest = changed.narrow(dimension, length // 4, length - length // 4)
+        entry = int(torch.randint(tensor.shape[1 - dimension], (1,), generator=generator, device=tensor.device))
+        its = changed.narrow(1 - dimension, entry, 1)
+        last = its.narrow(dimension, length - 1, 1) * 16
+        rest = its.narrow(dimension, length // 4, length - length // 4)
         rest.copy_(last.expand_as(rest))
         return changed
 
@@ -367,8 +373,8 @@ SETS = (
         narrow=True,
     ),
     Stress("many_of_all", _many_of_all, largest_only=True, only="whole", never="transformed"),
-    Stress("held", _held(1), "wide", largest_only=True),
-    Stress("held_along_the_first_axis", _held(0), "wide", largest_only=True),
+    Stress("held", _held(1), "wide", largest_only=True, first=RECURRENT),
+    Stress("held_along_the_first_axis", _held(0), "wide", largest_only=True, first=RECURRENT),
     # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.
     Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", largest_only=True, finite=True, narrow=True),
     Stress("one_hot", _one_hot, "sense"),

@@ -1,5 +1,7 @@
 """Inputs that a candidate has met are made anew for the next one."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -59,9 +61,14 @@ def opened(tmp_path):
     return make
 
 
+def tried(judge):
+    """The sets that one candidate meets, and its inputs; what to expect of them is asked after each call."""
+    return [(stress, draw) for stress, draw, expect in judge.tried.stress_sets() if expect() is not None]
+
+
 def met(judge):
     """What one candidate meets of hard inputs, by set."""
-    return {stress.name: digest(draw) for stress, draw, _ in judge.tried.stress_sets()}
+    return {stress.name: digest(draw) for stress, draw in tried(judge)}
 
 
 def digest(draw):
@@ -86,16 +93,51 @@ def test_the_next_candidate_meets_others_as_far_as_there_is_time(opened):
 
 def test_the_same_candidate_meets_what_it_was_refused_on_again(opened):
     judge = opened("x.softmax(-1)")
-    first = list(judge.tried.stress_sets())
-    stress, draw, _ = next(one for one in first[::-1] if one[0].name == "rolled")
+    first = tried(judge)
+    stress, draw = next(one for one in first[::-1] if one[0].name == "rolled")
     judge.tried.refused_on(draw)
     list(judge.tried.renewing(again=True))
-    again = list(judge.tried.stress_sets())
+    again = tried(judge)
     assert again[0][0] is stress
     assert digest(again[0][1]) == digest(draw)
-    assert sum(digest(one) != digest(other) for (_, one, _), (_, other, _) in zip(first, again, strict=True)) > 6
+    assert sum(digest(one) != digest(other) for (_, one), (_, other) in zip(first, again, strict=True)) > 6
     list(judge.tried.renewing())
     assert digest(draw) not in met(judge).values()
+
+
+def test_nothing_tells_a_hard_call_by_what_others_had(opened):
+    judge = opened("x.softmax(-1)")
+    draws = [draw for _, draw in tried(judge)]
+    assert len({draw.seed for draw in draws}) == len(draws)
+    # Rows that a set leaves as they were drawn are those of no other set.
+    rows = [{tuple(row.tolist()) for row in draw.inputs[0]} for draw in draws]
+    drawn = [those for those in rows if len(those) == 32]
+    assert len(drawn) > 4
+    assert not any(one & other for one, other in itertools.combinations(drawn, 2))
+
+
+def test_more_rounds_are_of_other_draws(opened):
+    judge = opened("x.softmax(-1)")
+    first, names = [digest(draw) for _, draw in tried(judge)], {stress.name for stress, _ in tried(judge)}
+    more = list(itertools.islice(judge.tried.rounds(), 2 * len(names)))
+    assert {stress.name for stress, _, _ in more} <= names
+    assert len({stress.name for stress, _, _ in more}) > 0.8 * len(names)
+    assert not [
+        draw
+        for _, draw, _ in more
+        if draw.inputs[0].isfinite().all() and draw.inputs[0].unique().numel() > 100 and digest(draw) in first
+    ]
+
+
+def test_what_a_later_round_refused_comes_first_if_the_same_candidate_comes_again(opened):
+    judge = opened("x.softmax(-1)")
+    tried(judge)
+    _, draw, expect = next(one for one in judge.tried.rounds() if one[0].name == "rolled")
+    expect()
+    judge.tried.refused_on(draw)
+    list(judge.tried.renewing(again=True))
+    again, its = tried(judge)[0]
+    assert (again.name, digest(its)) == ("rolled", digest(draw))
 
 
 def test_decisive_sets_come_first(opened):
