@@ -348,6 +348,31 @@ def test_hard_bursts_follow_each_other_as_timed_ones_do(seed):
     assert bursts.count("c") - bursts.count("b") > 3
 
 
+def test_hard_calls_are_single_ones_too_and_come_as_long_as_pairs_do():
+    met = []
+
+    class Told(Card):
+        def burst(self, draws, **options):
+            met.append((len(draws), any(draw in hard for draw in draws)))
+            return super().burst(draws, **options)
+
+    def sets(count):
+        for number in range(count):
+            hard.append(object())
+            yield SimpleNamespace(name=str(number % 12), binding=True), hard[-1], lambda: None
+
+    baseline, hard = Card(20.0, 20.0), []
+    given_hard = HardInputs(sets(12), 12, 5.0, rounds=sets(1000), together=True)
+    made = Bench(*given(baseline=baseline, candidate=Told(30.0, 30.0)), alone(baseline), given_hard)
+    made.warm_up()
+    del met[:]
+    made.sample(dataclasses.replace(RULE, min_pairs=60, max_pairs=60))
+    for some in (met[:40], met[40:80]):
+        of_hard = [calls for calls, is_hard in some if is_hard]
+        assert min(of_hard) == 1 < max(of_hard)
+    assert 12 < len(hard) < 12 + 4 * 60
+
+
 def test_a_burst_is_repeated_on_other_inputs():
     class OneBuffer(Card):
         """Its calls return one buffer, which shows in the first burst of several."""

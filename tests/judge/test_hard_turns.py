@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from harness.judge.hard_turns import HardInputs, HardTurns
+from harness.judge.hard_turns import LATER_SHARE, HardInputs, HardTurns
 from harness.links.link import Draw
 from harness.oracle.stress import SETS
 
@@ -59,3 +59,36 @@ def test_what_is_done_to_make_and_to_judge_them_is_bounded(times):
 def test_the_first_one_is_met_however_long_it_takes():
     clock = Clock()
     assert met(made(clock, each_s=9.0, budget_s=0.1), clock) == 1
+
+
+@pytest.mark.parametrize("each_s", [0.001, 0.1])
+def test_they_go_on_behind_the_sure_pairs_for_a_share_of_the_time(each_s):
+    clock = Clock()
+
+    def sets():
+        while True:
+            clock.now_s += each_s
+            yield SETS[0], Draw(inputs=(), seed=0), lambda: "something"
+
+    turns = HardTurns(made(clock, budget_s=60.0, count=10, rounds=sets()), 4, random.Random(1))
+    counts, began_s, hard_s = [], 0.0, 0.0
+    for pair in range(40):
+        if pair == 4:
+            began_s, hard_s = clock.now_s, 0.0
+        before_s = clock.now_s
+        counts.append(sum(len(some) for some in turns.before_a_pair(True, 1)))
+        hard_s += clock.now_s - before_s
+        clock.now_s += 0.1
+    assert sum(counts[:4]) == 10
+    assert min(sum(counts[first : first + 9]) for first in range(4, 32)) > 0
+    assert hard_s <= LATER_SHARE * (clock.now_s - began_s - hard_s) + each_s
+    # No more of them in a pair than before.
+    assert max(counts[4:]) <= 2 * 10 / 4 + 1
+
+
+def test_where_few_sets_are_of_use_that_is_said():
+    clock = Clock()
+    hard = made(clock, count=2, budget_s=60.0)
+    hard.count = 30
+    met(hard, clock)
+    assert hard.few == "of 2 of 30 something could be expected: the reference decides little there"

@@ -10,6 +10,7 @@ from harness.judge import planning, tried_inputs
 from harness.judge.examiner import Examiner
 from harness.judge.reference import Reference
 from harness.machine.card_turns import CardTurns
+from harness.oracle.oracle import Oracle
 from harness.oracle.stress import SETS
 from harness.records import Status
 from harness.wire import values
@@ -114,6 +115,18 @@ def test_nothing_tells_a_hard_call_by_what_others_had(opened):
     drawn = [those for those in rows if len(those) == 32]
     assert len(drawn) > 4
     assert not any(one & other for one, other in itertools.combinations(drawn, 2))
+
+
+def test_what_to_expect_is_found_out_behind_a_call(opened, monkeypatch):
+    """Before it, whoever waits for that call would know by it."""
+    judge = opened("x.softmax(-1)", options=CheckConfig(stress_budget_s=0.0))
+    asked = []
+    expect = Oracle.expect_stress
+    monkeypatch.setattr(Oracle, "expect_stress", lambda *given: asked.append(1) or expect(*given))
+    for count, (_, _, expected) in enumerate(judge.tried.stress_sets()):
+        assert len(asked) <= count
+        expected()
+    assert len(asked) > 10
 
 
 def test_more_rounds_are_of_other_draws(opened):
