@@ -19,12 +19,14 @@ from harness.oracle.formats import FLOAT32, Format, all_finite, calculable, form
 from harness.oracle.indices import JITTER
 from harness.oracle.outliers import RUNS
 from harness.oracle.rule import FURTHER
-from harness.oracle.slices import SHORTEST_ROW, matrix, real, tiles, wide_dtype
+from harness.oracle.slices import SHORTEST_ROW, counted, matrix, real, tiles, wide_dtype
 from harness.oracle.structure import flatten, places, tensors, unsupported
 from harness.oracle.yardstick import Runs, Yardstick, yardstick
 
 # Runs with inputs moved by a unit in the last place, for outputs whose own error may be small by luck.
 JITTERED = 4
+# Of an integer leaf, a larger share of elements that float64 makes others says that rounding decides them.
+MOST_UNDECIDED = 1 / 64
 
 
 class InvalidReference(AssayError):
@@ -80,6 +82,20 @@ class Expectation:
         """Whether vectors are found on the way whose signs are anybody's choice."""
         return any("signed" in yard.kinds for yard in self.yards.values())
 
+    def as_far_as_decided(self) -> Expectation | None:
+        """The same without integer and boolean leaves of which rounding decides too much: in float64 the reference
+        gives others in more than a few places. Of equal numbers, each is above their mean or none is. None if no
+        other leaf tells."""
+        gone = {
+            path
+            for path, leaf in flatten(self.native)
+            if path not in self.yards and isinstance(leaf, torch.Tensor) and leaf.numel()
+            if _share_of_others(leaf, self.exact[path]) > MOST_UNDECIDED
+        }
+        if gone and not self.yards and gone >= {path for path, _ in flatten(self.native)}:
+            return None
+        return replace(self, left_out=self.left_out | gone)
+
     def without(self, some: Iterable[str]) -> Expectation | None:
         """The same without some floating leaves, where one overflows and another does not; None if no other tells.
 
@@ -92,6 +108,12 @@ class Expectation:
         if not yards.keys() - self.empty:
             return None
         return replace(self, yards=yards, left_out=frozenset(path for path in self.exact if path not in yards))
+
+
+def _share_of_others(leaf: torch.Tensor, exact: Any) -> float:
+    if not isinstance(exact, torch.Tensor) or leaf.dtype.is_floating_point or leaf.is_complex():
+        return 0.0
+    return counted(leaf != exact.to(leaf.device)) / leaf.numel()
 
 
 def number(leaf: Any, dtype: torch.dtype) -> torch.Tensor | None:

@@ -28,7 +28,7 @@ from harness.oracle.formats import all_finite
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.reorder import LastFirst
 from harness.oracle.slices import real, rms, widened
-from harness.oracle.stress import CHOOSING, RECURRENT, SETS, Stress
+from harness.oracle.stress import CHOOSING, RECURRENT, ROLLED, SETS, Stress
 from harness.oracle.structure import all_same, compare, flatten, places, tensors
 from harness.oracle.unsorted import Unsorted, unsorted
 from harness.oracle.verdict import Finding
@@ -110,6 +110,8 @@ class Oracle:
         # The places of all leaves of the reference's output; None before the first.
         self._places: list[str] | None = None
         self._infinite = False
+        # Whether values decide where; None as long as nobody has asked.
+        self._values_decide: bool | None = None
         # Positions of inputs that stay as they are drawn, because the reference takes no others; None before the first.
         self._held: frozenset[int] | None = None
         # Whether it takes logarithms of zero for drawn inputs, too.
@@ -272,8 +274,7 @@ class Oracle:
         `drawn` are the inputs that they were made from, where the set `compares` with those.
         """
         try:
-            # NaN and infinities that a mask leaves stay where they were.
-            broken = broken_in(self.reference.native(drawn, seed)) if self._infinite else {}
+            broken = self._broken_for(drawn, seed)
             native = self._native(inputs, seed) if native is None else native
             expected = expectation.expect(
                 self.reference,
@@ -290,15 +291,33 @@ class Oracle:
                 # PyTorch's -100 stands for minus infinity. Who takes logits in place of probabilities has no pole.
                 return None
             yards = {path: yard.as_a_whole() for path, yard in expected.yards.items()}
-            expected = replace(expected, yards=yards, empty=self._empty or frozenset())
+            decided = replace(expected, yards=yards, empty=self._empty or frozenset()).as_far_as_decided()
+            if decided is None:
+                return None
             # Within, the reference is run on other inputs.
-            found = self._demands.of(proposed, expected, drawn)
+            found = self._demands.of(proposed, decided, drawn)
             return None if found is None or self._hangs_on_ties(found) else found
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
             self._leave_out(proposed, error)
             return None
+
+    def _broken_for(self, drawn: list[Any], seed: int) -> dict[str, torch.Tensor] | None:
+        """Where the reference's output is to be NaN or infinite on inputs made of the `drawn` ones: as it is on those,
+        since what a mask leaves stays where it was. None where values decide that, as of who keeps the largest alone:
+        then wherever it is."""
+        if not self._infinite:
+            return {}
+        broken = broken_in(self.reference.native(drawn, seed))
+        if self._values_decide is None:
+            # The same numbers in another order.
+            (rolled,) = (one for one in SETS if one.name == ROLLED)
+            made = next(self.stress_inputs(drawn, seed, [rolled]), None)
+            other = broken if made is None else broken_in(self._native(made[1], seed))
+            alike = other.keys() == broken.keys() and all(torch.equal(other[path], broken[path]) for path in other)
+            self._values_decide = not alike
+        return None if self._values_decide else broken
 
     def _hangs_on_ties(self, expected: Expectation) -> bool:
         """Whether the reference itself would be refused for hard inputs, and is not for drawn ones, had it taken equal

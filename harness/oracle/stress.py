@@ -77,6 +77,8 @@ class Stress:
 # The kind of references that choose several numbers by their order.
 CHOOSING = "choosing"
 RECURRENT = "recurrent"
+# The same numbers in another order.
+ROLLED = "rolled"
 # Elements that are put in order together.
 AT_ONCE = 1 << 26
 # Of the power of two that huge inputs are scaled by, and of those of many layers, each of which may take a quarter of
@@ -373,8 +375,8 @@ SETS = (
         narrow=True,
     ),
     Stress("many_of_all", _many_of_all, largest_only=True, only="whole", never="transformed"),
-    Stress("held", _held(1), "wide", largest_only=True, first=RECURRENT),
-    Stress("held_along_the_first_axis", _held(0), "wide", largest_only=True, first=RECURRENT),
+    Stress("held", _held(1), "heaped", largest_only=True, first=RECURRENT),
+    Stress("held_along_the_first_axis", _held(0), "heaped", largest_only=True, first=RECURRENT),
     # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.
     Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", largest_only=True, finite=True, narrow=True),
     Stress("one_hot", _one_hot, "sense"),
@@ -382,7 +384,7 @@ SETS = (
     # The same numbers in another order. In which strands a kernel deals its rows, a few rows may not tell.
     Stress("in_one_strand", strands.together(()), largest_only=True, only=CHOOSING, in_rows=True),
     Stress("neighbours", _neighbours, largest_only=True, only=CHOOSING),
-    Stress("rolled", _rolled),
+    Stress(ROLLED, _rolled),
     Stress("tiny", _tiny, "absolute"),
     Stress("subnormal", _subnormal, "sense", binding=False),
     Stress("minus_infinity", _special(-float("inf")), "sense", binding=False, never="lapack"),

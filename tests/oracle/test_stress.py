@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -352,3 +353,38 @@ def test_lapack_is_given_no_infinities():
     drawn = [torch.randn(4, 8, 8)]
     oracle.expect(drawn)
     assert not {"infinity", "minus_infinity", "nan"} & {stress.name for stress, _ in oracle.stress(drawn)}
+
+
+def test_infinities_that_values_decide_are_no_reason_to_leave_hard_inputs_out():
+    """A filter of the largest leaves minus infinity elsewhere for each input."""
+
+    def filtered(x):
+        return x.masked_fill(x < x.topk(32, -1)[0][:, -1:], -math.inf)
+
+    def by_bits(x):
+        bits = x.view(torch.int32)
+        return x.masked_fill(bits < bits.topk(32, -1)[0][:, -1:], -math.inf)
+
+    torch.manual_seed(1)
+    oracle = Oracle(Of(filtered))
+    oracle.expect([torch.rand(64, 512)])
+    known = []
+    for one in SETS:
+        known += oracle.stress([torch.rand(64, 512)], sets=[one])
+    binding = [expected for stress, expected in known if stress.binding]
+    assert len(binding) > 12
+    assert all(oracle.check(expected, filtered(*expected.inputs)).passed for expected in binding)
+    assert not all(oracle.check(expected, by_bits(*expected.inputs)).passed for expected in binding)
+
+
+def test_what_rounding_decides_of_equal_numbers_is_left_out():
+    def above(x, mean):
+        mask = x > mean(x)
+        return mask, mask.sum(-1)
+
+    torch.manual_seed(1)
+    drawn = [torch.randn(128, 300)]
+    oracle = Oracle(Of(lambda x: above(x, lambda x: x.mean(-1, keepdim=True))))
+    assert oracle.check(oracle.expect(drawn), above(*drawn, lambda x: x @ torch.full((300, 1), 1 / 300))).passed
+    for _, expected in oracle.stress(drawn, sets=[BY_NAME["constant_rows"]]):
+        assert oracle.check(expected, above(*expected.inputs, lambda x: x @ torch.full((300, 1), 1 / 300))).passed
