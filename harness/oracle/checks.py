@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.oracle import alike, indices, regions
+from harness.oracle import alike, indices, noise, regions
 from harness.oracle.case import Case, Earlier
 from harness.oracle.error import measure, wrong_at
 from harness.oracle.exact import ExactReference
@@ -82,8 +82,13 @@ def full(
         errors = measure(leaf, expected.exact[path], yard.scale, yard.expected, own, yard.limits)
         weighed = weigh(leaf, errors, yard, earlier is not None)
         if weighed.refused in OF_PLACES:
-            yard = _of_the_whole(reference, expected, path, own)
+            permitted = _permitted(reference, expected, path, yard)
+            yard = _of_the_whole(expected, path, [own, permitted])
             weighed = weigh(leaf, errors, yard, earlier is not None)
+            if weighed.refused in OF_PLACES and permitted is not None:
+                rest = noise.without(leaf, expected.exact[path], permitted)
+                others = measure(rest, expected.exact[path], yard.scale, yard.expected, own, yard.limits)
+                weighed = replace(weighed, refused=yard.limits.exceeded(others))
         if weighed.refused or (missed is not None and bool(missed.mask.any())):
             jumps = decided_by_rounding(reference, expected, path, given, None if missed is None else missed.mask)
             if jumps is not None:
@@ -126,18 +131,23 @@ def full(
     return Finding(Status.PASSED, error=error, error_ratio=ratio, allowance=allowance, evidence=figures, slopes=slopes)
 
 
-def _of_the_whole(reference: ExactReference, expected: Expectation, path: str, own: torch.Tensor | None) -> Yardstick:
+def _permitted(reference: ExactReference, expected: Expectation, path: str, yard: Yardstick) -> torch.Tensor | None:
+    """All of a leaf of the reference's run in TF32, where the switches permit that to any of its operators."""
+    if not reference.permits:
+        return None
+    output = dict(flatten(reference.permitted(expected.inputs, expected.seed)))[path]
+    found = number(output, reference.precision(expected.inputs))
+    return found if found is None or not yard.fills else yard.fills.lifted(found)
+
+
+def _of_the_whole(expected: Expectation, path: str, runs: list[torch.Tensor | None]) -> Yardstick:
     """A leaf's yardstick with limits of rows and elements by what the reference's runs show of the whole leaf.
 
     Those at hand are of some rows and columns. One row where all cancels may be in none of them, and be smaller than
     all others, but err by as much.
     """
-    yard, runs = expected.yards[path], [own]
-    if reference.permits:
-        permitted = dict(flatten(reference.permitted(expected.inputs, expected.seed)))[path]
-        runs.append(number(permitted, reference.precision(expected.inputs)))
-    lifted = [yard.fills.lifted(one) if yard.fills else one for one in runs if one is not None]
-    return yard.as_seen([measure(one, expected.exact[path], yard.scale, yard.expected) for one in lifted])
+    yard, exact = expected.yards[path], expected.exact[path]
+    return yard.as_seen([measure(one, exact, yard.scale, yard.expected) for one in runs if one is not None])
 
 
 def fast(
