@@ -158,4 +158,6 @@ def _limited(found: Iterator[Block]) -> Iterator[Block]:
 
 
 def _place(number: int, found: list[Block]) -> str:
-    return f"block {number + 1} of {len(found)} (lines {found[number].first} to {found[number].last})"
+    first, last = found[number].first, found[number].last
+    lines = f"lines {first} to {last}" if last >= first else f"nothing behind line {first - 1}"
+    return f"block {number + 1} of {len(found)} ({lines})"

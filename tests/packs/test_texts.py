@@ -83,6 +83,11 @@ def test_an_unfinished_last_version_does_not_hide_the_one_before(texts):
     assert reasons(found) == ["its fence is never closed"]
 
 
+def test_a_block_of_nothing_has_no_lines(texts):
+    (found,) = ours.attempts("Here:\n```", texts, every=True)
+    assert found.block == "block 1 of 1 (nothing behind line 2)"
+
+
 def test_a_prompts_example_is_not_the_answer(texts):
     example, other = fenced(MODEL.replace("relu", "tanh")), NEW.replace("clamp(min=0)", "tanh()")
     text = f"For example:\n{example}becomes\n{fenced(other)}Now do\n{fenced(MODEL)}"
