@@ -207,6 +207,8 @@ def classify(
             " (the working directory is another one: open what lies beside it by Path(__file__).parent; only files that"
             f" are named after it are there, as {Path(file).stem}.data.bin)"
         )
+    if exception == "NameError":
+        first += " (a candidate has no names of its problem's file, in whose namespace KernelBench runs it)"
     if "Connection refused" in first:
         first += (
             " (the sandbox lets no process connect to a socket: tensors in shared memory reach workers that are forked"

@@ -141,6 +141,12 @@ def test_a_refusal_of_the_candidate_s_own_stands_as_it_is():
     assert outcome.message == "candidate.py:12 raised NotImplementedError: takes float16 only"
 
 
+@pytest.mark.parametrize("phase", ["load", "call"])
+def test_a_name_of_the_problem_s_is_not_there(phase):
+    outcome = faults.classify(phase, "NameError", "name 'math' is not defined", "fast.py", 7, "")
+    assert outcome.message.startswith("fast.py:7: NameError: name 'math' is not defined (a candidate has no names of")
+
+
 def test_a_refused_connection_says_what_the_sandbox_leaves():
     outcome = faults.classify("load", "RuntimeError", "Connection refused", "a.py", 3, "")
     assert (outcome.status, outcome.reason) == (Status.LOAD_ERROR, "exception:RuntimeError")
