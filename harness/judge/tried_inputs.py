@@ -86,10 +86,12 @@ class TriedInputs:
         self._refused_on |= {number for number, given in self._given.items() if given is draw}
 
     def _keep_last(self) -> None:
-        """Keep what a call has just been made on."""
+        """Keep what a call has just been made on, in place of another one of that set."""
         assert self._last is not None
-        number = len(self._kept)
-        self._kept.append(self._last)
+        known = [(one.stress.name, one.stress.turn) for one in self._kept]
+        this = self._last.stress.name, self._last.stress.turn
+        number = known.index(this) if this in known else len(known)
+        self._kept[number:] = [self._last, *self._kept[number + 1 :]]
         self._met.add(number)
         self._given[number] = self._last.draw
 

@@ -144,13 +144,15 @@ def test_more_rounds_are_of_other_draws(opened):
 
 def test_what_a_later_round_refused_comes_first_if_the_same_candidate_comes_again(opened):
     judge = opened("x.softmax(-1)")
-    tried(judge)
+    count = len(tried(judge))
     _, draw, expect = next(one for one in judge.tried.rounds() if one[0].name == "rolled")
     expect()
     judge.tried.refused_on(draw)
     list(judge.tried.renewing(again=True))
     again, its = tried(judge)[0]
     assert (again.name, digest(its)) == ("rolled", digest(draw))
+    # It is kept in place of another one.
+    assert len(tried(judge)) == count
 
 
 def test_decisive_sets_come_first(opened):
