@@ -629,3 +629,12 @@ def test_other_random_numbers_than_the_reference_draws_are_called_so():
     finding = oracle.check(expected, other)
     assert finding.reason == "mismatch:random", finding.message
     assert "PyTorch's own functions" in finding.message
+
+
+def test_beside_a_huge_right_answer_what_is_small_is_no_input():
+    oracle = Oracle(Of(lambda x: 1e6 * torch.tanh(x)))
+    expected = oracle.expect([torch.randn(64, 96)])
+    finding = oracle.check(expected, torch.cos(expected.inputs[0]))
+    assert not finding.passed
+    assert finding.reason != "mismatch:input_returned"
+    assert oracle.check(expected, expected.inputs[0].clone()).reason == "mismatch:input_returned"
