@@ -19,8 +19,10 @@ VENV = ROOT / ".venv"
 
 def main() -> None:
     """Create the environment and install what the project needs into it; exits with a sentence where it cannot."""
-    if sys.version_info < (3, 11):  # noqa: UP036 - an older Python gets this far, and a sentence
-        sys.exit(f"error: Python 3.11 or newer is needed, this is {sys.version.split()[0]}; make PYTHON=python3.12 ...")
+    # The regular expressions of earlier ones (python/cpython#106052) take comments of C++ for code.
+    if sys.version_info < (3, 11, 5):
+        this = sys.version.split()[0]
+        sys.exit(f"error: Python 3.11.5 or newer is needed, this is {this}; make PYTHON=python3.12 ...")
     if shutil.which("c++") is None and shutil.which("g++") is None:
         sys.exit("error: no C++ compiler (c++ or g++) on PATH; candidates are compiled with it")
     own_torch = _site_of_torch()
