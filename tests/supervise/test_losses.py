@@ -279,8 +279,8 @@ def test_a_candidate_beside_whom_the_baseline_was_slow_is_timed_once_more(tmp_pa
     seen = []
     once = Evaluator.once
 
-    def slowed_at_first(self, job, build, phases, alone=False):
-        outcome, verdict = once(self, job, build, phases, alone=alone)
+    def slowed_at_first(self, job, build, phases, **how):
+        outcome, verdict = once(self, job, build, phases, **how)
         seen.append(job.candidate.name)
         ending = msgspec.structs.replace(verdict.ending, slowed=len(seen) == 1)
         return outcome, msgspec.structs.replace(verdict, ending=ending)
