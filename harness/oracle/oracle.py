@@ -28,7 +28,7 @@ from harness.oracle.formats import all_finite
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.reorder import LastFirst
 from harness.oracle.slices import real, rms, widened
-from harness.oracle.stress import CHOOSING, RECURRENT, ROLLED, SETS, Stress
+from harness.oracle.stress import CHOOSING, RECURRENT, ROLLED, SETS, Stress, named
 from harness.oracle.structure import all_same, compare, flatten, places, tensors
 from harness.oracle.unsorted import Unsorted, unsorted
 from harness.oracle.verdict import Finding
@@ -309,11 +309,11 @@ class Oracle:
         then wherever it is."""
         if not self._infinite:
             return {}
+        if self._values_decide:
+            return None
         broken = broken_in(self.reference.native(drawn, seed))
         if self._values_decide is None:
-            # The same numbers in another order.
-            (rolled,) = (one for one in SETS if one.name == ROLLED)
-            made = next(self.stress_inputs(drawn, seed, [rolled]), None)
+            made = next(self.stress_inputs(drawn, seed, [named(ROLLED)]), None)
             other = broken if made is None else broken_in(self._native(made[1], seed))
             alike = other.keys() == broken.keys() and all(torch.equal(other[path], broken[path]) for path in other)
             self._values_decide = not alike
@@ -335,7 +335,6 @@ class Oracle:
     def _not_to_be_changed(self, drawn: list[Any], seed: int) -> frozenset[int]:
         """Positions of inputs that the reference raises for when they are of another size, as targets whose range it
         checks; none where it takes the others no better."""
-        (probe,) = (one for one in SETS if one.name == PROBE)
 
         def is_taken(inputs: list[Any]) -> bool:
             try:
@@ -347,6 +346,7 @@ class Oracle:
                 return False
             return True
 
+        probe = named(PROBE)
         _, changed = next(self.stress_inputs(drawn, seed, [probe]), (probe, drawn))
         if is_taken(changed):
             return frozenset()

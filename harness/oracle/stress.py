@@ -391,3 +391,9 @@ SETS = (
     Stress("infinity", _special(float("inf")), "sense", binding=False, never="lapack"),
     Stress("nan", _special(float("nan")), "sense", binding=False, never="lapack"),
 )
+
+
+def named(name: str) -> Stress:
+    """The set of that name."""
+    (found,) = (one for one in SETS if one.name == name)
+    return found

@@ -162,7 +162,6 @@ class Yardstick:
 class Runs:
     """One floating leaf of the reference's outputs, of `dtype`, in several runs: `exact` whole and widened, of the
     others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
-    others the same `part`, in a dtype that holds theirs. `jittered` by one unit in the last place, `further` by
     `rule.FURTHER` of them; `moved` with parameters and what is rounded to integers, too, each run when it is asked for.
     `smooth`: in float64, without rounding to a grid; None where nothing is rounded so. `unrounded` is whether all of
     the native output is the exact one, `may_jump` whether jumps are looked for.
