@@ -11,6 +11,7 @@ from typing import TypeVar
 from harness.catalog.jobs import Job
 from harness.processes.nursery import Child
 from harness.wire.channel import ProtocolError
+from harness.wire.faults import BEFORE_THE_PROBLEM
 from harness.wire.messages import (
     DeviceTested,
     Evaluate,
@@ -28,6 +29,8 @@ from harness.wire.messages import (
 
 # Times the limit of the question itself.
 LONGEST_WAIT = 10
+# For what a judge does before the problem's own code: it loads libraries and measures the device.
+START_S = 300.0
 
 Answer = TypeVar("Answer", Opened, Verdict, Retimed, Left, DeviceTested)
 
@@ -74,7 +77,8 @@ class Dialogue:
         report_phase: Callable[[str], None] | None = None,
     ) -> Answer:
         """The answer, a `kind`. The judge is handed the end of a runner's channel and the file of the device's turns,
-        which are then closed here. The time that it waits for its turn does not count.
+        which are then closed here. The time that it waits for its turn does not count, nor what comes before the
+        problem's own code.
 
         Raises NotSendable, PeerGone, DeadlineExceeded, and ProtocolError for any other answer.
         """
@@ -87,16 +91,17 @@ class Dialogue:
                 os.close(turns)
         if handed is not None:
             handed.close()
-        deadline = time.monotonic() + timeout_s
-        waits_since: float | None = None
+        left_s, waits, since = timeout_s, False, time.monotonic()
         while True:
+            starts = bool(self._reached) and self.phase in BEFORE_THE_PROBLEM
             # Those who have the turn have deadlines of their own.
-            limit_s = deadline - time.monotonic() if waits_since is None else LONGEST_WAIT * timeout_s
+            limit_s = LONGEST_WAIT * timeout_s if waits else START_S if starts else left_s
             message = self.child.channel.message(max(limit_s, 0.001))
+            now = time.monotonic()
+            left_s -= 0.0 if waits or starts else now - since
+            since = now
             if isinstance(message, Waiting):
-                if waits_since is not None:
-                    deadline += time.monotonic() - waits_since
-                waits_since = time.monotonic() if message.begins else None
+                waits = message.begins
             elif isinstance(message, Phase):
                 if not message.reached:
                     self._reached.append((message.name, time.monotonic()))

@@ -1,5 +1,6 @@
 import json
 import os
+import time
 
 import pytest
 import torch
@@ -84,9 +85,28 @@ class Disturbed:
         return "disturbed"
 
 
-def test_what_was_disturbed_is_not_kept(counted, path):
-    assert ceilings.load_or_measure(CPU, path=path, watch=Disturbed()) == FOUND
-    assert not path.exists()
+def test_what_was_disturbed_serves_for_a_while(counted, path, monkeypatch):
+    for _ in range(3):
+        assert ceilings.load_or_measure(CPU, path=path, watch=Disturbed()) == FOUND
+    assert len(counted) == 1
+    # By a clock that has been set back, too.
+    for shift_s in (ceilings.DISTURBED_FOR_S + 1.0, -ceilings.DISTURBED_FOR_S - 1.0):
+        now = time.time() + shift_s
+        monkeypatch.setattr(ceilings.time, "time", lambda now=now: now)
+        ceilings.load_or_measure(CPU, path=path, watch=Disturbed())
+    assert len(counted) == 3
+    monkeypatch.undo()
+
+
+def test_a_disturbed_measurement_lowers_nothing(path, monkeypatch):
+    measured = iter([Ceilings(9.0, {"float32": 5.0, "float64": 1.0}), Ceilings(8.0, {"float32": 6.0, "int8": 2.0})])
+    monkeypatch.setattr(ceilings, "measure", lambda device: next(measured))
+    monkeypatch.setattr(ceilings, "DISTURBED_FOR_S", 0.0)
+    ceilings.load_or_measure(CPU, path=path, watch=Disturbed())
+    best = Ceilings(9.0, {"float32": 6.0, "float64": 1.0, "int8": 2.0})
+    # The second is undisturbed, and so the last.
+    for _ in range(2):
+        assert ceilings.load_or_measure(CPU, path=path) == best
 
 
 def test_ceilings_are_kept_in_the_cache_folder_of_all(counted, monkeypatch, tmp_path):
