@@ -40,28 +40,34 @@ class Kept:
 
     fixed: the elements that are the same in every draw. whole: that is all of them. repeated: dimensions along which
     all slices are equal. copy_of: the position of an earlier tensor that it equals, or whose transpose it is.
+    What has floors or ceilings promises nothing else.
     """
 
     fixed: torch.Tensor | None = None
     whole: bool = False
     repeated: tuple[int, ...] = ()
     symmetric: bool = False
-    properties: tuple[Property, ...] = ()
+    # Each with the dimension along which its rows lie; None for what each element promises by itself.
+    properties: tuple[tuple[int | None, Property], ...] = ()
     copy_of: int | None = None
     transposed: bool = False
+    # Positions of earlier tensors that it is nowhere below, and nowhere above.
+    floors: tuple[int, ...] = ()
+    ceilings: tuple[int, ...] = ()
 
     @property
     def nothing(self) -> bool:
         """Whether the tensor promises nothing."""
         found = (self.fixed is not None, self.whole, self.repeated, self.symmetric, self.properties)
-        return self.copy_of is None and not any(found)
+        return self.copy_of is None and not any((*found, self.floors, self.ceilings))
 
     def changed(self, drawn: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         """`change` of a drawn tensor that promises something, with what it promises; the drawn one where none has it.
 
         Of slices that are equal, `change` sees one.
         """
-        once = [d for d in self.repeated if d < drawn.dim() - (2 if self.symmetric else bool(self.properties))]
+        by_rows = self._dimensions(drawn.dim())
+        once = [d for d in self.repeated if d not in by_rows and not (self.symmetric and d >= drawn.dim() - 2)]
         seen = _first(drawn, once)
         made = change(seen)
         if made is seen:
@@ -77,37 +83,55 @@ class Kept:
             return False
         if self.symmetric and not all(bool(same(tensor[at], mirrored(tensor, at)).all()) for at in pieces(tensor)):
             return False
-        rows, before, fixed = _rows(tensor), _rows(drawn), None if self.fixed is None else _rows(self.fixed)
-        return all(
-            bool(self._rows_held(rows[at], before[at], None if fixed is None else fixed[at]).all())
-            for at in pieces(rows, 1)
-        )
+        for d in self._dimensions(tensor.dim()):
+            rows, before, fixed = (
+                _rows(tensor, d),
+                _rows(drawn, d),
+                None if self.fixed is None else _rows(self.fixed, d),
+            )
+            for at in pieces(rows, 1):
+                if not bool(self._rows_held(d, rows[at], before[at], None if fixed is None else fixed[at]).all()):
+                    return False
+        return True
+
+    def _dimensions(self, dimensions: int) -> list[int]:
+        """Those along which rows promise something, or any."""
+        return sorted({d for d, _ in self.properties if d is not None}) or [max(0, dimensions - 1)]
 
     def _restored(self, made: torch.Tensor, drawn: torch.Tensor, fixed: torch.Tensor | None) -> torch.Tensor:
         result = torch.empty_like(made, memory_format=torch.contiguous_format)
-        new, before, out = _rows(made), _rows(drawn), _rows(result)
-        mask = None if fixed is None else _rows(fixed)
-        for at in pieces(out, 1):
-            still = None if mask is None else mask[at]
-            rows = new[at] if still is None else torch.where(still, before[at], new[at])
-            for one in self.properties:
-                rows = one.restored(rows)
-            held = self._rows_held(rows, before[at], still)
-            out[at] = torch.where(held[..., None], rows, before[at])
+        for d in self._dimensions(made.dim()):
+            new, before, out = _rows(made, d), _rows(drawn, d), _rows(result, d)
+            mask = None if fixed is None else _rows(fixed, d)
+            for at in pieces(out, 1):
+                still = None if mask is None else mask[at]
+                rows = new[at] if still is None else torch.where(still, before[at], new[at])
+                for one in self._along(d):
+                    rows = one.restored(rows)
+                held = self._rows_held(d, rows, before[at], still)
+                out[at] = torch.where(held[..., None], rows, before[at])
+            made = result
         return _symmetric(result, drawn) if self.symmetric else result
 
-    def _rows_held(self, rows: torch.Tensor, drawn: torch.Tensor, fixed: torch.Tensor | None) -> torch.Tensor:
-        """For each row, whether it keeps what is promised of rows."""
+    def _along(self, dimension: int) -> list[Property]:
+        """What rows along a dimension promise, their elements last."""
+        return [one for of in (dimension, None) for d, one in self.properties if d == of]
+
+    def _rows_held(
+        self, dimension: int, rows: torch.Tensor, drawn: torch.Tensor, fixed: torch.Tensor | None
+    ) -> torch.Tensor:
+        """For each row along a dimension, whether it keeps what is promised of such rows."""
         held = torch.ones(rows.shape[:-1], dtype=torch.bool, device=rows.device)
         if fixed is not None:
             held &= (same(rows, drawn) | ~fixed).all(-1)
-        for one in self.properties:
+        for one in self._along(dimension):
             held &= one.held(rows)
         return held
 
 
-def _rows(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.dim() else tensor.reshape(1)
+def _rows(tensor: torch.Tensor, dimension: int) -> torch.Tensor:
+    """The tensor with its rows along `dimension` along the last one."""
+    return tensor.movedim(dimension, -1) if tensor.dim() else tensor.reshape(1)
 
 
 def _first(tensor: torch.Tensor, dimensions: Sequence[int]) -> torch.Tensor:

@@ -14,8 +14,10 @@ from typing import Any
 
 import torch
 
+from harness.oracle import orders
+from harness.oracle.orders import Order, Ordered
 from harness.oracle.projections import Kept, all_same, mirrored, pieces, same
-from harness.oracle.properties import DIGITS, HEAD, FewValues, Integers, Property, candidates
+from harness.oracle.properties import DIGITS, HEAD, FewValues, Integers, Property, Sorted, along, of_each
 from harness.oracle.slices import blocks, coordinates, real, sample
 from harness.oracle.structure import convert, flatten, tensors
 
@@ -68,9 +70,13 @@ class Promises:
                 if after is before:
                     return tensor
                 return (after.mT if kept.transposed else after).clone(memory_format=torch.contiguous_format)
-            if (kept is not None and kept.whole) or only not in (None, len(made)):
+            if kept is not None and kept.whole:
                 return tensor
-            return change(tensor) if kept is None else kept.changed(tensor, change)
+            if only not in (None, len(made)):
+                after = tensor
+            else:
+                after = change(tensor) if kept is None else kept.changed(tensor, change)
+            return after if kept is None else _ordered(tensor, after, made, kept)
 
         def replaced(tensor: torch.Tensor) -> torch.Tensor:
             if tensor.is_complex() and tensor.numel() and only is None:
@@ -109,6 +115,7 @@ def find(first: list[Any], draw: Callable[[], list[Any]]) -> Promises:
     forms = [(tensor.shape, tensor.dtype) for _, tensor in named]
     looks = [_Look(tensor) for _, tensor in named]
     copies = list(_pairs(named))
+    ordered = [order for order in _orders(named) if order.in_draw([tensor for _, tensor in named])]
     elements = sum(tensor.numel() for _, tensor in named)
     most = max(MOST, min(MOST_SMALL, SMALL // max(1, elements)))
     for count in range(2, most + 1 if named else 0):
@@ -118,8 +125,9 @@ def find(first: list[Any], draw: Callable[[], list[Any]]) -> Promises:
         for look, tensor in zip(looks, another, strict=True):
             look.see(tensor, count)
         copies = [copy for copy in copies if copy.in_draw(another)]
+        ordered = [order for order in ordered if order.in_draw(another)]
         del another
-        bits = [copy.bits(looks[copy.position], count) for copy in copies]
+        bits = [copy.bits(looks[copy.position], count) for copy in copies] + [order.bits for order in ordered]
         if count >= FEWEST and _enough(bits, count, most) and all(look.settled(count, most) for look in looks):
             break
     if not looks or all(look.whole for look in looks):
@@ -135,6 +143,13 @@ def find(first: list[Any], draw: Callable[[], list[Any]]) -> Promises:
         else:
             kept.append(look.kept(count))
             words += [f"{path}: {text}" for text in look.words(kept[-1])]
+            if kept[-1].nothing:
+                its = [order for order in ordered if order.bits >= BITS and max(order.low, order.high) == position]
+                floors = tuple(order.low for order in its if order.high == position)
+                ceilings = tuple(order.high for order in its if order.low == position)
+                kept[-1] = Kept(floors=floors, ceilings=ceilings)
+                words += [f"{path}: nowhere below {named[floor][0]}" for floor in floors]
+                words += [f"{path}: nowhere above {named[ceiling][0]}" for ceiling in ceilings]
     return Promises(tuple(kept), tuple(words)) if words else NOTHING
 
 
@@ -172,6 +187,26 @@ def _pairs(named: list[tuple[str, torch.Tensor]]) -> Iterator[_Copy]:
                 break
 
 
+def _orders(named: list[tuple[str, torch.Tensor]]) -> Iterator[Order]:
+    for (i, (_, one)), (j, (_, other)) in itertools.permutations(enumerate(named), 2):
+        if one.shape == other.shape and one.dtype is other.dtype and one.dtype in DIGITS:
+            yield Order(i, j)
+
+
+def _ordered(
+    drawn: torch.Tensor, after: torch.Tensor, made: list[tuple[torch.Tensor, torch.Tensor]], kept: Kept
+) -> torch.Tensor:
+    """`after`, which a tensor has become, or as much of it as its floors and ceilings leave, which came before it."""
+    bounds = kept.floors + kept.ceilings
+    if not bounds or (after is drawn and all(new is old for old, new in (made[number] for number in bounds))):
+        return after
+    result = torch.empty_like(after, memory_format=torch.contiguous_format)
+    for at in pieces(result):
+        floors = [made[number][1][at] for number in kept.floors]
+        result[at] = orders.between(after[at], floors, [made[number][1][at] for number in kept.ceilings])
+    return result
+
+
 def _is_copy(tensor: torch.Tensor, source: torch.Tensor, transposed: bool) -> bool:
     if transposed:
         if source.dim() < 2:
@@ -190,10 +225,8 @@ class _Look:
         self._first: torch.Tensor = first
         self._fixed: torch.Tensor | None = None
         self._count_fixed = first.numel()
-        known = first.dtype in DIGITS
-        rows = first.shape[-1] if first.dim() else 1
-        # Evidence by property, in bits; what some draw lacks is gone.
-        self._properties: dict[Property, float] = dict.fromkeys(candidates(rows) if known else [], 0.0)
+        # Evidence by property and dimension, in bits; what some draw lacks is gone.
+        self._properties: dict[tuple[int | None, Property], float] = dict.fromkeys(_imaginable(first), 0.0)
         self._repeated = [d for d in range(first.dim()) if first.shape[d] > 1]
         self._symmetric = first.dim() > 1 and first.shape[-1] == first.shape[-2] > 1
         self._unequal_pairs = 0
@@ -241,8 +274,14 @@ class _Look:
             return Kept(whole=True)
         explained = self._chance_fixed(count) <= CHANCE_SHARE * self._count_fixed
         properties = [one for one, bits in self._properties.items() if bits >= BITS]
-        if any(isinstance(one, FewValues) for one in properties):
-            properties = [one for one in properties if not isinstance(one, Integers)]
+        kinds = {(d, type(one)) for d, one in properties}
+        # What says more says this, too.
+        properties = [
+            (d, one)
+            for d, one in properties
+            if not (isinstance(one, Integers) and (None, FewValues) in kinds)
+            and not (isinstance(one, Ordered) and (d, Sorted) in kinds)
+        ]
         return Kept(
             fixed=self._fixed if self._count_fixed and explained else None,
             repeated=tuple(d for d in self._repeated if self._bits_repeated(d, count) >= BITS),
@@ -262,8 +301,8 @@ class _Look:
             yield f"equal slices along dimension {dimension}"
         if kept.symmetric:
             yield "symmetric"
-        for one in kept.properties:
-            yield one.words
+        for d, one in kept.properties:
+            yield one.words if d in (None, self._first.dim() - 1) else f"{one.words}, along dimension {d}"
 
     def rarity(self) -> float:
         """In bits, how seldom two varying elements are equal by chance."""
@@ -284,17 +323,17 @@ class _Look:
     def _look_at(self, drawn: torch.Tensor) -> None:
         self._repeated = [d for d in self._repeated if _is_repeated(drawn, d)]
         self._symmetric = self._symmetric and self._is_symmetric(drawn)
-        rows = drawn if drawn.dim() else drawn.reshape(1)
-        fixed = None if self._fixed is None else self._fixed.view(rows.shape)
-        told: dict[Property, float] = {}
-        for one in self._properties:
+        told: dict[tuple[int | None, Property], float] = {}
+        for (d, one), before in self._properties.items():
+            rows = _rows(drawn, d)
+            fixed = None if self._fixed is None else _rows(self._fixed, d)
             if isinstance(one, FewValues):
                 one.next_draw()
-            elif one.bits(rows[next(blocks(rows.shape, HEAD, 1))], None) is None:
+            elif not isinstance(one, Ordered) and one.bits(rows[next(blocks(rows.shape, HEAD, 1))], None) is None:
                 continue
             bits = [one.bits(rows[at], None if fixed is None else ~fixed[at]) for at in pieces(rows, 1)]
             if None not in bits:
-                told[one] = self._properties[one] + sum(b for b in bits if b is not None)
+                told[d, one] = before + sum(b for b in bits if b is not None)
         self._properties = told
 
     def _is_symmetric(self, drawn: torch.Tensor) -> bool:
@@ -341,6 +380,24 @@ class _Look:
                 values = values[:, ~self._fixed[self._positions].reshape(-1)]
             self._share = (_most(values) + 1) / (values.numel() + 1)
         return self._share
+
+
+def _imaginable(tensor: torch.Tensor) -> Iterator[tuple[int | None, Property]]:
+    """What a tensor may promise, as in `Kept.properties`."""
+    if tensor.dtype not in DIGITS:
+        return
+    for d, length in enumerate(tensor.shape):
+        yield from ((d, one) for one in along(length))
+        if 1 < length <= orders.LONGEST:
+            yield d, Ordered(length, BITS)
+    yield from ((None, one) for one in of_each())
+
+
+def _rows(tensor: torch.Tensor, dimension: int | None) -> torch.Tensor:
+    """The tensor with its rows along a dimension (the last one, if none is named) along the last one."""
+    if tensor.dim() == 0:
+        return tensor.reshape(1)
+    return tensor if dimension is None else tensor.movedim(dimension, -1)
 
 
 def _nearly_same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

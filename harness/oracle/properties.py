@@ -1,6 +1,6 @@
 """What rows of an input can promise: how sure a draw makes it, whether rows have it, and how changed rows get it back.
 
-A row lies along the last dimension. All work is on a block of rows; nothing is written to.
+A row lies along the last dimension of what is given here. All work is on a block of rows; nothing is written to.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ class FewValues:
         """The nearest of them; none is near infinity but itself."""
         values = self._tensor(rows)
         between = ((values[1:].double() + values[:-1].double()) / 2).nan_to_num(0.0, math.inf, -math.inf)
-        nearest = values[torch.bucketize(rows.double(), between)]
+        nearest = values[torch.bucketize(rows.to(torch.float64, memory_format=torch.contiguous_format), between)]
         return torch.where(self._among(rows), rows, nearest)
 
     def held(self, rows: torch.Tensor) -> torch.Tensor:
@@ -272,8 +272,11 @@ class FewValues:
         return torch.tensor(sorted(self.values), dtype=like.dtype, device=like.device)
 
 
-def candidates(columns: int) -> list[Property]:
+def along(length: int) -> list[Property]:
     """What rows of that length may promise, in the order in which it is brought back."""
-    alone: list[Property] = [FewValues(), Integers()]
-    together: list[Property] = [Probabilities(), unit_length(), LogProbabilities(), Sorted(False), Sorted(True)]
-    return [*together, *alone] if columns > 1 else alone
+    return [Probabilities(), unit_length(), LogProbabilities(), Sorted(False), Sorted(True)] if length > 1 else []
+
+
+def of_each() -> list[Property]:
+    """What elements may promise, each by itself."""
+    return [FewValues(), Integers()]

@@ -44,6 +44,16 @@ def divergence_of_ones(z, p):
     return torch.xlogy(p, p).sum(-1) - (p * z).sum(-1) + z.logsumexp(-1)
 
 
+def boxes():
+    corner = torch.rand(N, 2)
+    return [torch.cat([corner, corner + torch.rand(N, 2)], 1)]
+
+
+def bounds():
+    low = torch.rand(N, M)
+    return [torch.randn(N, M), low, low + torch.rand(N, M)]
+
+
 def hinge(x, y):
     return (1 - x * y).clamp_min(0)
 
@@ -108,6 +118,24 @@ CASES = {
         divergence_of_ones,
         {"none is above a half": lambda z, p: divergence_of_ones(z, p.clamp_max(0.5))},
         {"all are alike": lambda z, p: divergence(z, torch.full_like(p, 1 / M))},
+    ),
+    "probabilities of channels": Promised(
+        lambda z, p: divergence(z.mT, p.mT),
+        lambda: [torch.randn(3, M, N), torch.softmax(torch.randn(3, M, N), 1)],
+        lambda z, p: divergence_of_ones(z.mT, p.mT),
+        {"none is above a half": lambda z, p: divergence_of_ones(z.mT, p.mT.clamp_max(0.5))},
+    ),
+    "boxes": Promised(
+        lambda b: (b[:, 2:] - b[:, :2]).clamp_min(0).prod(-1),
+        boxes,
+        lambda b: (b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1]),
+        {"no corner is negative": lambda b: (b[:, 2:].abs() - b[:, :2].abs()).clamp_min(0).prod(-1)},
+    ),
+    "bounds": Promised(
+        lambda x, low, high: x.maximum(low).minimum(high),
+        bounds,
+        lambda x, low, high: x.minimum(high).maximum(low),
+        {"no bound is negative": lambda x, low, high: x.maximum(low.abs()).minimum(high)},
     ),
     "log-probabilities": Promised(
         lambda x: torch.softmax(x, -1),

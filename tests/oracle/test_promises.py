@@ -39,6 +39,11 @@ def with_transpose():
     return [a, a.T.contiguous()]
 
 
+def boxes(count):
+    corner = 10 * torch.rand(count, 2)
+    return torch.cat([corner, corner + torch.rand(count, 2)], 1)
+
+
 def row_sums(x):
     return x.double().sum(-1)
 
@@ -54,6 +59,10 @@ def near(x, value, tolerance):
 def in_order(x, sign=1):
     d = (x * sign).diff(dim=-1)
     return bool(((d >= 0) | d.isnan()).all())
+
+
+def below(low, high):
+    return not bool((low > high).any())
 
 
 def within(x, *values):
@@ -161,6 +170,46 @@ PROMISES = {
         "unit length",
         lambda x: near(x.double().norm(dim=-1), 1, 3e-6),
     ),
+    "boxes": (
+        lambda: [boxes(N)],
+        "rows with element 0 <= element 2, element 1 <= element 3",
+        lambda x: below(x[:, :2], x[:, 2:]),
+    ),
+    "boxes along the first dimension": (
+        lambda: [boxes(N).T],
+        "element 1 <= element 3, along dimension 0",
+        lambda x: below(x[:2], x[2:]),
+    ),
+    "bounds": (
+        lambda: [torch.randn(N, 5), (low := torch.randn(N, 5)), low + torch.rand(N, 5)],
+        "input[2]: nowhere below input[1]",
+        lambda x, low, high: below(low, high),
+    ),
+    "between bounds": (
+        lambda: [(low := torch.randn(N, 5)), (high := low + torch.rand(N, 5)), low + (high - low) * torch.rand(N, 5)],
+        "input[2]: nowhere above input[1]",
+        lambda low, high, x: below(low, x) and below(x, high),
+    ),
+    "bounds, the upper first": (
+        lambda: [(high := torch.randn(N, 5).half()), high - torch.rand(N, 5).half()],
+        "input[1]: nowhere above input[0]",
+        lambda high, low: below(low, high),
+    ),
+    "probabilities of channels": (
+        lambda: [torch.softmax(torch.randn(3, 10, N), 1)],
+        "rows that sum to one, along dimension 1",
+        lambda x: near(x.double().sum(1), 1, 3e-6) and bool((x >= 0).all()),
+    ),
+    "one-hot channels": (
+        lambda: [F.one_hot(torch.randint(10, (3, N)), 10).float().movedim(-1, 1)],
+        "rows that sum to one, along dimension 1",
+        lambda x: within(x, 0, 1) and near(x.double().sum(1), 1, 0),
+    ),
+    "ascending along the first dimension": (
+        lambda: [torch.randn(N, 3).sort(0).values],
+        "ascending order, along dimension 0",
+        lambda x: in_order(x.T),
+    ),
     "nested": (
         lambda: [3, (torch.randint(9, (4,)), [torch.randn(N, N).tril(), torch.randn(())])],
         "input[1][1][0]",
@@ -211,7 +260,7 @@ def test_hard_inputs_stay_hard(name):
         for stress in BINDING
         if not all(map(torch.equal, floats(stress.inputs(drawn, 0, promises)), floats(drawn)))
     ]
-    assert len(other) >= (3 if name == "one-hot" else 5), other
+    assert len(other) >= (3 if "one-hot" in name else 5), other
 
 
 @pytest.mark.parametrize("name", PROMISES)
@@ -297,6 +346,13 @@ def test_the_range_of_numbers_is_no_promise():
     assert not promises
     negative = next(stress for stress in SETS if stress.name == "negative")
     assert (negative.inputs(drawn, 0, promises)[0] <= 0).all()
+
+
+def test_nor_is_that_of_one_above_another_s():
+    def draw():
+        return [torch.rand(N, 3) + torch.tensor([0.0, 2.0, 1.0]), torch.rand(N, 3) + 4]
+
+    assert not find(draw(), draw)
 
 
 def test_inputs_that_are_never_drawn_promise_nothing():
