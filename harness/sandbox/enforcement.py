@@ -83,7 +83,7 @@ def attempt(confinement: Confinement) -> dict[str, str]:
     # The parent is closed to its own user; /proc/self/uid_map and CUDA need this process to be open to it.
     prctl(PR_SET_DUMPABLE, 1)
     root = os.geteuid() == 0
-    ruleset = -1
+    ruleset, own_tmp = -1, False
     if on("limits"):
         with layer("limits"):
             # While there are capabilities: what root sets with them, nobody without them takes back.
@@ -94,16 +94,18 @@ def attempt(confinement: Confinement) -> dict[str, str]:
     if on("namespaces"):
         with layer("namespaces"):
             namespaces.leave()
+            if confinement.folder:
+                own_tmp = namespaces.have_own_tmp(confinement.folder, _parts_readable(confinement))
             if not root:
                 # Whose files it may be.
-                namespaces.make_read_only(confinement.folder)
+                namespaces.make_read_only(confinement.folder, own_tmp=own_tmp)
     if on("user") and root:
         with layer("user"):
             _make_reachable(confinement, private_mounts=on("namespaces"))
     if on("landlock"):
         with layer("landlock"):
             # Before the change of user, who may not be able to open them.
-            ruleset = landlock.prepare(_rules(confinement, private_shm=on("namespaces")))
+            ruleset = landlock.prepare(_rules(confinement, private_shm=on("namespaces"), own_tmp=own_tmp))
             landlock.pin([f"/proc/{os.getpid()}"])
     if on("user"):
         with layer("user"):
@@ -152,7 +154,13 @@ def _make_reachable(confinement: Confinement, *, private_mounts: bool) -> None:
         raise OSError(f"{closed} is not readable for other users; run chmod -R o+rX on it")
 
 
-def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str, int]]:
+def _parts_readable(confinement: Confinement) -> set[str]:
+    """What of `readable` and `essential` is open, without the rooms that are closed there."""
+    paths = {*confinement.readable, *confinement.essential}
+    return {part for path in paths for part in visible.open_parts(path) or (path,)}
+
+
+def _rules(confinement: Confinement, *, private_shm: bool, own_tmp: bool) -> Iterator[tuple[str, int]]:
     """Paths and what may be done with them, as Landlock takes them."""
     for path in dict.fromkeys((*confinement.readable, *confinement.essential)):
         parts = visible.open_parts(path)
@@ -169,6 +177,9 @@ def _rules(confinement: Confinement, *, private_shm: bool) -> Iterator[tuple[str
         yield node, landlock.DEVICE
     if private_shm:
         yield os.path.realpath("/dev/shm"), landlock.EVERYTHING
+    if own_tmp:
+        # What is bound there is read-only by its mount.
+        yield namespaces.TMP, landlock.EVERYTHING
     if confinement.folder:
         yield confinement.folder, landlock.EVERYTHING
 

@@ -7,6 +7,7 @@ import ctypes
 import os
 import stat
 import struct
+import tempfile
 from collections.abc import Iterable, Set
 from pathlib import Path
 
@@ -20,6 +21,9 @@ SHM_BYTES = 1 << 30
 # Each takes a kilobyte of the kernel's own memory, even if it is empty. By default there may be half as many as the
 # machine has pages.
 SHM_FILES = 1 << 16
+TMP = os.path.realpath("/tmp")
+# How the part of a process's own folder is called that it has for /tmp.
+OWN_TMP = ".tmp."
 
 
 def leave() -> None:
@@ -29,8 +33,37 @@ def leave() -> None:
     mount("assay", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={SHM_BYTES},nr_inodes={SHM_FILES}")
 
 
-def make_read_only(folder: str) -> None:
-    """Close everything but `folder`, /dev/shm and /proc to changes; needs a private view of mounts. Raises OSError.
+def have_own_tmp(folder: str, readable: Iterable[str]) -> bool:
+    """Put a part of `folder` in the place of /tmp, which many name without asking for TMPDIR; needs a private view of
+    mounts. What is `readable` there is bound into it, to be read only, and so is `folder`.
+
+    Returns whether it is there: not where /tmp itself is readable, or there is none. Raises OSError.
+    """
+    there = {path for path in readable if path.startswith(f"{TMP}/") and os.path.exists(path)}
+    if not os.path.isdir(TMP) or TMP in readable:
+        return False
+    # Under a new name: whoever had the folder before has not made a link of it.
+    own = tempfile.mkdtemp(prefix=OWN_TMP, dir=folder)
+    # The user may be another one yet.
+    os.chmod(own, 0o1777)
+    places = {path: open_place(path) for path in sorted({*there, folder})}
+    try:
+        mount(own, TMP, "", MS_BIND)
+        for path, place in places.items():
+            if path.startswith(f"{TMP}/") and not any(above in there for above in folders_above(path)):
+                _bind(place, path)
+                if path != folder:
+                    _set_mount(path, AT_RECURSIVE, set_bits=MOUNT_ATTR_RDONLY)
+    finally:
+        for place in places.values():
+            os.close(place)
+    os.chdir(folder)
+    return True
+
+
+def make_read_only(folder: str, *, own_tmp: bool = False) -> None:
+    """Close everything but `folder`, `own_tmp`, /dev/shm and /proc to changes; needs a private view of mounts. Raises
+    OSError.
 
     Whoever owns a file may change its mode, times and attributes, which Landlock does not look at.
     """
@@ -39,6 +72,8 @@ def make_read_only(folder: str) -> None:
         # Where it was closed before us, it stays so.
         _set_mount("/proc", 0, clear_bits=MOUNT_ATTR_RDONLY)
     _set_mount(os.path.realpath("/dev/shm"), 0, clear_bits=MOUNT_ATTR_RDONLY)
+    if own_tmp:
+        _set_mount(TMP, 0, clear_bits=MOUNT_ATTR_RDONLY)
     if folder:
         mount(folder, folder, "", MS_BIND)
         _set_mount(folder, 0, clear_bits=MOUNT_ATTR_RDONLY)
@@ -67,15 +102,20 @@ def open_locked(paths: Set[str]) -> None:
         for top in sorted({top for path in places if (top := tops[path])}):
             mount("assay", top, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")
         for path in sorted(places):
-            if stat.S_ISDIR(os.fstat(places[path]).st_mode):
-                os.makedirs(path, 0o755, exist_ok=True)
-            else:
-                os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
-                Path(path).touch()
-            mount(f"/proc/self/fd/{places[path]}", path, "", MS_BIND | MS_REC)
+            _bind(places[path], path)
     finally:
         for place in places.values():
             os.close(place)
+
+
+def _bind(place: int, path: str) -> None:
+    """Put what was opened as `place` at `path`."""
+    if stat.S_ISDIR(os.fstat(place).st_mode):
+        os.makedirs(path, 0o755, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+        Path(path).touch()
+    mount(f"/proc/self/fd/{place}", path, "", MS_BIND | MS_REC)
 
 
 def locked_folder(path: str, known: dict[str, bool]) -> str | None:

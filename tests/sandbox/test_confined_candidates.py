@@ -3,6 +3,7 @@
 import json
 import os
 import textwrap
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -105,7 +106,7 @@ def attempt(tmp_path):
 def test_attempts_fail_and_honest_candidates_do_not_notice(attempt, tmp_path, monkeypatch):
     monkeypatch.setenv("ASSAY_TEST_TOKEN", "a secret of the user's")
     found = probe.probe()
-    elsewhere = tmp_path / "planted"
+    elsewhere = Path(f"/var/tmp/assay-planted-{os.getpid()}")
     reads = {
         "reads_results": tmp_path / "run/records.jsonl",
         "reads_another": specimens.load()["honest"].path,
@@ -123,6 +124,8 @@ def test_attempts_fail_and_honest_candidates_do_not_notice(attempt, tmp_path, mo
         "looks_around": candidate(init=LOOK_AROUND),
         "uses_its_own": candidate(init=THREADS_AND_FILES),
     }
+    if "namespaces" in found.layers:
+        sources["uses_its_own"] += "\nos.makedirs('/tmp/my_extension')\n"
     limits = Limits(call_s=5.0, first_call_s=20.0, load_s=60.0, host_memory_gb=1.5)
     records = attempt(sources, {"uses_its_own.txt": "beside it"}, limits=limits)
     told = json.loads((tmp_path / "run/run.json").read_text())["environment"]

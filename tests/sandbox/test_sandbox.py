@@ -164,12 +164,48 @@ def test_landlock_leaves_the_own_folder_to_write(found, place):
     outside = place / "outside"
     assert in_child(writable(outside)) == 1
     if needs("landlock", found):
-        for path in (outside, place / "candidate.py", "/tmp/assay-test", ROOT / "harness/cli.py"):
+        for path in (outside, place / "candidate.py", "/var/tmp/assay-test", ROOT / "harness/cli.py"):
             create = lambda path=path: os.close(os.open(path, os.O_WRONLY | os.O_CREAT))  # noqa: E731
             # An ordinary user's view of mounts says "read-only file system".
-            assert in_child(create, confined(place)) in ("PermissionError", "OSError")
+            assert in_child(create, confined(place)) in ("PermissionError", "OSError", "FileNotFoundError")
         assert in_child(writable(place / "own/file"), confined(place)) == 1
         assert (place / "own/file").read_text() == "x"
+
+
+def test_so_is_tmp(found, place):
+    """Many candidates name it, and its folders, for files that they build."""
+    folder = f"/tmp/assay-test-{os.getpid()}"
+
+    def use():
+        os.mkdir(folder)
+        Path(folder, "file").write_text("x")
+        return Path(folder, "file").read_text()
+
+    if needs("namespaces", found):
+        assert in_child(use, confined(place)) == "x"
+        assert not Path(folder).exists()
+        (file,) = Path(place, "own").glob(f"{namespaces.OWN_TMP}*/{Path(folder).name}/file")
+        assert file.read_text() == "x"
+
+
+@pytest.mark.skipif(not ROOT.is_relative_to("/tmp") and tempfile.gettempdir() != "/tmp", reason="nothing is in /tmp")
+def test_what_is_readable_in_tmp_is_there_and_nothing_else(found, place):
+    if needs("namespaces", found) and needs("landlock", found):
+        beside = confined(place)
+        assert in_child(readable(place / "candidate.cu"), beside) is True
+        assert in_child(lambda: sorted(os.listdir(place)), beside) == ["candidate.cu", "candidate.py", "own"]
+        for path in ("candidate.py", "results/records.jsonl", "other.py"):
+            assert in_child(writable(place / path), beside) in ("PermissionError", "FileNotFoundError", "OSError")
+        assert (place / "candidate.py").read_text() == "# mine"
+
+
+@pytest.mark.parametrize("layers", [("user", "namespaces"), probe.probe().layers])
+def test_what_is_bound_into_tmp_stays_as_it_is(layers, found, place):
+    """Whoever may write to it by its owner and mode."""
+    (place / "candidate.py").chmod(0o666)
+    if needs("namespaces", found) and needs("user", found):
+        assert in_child(writable(place / "candidate.py"), confined(place, *layers)) in ("PermissionError", "OSError")
+        assert (place / "candidate.py").read_text() == "# mine"
 
 
 def test_shared_memory_is_private(found, place):
@@ -618,7 +654,8 @@ def test_no_file_is_leased(found, place):
 def test_an_ordinary_user_s_files_keep_their_modes(found):
     """Landlock does not look at modes, times and attributes."""
     user = None if os.geteuid() else ORDINARY_USER
-    place = Path(tempfile.mkdtemp())
+    # Not in /tmp, of which a process sees only its own.
+    place = Path(tempfile.mkdtemp(dir="/var/tmp"))
     (place / "results").mkdir()
     (place / "own").mkdir()
     (place / "other.py").write_text("")
@@ -718,7 +755,8 @@ def test_an_ordinary_user_gets_the_same_by_a_user_namespace(place):
         parent = os.getppid()
         for name, act in {
             "other": readable(place / "other.py"),
-            "write": writable("/tmp/assay-test"),
+            "write": writable("/var/tmp/assay-test"),
+            "tmp": writable("/tmp/assay-test"),
             "kill": lambda: os.kill(parent, 0),
             "socket": socket.socket,
             "namespace": lambda: os.listdir("/sys/class/net"),
@@ -744,7 +782,10 @@ def test_an_ordinary_user_gets_the_same_by_a_user_namespace(place):
         assert all(failures.values())
         return
     assert answers["user"] == ORDINARY_USER
-    assert {answers[name] for name in ("other", "kill")} == {"PermissionError"}
+    assert answers["kill"] == "PermissionError"
+    assert answers["other"] in ("PermissionError", "FileNotFoundError")
+    assert answers["tmp"] == 1
+    assert not Path("/tmp/assay-test").exists()
     # A read-only file system, and an address family that is not there.
     assert answers["write"] == answers["socket"] == "OSError"
 
