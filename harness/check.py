@@ -27,6 +27,7 @@ from harness.reports.terminal.check_table import CheckRow
 from harness.sandbox import probe
 from harness.store import run_directory
 from harness.supervise import losses
+from harness.supervise.builds import needs_compiler
 from harness.supervise.checks import CheckResult, check
 from harness.wire.messages import Built
 
@@ -74,6 +75,8 @@ def run(
         copy, reference = copied[candidate.path]
         if copy.fault:
             return _row(candidate, problem, None, log, copy.fault)
+        if tools is None and candidate.facts.needs_build:
+            return _row(candidate, problem, None, log, needs_compiler())
         try:
             result = check(
                 copy,
@@ -115,7 +118,9 @@ def _copy(problem: Problem | None, copies: Copies) -> Problem | None:
 def _prepared(candidate: Candidate, tools: Tools | None) -> str:
     """The folder of precompiled headers for a candidate; empty if none could be made, which only costs time."""
     try:
-        folder = prepare.prepared(candidate.facts.headers, places.cache() / "headers", tools) if tools else ""
+        if tools is None or not candidate.facts.needs_build:
+            return ""
+        folder = prepare.prepared(candidate.facts.headers, places.cache() / "headers", tools)
     except (RuntimeError, OSError):
         return ""
     return str(folder)

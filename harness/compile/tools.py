@@ -43,10 +43,15 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         return hasher.hexdigest()
 
 
+def compiler() -> str:
+    """The C++ compiler's name or path, as torch looks for it."""
+    return os.environ.get("CXX", "c++")
+
+
 def find_tools(cuda: Toolkit | None, arch: str) -> Tools | None:
     """The tools, with nvcc out of `cuda`; None where torch or a C++ compiler is missing."""
     spec = importlib.util.find_spec("torch")
-    cxx = os.environ.get("CXX", "c++")
+    cxx = compiler()
     if spec is None or not spec.submodule_search_locations or shutil.which(cxx) is None:
         return None
     root = Path(spec.submodule_search_locations[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import os
 import platform
 import re
 import shutil
@@ -15,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness import environment
-from harness.compile import toolkit
+from harness.compile import toolkit, tools
 from harness.errors import UsageError
 from harness.processes import memory_watch
 from harness.sandbox import probe
@@ -140,7 +139,7 @@ def _nvcc() -> Diagnosis:
 
 
 def _compiler() -> Diagnosis:
-    name = os.environ.get("CXX", "c++")
+    name = tools.compiler()
     version = _version(name, "--version", r"^(.*)$")
     return Diagnosis(
         "C++ compiler", bool(version), version or f"{name} not found", "install g++; without it no candidate compiles"

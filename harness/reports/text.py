@@ -118,7 +118,11 @@ def lacking(record: Record) -> str:
     kind, _, name = record.reason.partition(":")
     if record.status is not Status.UNSUPPORTED:
         return ""
-    return {"needs_cuda": "a GPU that torch can use", "missing_module": f"the module {clean(name)}"}.get(kind, "")
+    return {
+        "needs_cuda": "a GPU that torch can use",
+        "needs_compiler": "a C++ compiler",
+        "missing_module": f"the module {clean(name)}",
+    }.get(kind, "")
 
 
 def summary(found: Summary) -> str:

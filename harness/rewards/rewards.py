@@ -11,11 +11,13 @@ from collections.abc import Callable
 from harness.errors import BadValue, UsageError, nearest
 from harness.records import HIDES, Record, Status
 
-# Ends that say nothing about a candidate: the harness failed, its machine had no GPU, too little room or no profiler,
-# or the problem cannot be judged. The reasons count with their status only: with others a candidate gives them itself.
+# Ends that say nothing about a candidate: the harness failed, its machine had no GPU or compiler, too little room or no
+# profiler, or the problem cannot be judged. The reasons count with their status only: with others a candidate gives
+# them itself.
 # A module that is missing is its own doing: it is told what there is, and any name would excuse it.
 NOT_ITS_DOING = (Status.HARNESS_ERROR, Status.INVALID_REFERENCE)
-NOT_ITS_DOING_REASONS = tuple((Status.UNSUPPORTED, lack) for lack in ("needs_cuda", "needs_memory", "no_profile"))
+LACKS = ("needs_cuda", "needs_compiler", "needs_memory", "no_profile")
+NOT_ITS_DOING_REASONS = tuple((Status.UNSUPPORTED, lack) for lack in LACKS)
 
 # Of a text that is no candidate, compiled or not.
 NO_CANDIDATE = ("syntax_error", "unreadable", "nested_too_deeply", "missing_entry")

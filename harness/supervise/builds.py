@@ -73,6 +73,12 @@ def unparsed(job: Job) -> Outcome | None:
     return faults.classify("load", f"LoadFault:{found.reason}", found.text, file, found.line, "")
 
 
+def needs_compiler() -> Outcome:
+    """What becomes of a candidate with sources where nothing can compile them: not its own doing."""
+    message = f"no C++ compiler was found ({tools.compiler()}): install g++, or set CXX to another one"
+    return Outcome(status=Status.UNSUPPORTED, reason="needs_compiler", message=message)
+
+
 def is_built(job: Job) -> bool:
     """Whether a process builds it: nothing that is known already shows that it cannot be evaluated."""
     return needs_build(job) and not (job.problem.fault or job.candidate.fault or unparsed(job))
@@ -104,6 +110,8 @@ class Workshop:
         """
         if not needs_build(job):
             return BuildResult()
+        if self._tools is None:
+            return BuildResult(fault=needs_compiler())
         started = time.monotonic()
         # The folder above it is gone once the session ends.
         folder.mkdir()
@@ -175,6 +183,13 @@ class Workshop:
             return "", f"slow_build: the headers could not be precompiled: {str(error)[:200]}"
         return str(folder), ""
 
+    def _why_no_cuda(self) -> str:
+        """Why no candidate with CUDA sources can be built, or run; empty where one can."""
+        if self._device.kind == "cpu":
+            return why_no_cuda()
+        lacks_nvcc = torch_build().cuda and not (self._tools and self._tools.nvcc)
+        return f"no nvcc was found: {toolkit.INSTALL}" if lacks_nvcc else ""
+
     def _in_a_process(
         self, job: Job, nursery: Starter, folder: Path, log: Path, prepared: str, card: Device | None
     ) -> tuple[Built | BuildFailed | None, Outcome | None]:
@@ -196,7 +211,7 @@ class Workshop:
                 folder=str(folder),
                 problem=str(*problem),
                 overrides=job.overrides,
-                why_no_cuda=why_no_cuda() if self._device.kind == "cpu" else "",
+                why_no_cuda=self._why_no_cuda(),
                 headers=self._config.compile.headers,
                 prepared=prepared,
                 arch=self._arch,
