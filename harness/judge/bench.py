@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,8 +33,6 @@ from harness.timing.suspicion import Suspicion
 from harness.wire.messages import Checks
 
 WARM_UP_BURSTS = 3
-# Of a candidate's bursts, hard ones among them: as many follow each other among timed pairs, in ABBA order.
-MOST_IN_A_ROW = 2
 LATENCY_CALLS = 5
 # Of calls that fill a burst by themselves one says as much as several of others: each is drawn, checked and timed for
 # many milliseconds, of which the host's part is little.
@@ -105,11 +102,6 @@ class Bench:
         # costs beside its calls is in both alike.
         self._share = 1.0
         self.single_us: dict[Side, float] = {}
-        # Whether the last hard call of a set was a burst by itself, as the next one is not. Single calls have to be
-        # right, too: they tell who does all calls of a burst at once.
-        self._came_alone: dict[str, bool] = defaultdict(lambda: self.rng.random() < 0.5)
-        # Of the candidate's bursts, since the baseline's last one.
-        self._in_a_row = 0
         self.problem = problem
         self.before = before
         self._examiners = examiners
@@ -209,13 +201,13 @@ class Bench:
             self.rng,
             single=single,
             between=self._before_a_pair,
+            between_singles=self._before_singles,
             systematic=self.clock.systematic,
             # Hard inputs have a budget of their own.
             clock=lambda: self.problem.surroundings.turns.clock() - self._hard.spent_s,
             tell=tell,
         )
         self._meet(self._hard.remaining(self._most_hard))
-        self._break_row(MOST_IN_A_ROW)
         if len(samples.candidate_us) < statistics.FEWEST and LOST_GATE in samples.dropped and self.clock.gated:
             # It can be held, and will not be.
             self.give_up_gate()
@@ -234,7 +226,7 @@ class Bench:
         """The samples with so many more single calls of each side; raises Refused."""
         singles: dict[Side, list[float]] = {"candidate": [], "baseline": []}
         for _ in range(count):
-            self._meet(self._hard.before_a_pair(self.rng.random() < 0.5, 1))
+            self._meet(self._hard.before_a_pair(1), singly=True)
             both_singly(self._single, self.rng, singles)
         return dataclasses.replace(
             samples,
@@ -304,7 +296,6 @@ class Bench:
         if options.get("gated") is None:
             options["gated"] = self.clock.gated
         draws = draw()
-        self._in_a_row = self._in_a_row + 1 if side == "candidate" else 0
         try:
             reading = self._links[side].burst(draws, **options)
         except RepeatAsked:
@@ -334,44 +325,43 @@ class Bench:
         """
         return self.rng.randrange(calls) if side == "baseline" and self.on_card else None
 
-    def _before_a_pair(self, baseline_first: bool) -> None:
-        """Draw the length of its bursts, and take hard inputs before some pairs."""
+    def _before_a_pair(self, baseline_first: bool, singles_come: bool) -> None:
+        """Take hard inputs before some pairs, and draw the length of the next one's bursts."""
+        self._meet(self._hard.before_a_pair(self._most_hard, 0.5 if singles_come else 1.0), baseline_first)
         self._share = self.rng.random()
-        # Behind them the candidate's own turn comes where the baseline does not go first.
-        self._meet(
-            self._hard.before_a_pair(baseline_first, self._most_hard), MOST_IN_A_ROW - (0 if baseline_first else 1)
-        )
+
+    def _before_singles(self) -> None:
+        self._meet(self._hard.before_singles(), singly=True)
 
     @property
     def _most_hard(self) -> int:
         """How many of a burst's calls may be on hard inputs: few enough for it to be like any other."""
         return max(1, self.clock.bursts["candidate"].shortest // 2)
 
-    def _meet(self, due: Iterator[list[HardCall]], in_a_row: int = MOST_IN_A_ROW) -> None:
-        """Bursts of the candidate's with some of these calls in each: to the runner they are like any other."""
+    def _meet(self, due: Iterator[list[HardCall]], baseline_first: bool | None = None, *, singly: bool = False) -> None:
+        """A pair for each of these lists of calls, in random order if none is given, or one of single calls. To the
+        runner it is like any other."""
         for hard in due:
-            while hard:
-                self._break_row(in_a_row)
-                alone = not self._came_alone[hard[0].stress.name]
-                some, calls = (hard[:1], 1) if alone else (hard, self.clock.bursts["candidate"].at(self.rng.random()))
-                self._came_alone |= {one.stress.name: alone for one in some}
-                places = dict(zip(self.rng.sample(range(calls), len(some)), some, strict=True))
-                draws = functools.partial(self._draws_with, places, calls)
-                self._checked("candidate", draws, some)
-                hard = hard[len(some) :]
-                # Before the next one is made.
-                del some, draws, places
-
-    def _break_row(self, most: int) -> None:
-        """A turn of the baseline's where the candidate has had so many without one."""
-        if self._in_a_row >= most:
-            self._reading("baseline")
+            self._share = self.rng.random()
+            first = self.rng.random() < 0.5 if baseline_first is None else baseline_first
+            for side in ("baseline", "candidate") if first else ("candidate", "baseline"):
+                if side == "baseline":
+                    self._single(side) if singly else self._reading(side)
+                else:
+                    calls = 1 if singly else self.clock.bursts[side].at(self._share)
+                    places = dict(zip(self.rng.sample(range(calls), len(hard)), hard, strict=True))
+                    self._checked(side, functools.partial(self._draws_with, places, calls), hard)
+                    # Before the next one is made.
+                    del places
+            del hard
 
     def _draws_with(self, hard: Mapping[int, HardCall], calls: int) -> list[Draw]:
         draws = []
         for call in range(calls):
             self.problem.surroundings.turns.pause()
-            draws.append(hard[call].draw if call in hard else self.problem.reference.draw())
+            # Whose place a hard one takes is drawn, too: the time before a burst tells nothing.
+            drawn = self.problem.reference.draw()
+            draws.append(hard[call].draw if call in hard else drawn)
         return draws
 
     def _rehearse(self, side: Side) -> int:

@@ -22,8 +22,9 @@ FEWEST = 4
 PATIENCE = 2
 # A smaller share of all sets than this is told.
 FEW = 0.25
-# When all sets have had their turn, and the evaluation goes on, this share of its time goes to more of them.
-LATER_SHARE = 0.5
+# When all sets have had their turn, and the evaluation goes on, this share of its time goes to more of them on average,
+# and at most so many times as much.
+LATER_SHARE, LATER_MOST = 0.5, 2.0
 
 # Finds out what to expect of a call on hard inputs; None where nothing can be.
 Expected = Callable[[], Expectation | Sampled | None]
@@ -57,8 +58,8 @@ class HardInputs:
     something could be expected, `binding` counts those of them that bind, `warnings` has what was found on those that
     do not, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
 
-    From `go_on` on there are further sets, from `rounds`, as long as they take no more than `LATER_SHARE` of the time
-    since then that is spent on anything else.
+    From `go_on` on there are further sets, from `rounds`. With `together` the next ones are made when the last ones are
+    judged, not when they come: a pause before a call would tell of it.
     """
 
     def __init__(
@@ -93,6 +94,9 @@ class HardInputs:
         self._together = together
         self._decisive = len(decisive)
         self._rounds = iter(rounds)
+        self._ready: list[HardCall] = []
+        # When the first pair began.
+        self._begun_s = clock()
         # When, by the clock and by `_charged_s`, the further ones began.
         self._later: tuple[float, float] | None = None
 
@@ -114,15 +118,35 @@ class HardInputs:
 
     @property
     def left(self) -> int:
-        """How many calls are left; 0 if the time does not do for another one."""
-        if self._over or not self._fits(1):
-            return 0
-        return self.count if self.goes_on else max(1, self.count - self._taken)
+        """How many calls are left, as far as can be foreseen; 0 if the time does not do for another one."""
+        if self._ready:
+            return max(len(self._ready), self._foreseen())
+        return 0 if self._over or not self._fits(1) else self._foreseen()
+
+    def _foreseen(self) -> int:
+        if self.goes_on:
+            return self.count
+        in_time = math.inf if self._next_s <= 0 else (self._budget_s - self._charged_s) / self._next_s
+        wanted = max(FEWEST - self.binding, self._decisive - self._taken) if self._still() else 0
+        return int(max(1, min(self.count - self._taken, max(wanted, in_time))))
+
+    def affordable(self, calls: int, pairs: int) -> float:
+        """How often, for each pair of what is timed, so many calls take `LATER_SHARE` of the time of those, by what
+        each has taken until now. No sooner after a call than long after it: a rest would be a time for carelessness."""
+        each_s = self._charged_s / max(1, self._taken)
+        pair_s = (self._clock() - self._begun_s - self.spent_s) / max(1, pairs)
+        return LATER_SHARE * pair_s / (calls * each_s) if each_s > 0 else math.inf
 
     @property
     def goes_on(self) -> bool:
         """Whether there are further rounds by now."""
         return self._later is not None
+
+    def begin(self) -> None:
+        """Now the first pair comes."""
+        self._begun_s = self._clock()
+        with self.counted():
+            self.prepare()
 
     def go_on(self) -> None:
         """From now on further rounds."""
@@ -132,7 +156,18 @@ class HardInputs:
 
     def take(self, most: int = 1) -> list[HardCall]:
         """The next calls, up to `most` for one burst; empty if there are none."""
-        calls: list[HardCall] = []
+        if not self._ready:
+            self._make(most)
+        calls, self._ready = self._ready[:most], self._ready[most:]
+        return calls
+
+    def prepare(self, most: int = 1) -> None:
+        """Make the next calls, where there is memory for several."""
+        if self._together and not self._ready:
+            self._make(most)
+
+    def _make(self, most: int) -> None:
+        calls = self._ready
         while not self._over and len(calls) < (most if self._together else 1) and self._fits(len(calls) + 1):
             with self._charged():
                 found = next(self._sets, None)
@@ -142,17 +177,20 @@ class HardInputs:
             self._taken += 1
             self._tried += self._later is None
             calls.append(self._call(*found))
-        return calls
 
     def _fits(self, calls: int) -> bool:
         if self._later is not None:
             since, charged_s = self._later
             later_s = self._charged_s - charged_s
-            return later_s + calls * self._next_s <= LATER_SHARE * (self._clock() - since - later_s)
-        # Without them, drawn inputs alone would decide about a large problem's candidates on a busy machine.
+            most_s = LATER_MOST * LATER_SHARE * (self._clock() - since - later_s)
+            return later_s <= most_s + self._budget_s
+        return (self._still() and calls == 1) or self._charged_s + calls * self._next_s <= self._budget_s
+
+    def _still(self) -> bool:
+        """Whether more are wanted whatever the budget: without them, drawn inputs alone would decide about a large
+        problem's candidates on a busy machine."""
         wanting = self.binding < FEWEST or self._taken < self._decisive
-        still = wanting and (self._taken == 0 or self._charged_s < PATIENCE * self._budget_s)
-        return (still and calls == 1) or self._charged_s + calls * self._next_s <= self._budget_s
+        return wanting and (self._taken == 0 or self._charged_s < PATIENCE * self._budget_s)
 
     def _call(self, stress: Stress, draw: Draw, expect: Expected) -> HardCall:
         def expected() -> Expectation | Sampled | None:
@@ -185,48 +223,61 @@ class HardInputs:
 
 
 class HardTurns:
-    """Spreads a candidate's hard calls over the pairs of its evaluation.
+    """Spreads a candidate's hard calls over the pairs of its evaluation, of which `pairs` are sure to come.
 
-    As many as leave few for each of the `pairs` that are sure to come, and before those that the baseline begins, so
-    that its turn lies between a hard one's and a timed one's. What is done with a call before the next one is asked for
-    counts towards the budget of hard inputs.
-
-    Behind those pairs they go on as densely, as far as the time for it goes: who is careful first would be careless
-    then, in the pairs that decide.
+    A call comes in a pair of its own: the baseline's turn, its length and the order are those of any other, but nothing
+    of it counts. Before each pair that counts chance alone decides whether there is such a one first, and then whether
+    there is another: nothing that a candidate can know tells of its next turn. Behind the sure pairs they go on: who is
+    careful first would be careless then, in the pairs that decide.
     """
 
     def __init__(self, hard: HardInputs, pairs: int, rng: random.Random) -> None:
         self._hard = hard
         self._pairs = pairs
         self._rng = rng
+        # Pairs that count, with the one that is next.
         self._begun = 0
 
     @property
     def spent_s(self) -> float:
         return self._hard.spent_s
 
-    def before_a_pair(self, baseline_first: bool, most: int) -> Iterator[list[HardCall]]:
-        """The calls that are due before the next pair, up to `most` for each burst."""
+    def before_a_pair(self, most: int, share: float = 1.0) -> Iterator[list[HardCall]]:
+        """The calls of each such pair before the next one that counts, up to `most` in a burst; this `share` of all
+        that are due."""
         self._begun += 1
-        pairs_left = self._pairs - self._begun + 1
-        if pairs_left < 1:
+        if self._begun == 1:
+            self._hard.begin()
+        if self._begun > self._pairs:
             self._hard.go_on()
-            pairs_left = self._pairs
-        if not baseline_first and pairs_left > 1:
-            return
-        share = 2 * self._hard.left / pairs_left
-        yield from self._given(math.floor(share + self._rng.random()), most)
+        yield from self._some(most, share)
+
+    def before_singles(self) -> Iterator[list[HardCall]]:
+        """The same before single calls, which come before every other pair."""
+        yield from self._some(1, 1.0)
 
     def remaining(self, most: int) -> Iterator[list[HardCall]]:
         """All remaining calls of the first round, as far as the time allows, up to `most` for each burst."""
-        yield from self._given(0 if self._hard.goes_on else self._hard.left, most)
+        while self._hard.left and not self._hard.goes_on:
+            yield from self._taken(most)
+        self._begun = max(self._begun, self._pairs)
 
-    def _given(self, due: int, most: int) -> Iterator[list[HardCall]]:
-        while due > 0 and self._hard.left:
-            with self._hard.counted():
-                calls = self._hard.take(min(due, most))
-                due -= len(calls)
-                if calls:
-                    yield calls
-                # Before the next ones are made.
-                del calls
+    def _some(self, most: int, share: float) -> Iterator[list[HardCall]]:
+        while left := self._hard.left:
+            due = share * left / (self._pairs if self._hard.goes_on else self._pairs - self._begun + 1)
+            calls = min(most, max(1, math.ceil(due)))
+            odds = due / calls
+            if self._hard.goes_on:
+                odds = min(odds, share * self._hard.affordable(calls, self._begun))
+            if self._rng.random() >= odds / (1 + odds):
+                return
+            yield from self._taken(calls)
+
+    def _taken(self, most: int) -> Iterator[list[HardCall]]:
+        with self._hard.counted():
+            calls = self._hard.take(most)
+            if calls:
+                yield calls
+            # Before the next ones are made.
+            del calls
+            self._hard.prepare(most)

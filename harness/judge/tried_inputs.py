@@ -121,7 +121,7 @@ class TriedInputs:
             yield from self._made(one)
 
     def _once_more(self) -> list[Stress]:
-        """Those among the first, where there is room: a second time, in bursts of the other kind."""
+        """Those among the first, where there is room: a second time, some as single calls, some in longer bursts."""
         return [one for one in self.in_order() if one.name in self.among_the_first] if self._keep else []
 
     @property

@@ -98,17 +98,19 @@ def sample(
     rng: random.Random,
     *,
     single: Measure | None = None,
-    between: Callable[[bool], None] | None = None,
+    between: Callable[[bool, bool], None] | None = None,
+    between_singles: Callable[[], None] | None = None,
     systematic: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
     tell: Callable[[float], None] | None = None,
 ) -> Samples:
     """Measure pairs until `rule` says stop.
 
-    `measure` runs one burst of a side; `single`, if given, one single-call burst, interleaved with the pairs so that
+    `measure` runs one burst of a side; `single`, if given, one single-call burst, behind some pairs by chance so that
     the runner cannot recognise it by its position. `between` is called before each pair, with whether the baseline goes
-    first in it. `systematic` is the clock's own relative error, which no number of pairs removes. `clock` counts
-    seconds. `tell` hears the interval's relative half-width whenever the rule looks at it; it is called between pairs.
+    first in it, and whether single calls still come; `between_singles` before these. `systematic` is the clock's own
+    relative error, which no number of pairs removes. `clock` counts seconds. `tell` hears the interval's relative
+    half-width whenever the rule looks at it; it is called between pairs.
     An exception from `measure` or `single` propagates.
     """
     start = clock()
@@ -117,18 +119,23 @@ def sample(
     singles: dict[Side, list[float]] = {"candidate": [], "baseline": []}
     orders = _orders(rng)
     baseline_first = next(orders)
+    singles_due = FEWEST_SINGLES
     stop = None
     while stop is None:
+        singly = single is not None and singles_due > 0
         if between is not None:
-            between(baseline_first)
+            between(baseline_first, singly)
         pair = _measure_pair(measure, baseline_first)
         every.append(pair)
         if not pair.unusable:
             usable.append(pair)
             # A dropped pair is tried again in the same order: the kept ones stay balanced.
             baseline_first = next(orders)
-            if single is not None and len(usable) % 2 == 0 and len(usable) <= 2 * FEWEST_SINGLES:
+            if single is not None and singles_due and rng.random() < 0.5:
+                if between_singles is not None:
+                    between_singles()
                 both_singly(single, rng, singles)
+                singles_due -= 1
         looking = not pair.unusable and len(usable) in rule.looks()
         half_width = _half_width(usable) if looking and len(usable) > 1 else None
         if tell is not None and half_width is not None:

@@ -2,7 +2,9 @@
 
 import contextlib
 import dataclasses
+import itertools
 import random
+from collections import defaultdict
 from types import SimpleNamespace
 from unittest import mock
 
@@ -326,51 +328,61 @@ def test_a_burst_that_cannot_be_told_from_none_has_no_time():
     assert made.clock.unresolved(samples) == ""
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_hard_bursts_follow_each_other_as_timed_ones_do(seed):
-    """Never three of a candidate's in a row; between two of them a baseline's costs time, and says nothing."""
-    order = []
+def met_by(rule, *, unusable=False, sets=12, seed=0):
+    """Of each of the candidate's bursts in a sampling: its calls, whether one was hard, and how many of the baseline's
+    came since its last one."""
+    met, since, hard = [], [0], []
 
     class Told(Card):
         def burst(self, draws, **options):
-            order.append("b" if self is baseline else "c")
+            if self is baseline:
+                since[0] += 1
+            else:
+                met.append((len(draws), any(draw in hard for draw in draws), since[0]))
+                since[0] = 0
             return super().burst(draws, **options)
 
-    baseline, candidate = Told(20.0, 20.0), Told(30.0, 30.0)
-    sets = ((SimpleNamespace(name=str(number), binding=True), object(), object) for number in range(12))
-    made = Bench(*given(baseline=baseline, candidate=candidate), alone(baseline), HardInputs(sets, 12, 5.0))
-    made.rng.seed(seed)
-    made.warm_up()
-    del order[:]
-    made.sample(dataclasses.replace(RULE, min_pairs=4, max_pairs=4))
-    bursts = "".join(order)
-    assert "ccc" not in bursts
-    assert bursts.count("c") - bursts.count("b") > 3
-
-
-def test_hard_calls_are_single_ones_too_and_come_as_long_as_pairs_do():
-    met = []
-
-    class Told(Card):
-        def burst(self, draws, **options):
-            met.append((len(draws), any(draw in hard for draw in draws)))
-            return super().burst(draws, **options)
-
-    def sets(count):
+    def some(count):
         for number in range(count):
             hard.append(object())
             yield SimpleNamespace(name=str(number % 12), binding=True), hard[-1], lambda: None
 
-    baseline, hard = Card(20.0, 20.0), []
-    given_hard = HardInputs(sets(12), 12, 5.0, rounds=sets(1000), together=True)
+    baseline = Told(20.0, 20.0)
+    given_hard = HardInputs(some(sets), sets, 5.0, rounds=some(100_000), together=True)
     made = Bench(*given(baseline=baseline, candidate=Told(30.0, 30.0)), alone(baseline), given_hard)
+    made.rng.seed(seed)
     made.warm_up()
+    if unusable:
+        made._watch = SimpleNamespace(look=lambda: "disturbed")
     del met[:]
-    made.sample(dataclasses.replace(RULE, min_pairs=60, max_pairs=60))
-    for some in (met[:40], met[40:80]):
-        of_hard = [calls for calls, is_hard in some if is_hard]
-        assert min(of_hard) == 1 < max(of_hard)
-    assert 12 < len(hard) < 12 + 4 * 60
+    made.sample(rule)
+    return met[1:]
+
+
+def test_nothing_about_a_candidate_s_turn_tells_whether_it_is_a_hard_one():
+    """Neither its length, nor the baseline's turns before it, nor what came last."""
+    told = defaultdict(list)
+    for seed in range(30):
+        met = met_by(dataclasses.replace(RULE, min_pairs=40, max_pairs=40), sets=40, seed=seed)
+        for before, (calls, is_hard, since) in itertools.pairwise(met):
+            told["single" if calls == 1 else "several"].append(is_hard)
+            told[f"{since} between"].append(is_hard)
+            told[f"after {'hard' if before[1] else 'timed'}"].append(is_hard)
+            told[f"{before[2]} and {since} between"].append(is_hard)
+    assert {f"{count} between" for count in range(3)} <= set(told)
+    for name, some in told.items():
+        if len(some) > 50:
+            assert 0.15 < sum(some) / len(some) < 0.85, name
+    several = [sum(told[f"{count} between"]) / len(told[f"{count} between"]) for count in range(3)]
+    assert max(several) - min(several) < 0.15
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hard_inputs_go_on_where_no_pair_is_usable(seed):
+    """Dropped pairs keep their order: nothing may hang on which it is."""
+    met = met_by(dataclasses.replace(RULE, min_pairs=10, max_pairs=40), unusable=True, seed=seed)
+    late = [is_hard for _, is_hard, _ in met[len(met) // 2 :]]
+    assert 0.1 < sum(late) / len(late) < 0.9
 
 
 def test_a_burst_is_repeated_on_other_inputs():

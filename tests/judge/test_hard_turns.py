@@ -1,5 +1,6 @@
 """How the time for hard inputs is counted."""
 
+import itertools
 import random
 
 import pytest
@@ -61,8 +62,16 @@ def test_the_first_one_is_met_however_long_it_takes():
     assert met(made(clock, each_s=9.0, budget_s=0.1), clock) == 1
 
 
-@pytest.mark.parametrize("each_s", [0.001, 0.1])
-def test_they_go_on_behind_the_sure_pairs_for_a_share_of_the_time(each_s):
+def counted(lists):
+    """How many calls come, of each of which something can be expected."""
+    calls = [one for some in lists for one in some]
+    for one in calls:
+        one.expected()
+    return len(calls)
+
+
+def turned(each_s, pairs=2000, sure=4, **options):
+    """How many calls come before each pair of 0.1 s, where one takes so many seconds to make; and the turns' clock."""
     clock = Clock()
 
     def sets():
@@ -70,20 +79,55 @@ def test_they_go_on_behind_the_sure_pairs_for_a_share_of_the_time(each_s):
             clock.now_s += each_s
             yield SETS[0], Draw(inputs=(), seed=0), lambda: "something"
 
-    turns = HardTurns(made(clock, budget_s=60.0, count=10, rounds=sets()), 4, random.Random(1))
-    counts, began_s, hard_s = [], 0.0, 0.0
-    for pair in range(40):
-        if pair == 4:
-            began_s, hard_s = clock.now_s, 0.0
-        before_s = clock.now_s
-        counts.append(sum(len(some) for some in turns.before_a_pair(True, 1)))
-        hard_s += clock.now_s - before_s
+    turns = HardTurns(made(clock, budget_s=60.0, count=10, rounds=sets(), **options), sure, random.Random(1))
+    counts = []
+    for _ in range(pairs):
+        counts.append(counted(turns.before_a_pair(1)))
         clock.now_s += 0.1
-    assert sum(counts[:4]) == 10
-    assert min(sum(counts[first : first + 9]) for first in range(4, 32)) > 0
-    assert hard_s <= LATER_SHARE * (clock.now_s - began_s - hard_s) + each_s
-    # No more of them in a pair than before.
-    assert max(counts[4:]) <= 2 * 10 / 4 + 1
+    return counts
+
+
+def test_they_come_as_densely_behind_the_sure_pairs():
+    counts = turned(0.001)
+    assert sum(counts[4:]) / len(counts[4:]) == pytest.approx(10 / 4, rel=0.1)
+
+
+def test_behind_the_sure_pairs_they_have_a_share_of_the_time():
+    counts = turned(0.4)
+    assert 0.4 * sum(counts[4:]) == pytest.approx(LATER_SHARE * 0.1 * len(counts), rel=0.2)
+
+
+@pytest.mark.parametrize("each_s", [0.001, 0.4])
+def test_nothing_tells_when_the_next_one_comes(each_s):
+    """No sooner after one than long after it: where it was known that there is no time for one, that could be used."""
+    counts = turned(each_s, pairs=4000)[4:]
+    comes = [count > 0 for count in counts]
+    after = [now for before, now in itertools.pairwise(comes) if before]
+    long_after = [comes[at] for at in range(3, len(comes)) if not any(comes[at - 3 : at])]
+    share = sum(comes) / len(comes)
+    assert sum(after) / len(after) == pytest.approx(share, abs=0.08)
+    if long_after:
+        assert sum(long_after) / len(long_after) == pytest.approx(share, abs=0.08)
+
+
+def test_all_of_the_first_round_come_whatever_chance_has_left_over():
+    clock = Clock()
+    turns = HardTurns(made(clock, budget_s=60.0), 4, random.Random(1))
+    count = sum(counted(turns.before_a_pair(1)) for _ in range(4))
+    assert count + counted(turns.remaining(1)) == 10
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_where_time_is_short_they_are_spread_over_the_sure_pairs(seed):
+    """Those who have seen the last one could be careless in the rest of the pairs."""
+    clock = Clock()
+    turns = HardTurns(made(clock, each_s=0.5, budget_s=5.0, count=33), 20, random.Random(seed))
+    counts = []
+    for _ in range(20):
+        counts.append(counted(turns.before_a_pair(1)))
+    remaining = counted(turns.remaining(1))
+    assert sum(counts) + remaining == 10
+    assert sum(counts[10:]) + remaining > 0
 
 
 def test_where_few_sets_are_of_use_that_is_said():
