@@ -220,7 +220,9 @@ def _tied_rows(
     wanted = values.gather(-1, right.long())
     tied = torch.zeros_like(inside) if exactly else chosen == wanted
     if choice.roundoff:
-        tied |= (chosen - wanted).abs() <= _margin(choice, values, own.to(values.dtype), chosen, wanted)
+        margin = _margin(choice, values, own.to(values.dtype), chosen, wanted)
+        # Equal ones that are known exactly are as far apart as nothing, which is no margin.
+        tied |= ((chosen - wanted).abs() <= margin) & (margin > 0 if exactly else True)
     if choice.unique:
         ordered, order = given.sort(-1)
         again = torch.zeros_like(tied)

@@ -124,6 +124,8 @@ X86_64 = {
     "signalfd": 282,
     "timerfd_create": 283,
     "fallocate": 285,
+    "clock_gettime": 228,
+    "clock_nanosleep": 230,
     "signalfd4": 289,
     "migrate_pages": 256,
     "unshare": 272,
@@ -156,6 +158,8 @@ AARCH64 = {
     "umount2": 39,
     "mount": 40,
     "fallocate": 47,
+    "clock_gettime": 113,
+    "clock_nanosleep": 115,
     "pivot_root": 41,
     "chroot": 51,
     "quotactl": 60,
@@ -235,7 +239,7 @@ MACHINES = {
 # Refused for some arguments only, or with an error that callers know how to take.
 SPECIAL = (
     *("socket", "socketpair", "connect", "clone", "clone3", "prctl", "fcntl", "fallocate", "ioctl"),
-    *("setrlimit", "prlimit64"),
+    *("setrlimit", "prlimit64", "clock_gettime", "clock_nanosleep"),
 )
 # Calls by which a signal is sent, with the place of its number. SIGCONT would let go of what the judge has stopped, as
 # would a timer's (timer_create), a descriptor's (F_SETSIG) or an ending child's (clone).
@@ -271,6 +275,9 @@ F_SETLEASE, F_NOTIFY = 1024, 1026
 RESERVING = (0x40305828, 0x40305829, 0x4030582A, 0x4030582B, 0x40305839)
 # A core of the machine for one's own processes alone: nobody else runs beside them on its other thread.
 PR_SCHED_CORE = 62
+# The processor time of any process has a clock, by its number: a candidate would read from the judge's what comes next.
+# They are negative numbers; these two are the caller's own, of its process and of its thread.
+A_PROCESS, OWN_PROCESS, OWN_THREAD = 0x80000000, 0xFFFFFFFA, 0xFFFFFFFE
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 X32_BIT = 0x40000000
 
@@ -333,6 +340,10 @@ def program(machine: str, only: int | None = None) -> bytes:
     code += _when(known.numbers["fallocate"], _argument(1, _op(JUMP_EQUAL, 0, 0, 1), errno.EOPNOTSUPP))
     tests = [_op(JUMP_EQUAL, command, len(RESERVING) - at, 0) for at, command in enumerate(RESERVING)]
     code += _when(known.numbers["ioctl"], [_load(1), *tests, _op(RETURN, ALLOW), _op(RETURN, ERRNO | errno.EOPNOTSUPP)])
+    own = [_op(JUMP_EQUAL, OWN_PROCESS, 1, 0), _op(JUMP_EQUAL, OWN_THREAD, 0, 1), _op(RETURN, ALLOW)]
+    for name in ("clock_gettime", "clock_nanosleep"):
+        others = [_op(JUMP_ANY_BIT, A_PROCESS, 0, 2), *own, _op(RETURN, ERRNO | errno.EINVAL)]
+        code += _when(known.numbers[name], [_load(0), *others])
     # The limit for core dumps is one that may not be lowered (enforcement.NO_CORE). Whoever lowers it need not notice.
     core = _op(JUMP_EQUAL, resource.RLIMIT_CORE, 0, 1)
     code += _when(known.numbers["setrlimit"], [_load(0), core, _op(RETURN, PRETEND), _op(RETURN, ALLOW)])

@@ -132,7 +132,7 @@ def test_what_to_expect_is_found_out_behind_a_call(opened, monkeypatch):
 def test_more_rounds_are_of_other_draws(opened):
     judge = opened("x.softmax(-1)")
     first, names = [digest(draw) for _, draw in tried(judge)], {stress.name for stress, _ in tried(judge)}
-    more = list(itertools.islice(judge.tried.rounds(), 2 * len(names)))
+    more = list(itertools.islice(judge.tried.rounds(), 4 * len(names)))
     assert {stress.name for stress, _, _ in more} <= names
     assert len({stress.name for stress, _, _ in more}) > 0.8 * len(names)
     assert not [
@@ -159,8 +159,8 @@ def test_decisive_sets_come_first(opened):
     judge = opened("(x * x).mean()", "1024, 2048", CheckConfig(stress_budget_s=60.0))
     # Which one, their order decides, if each tells of what the other tells of.
     assert "one_huge" in judge.tried.decisive
-    assert judge.tried.decisive <= {"one_huge", "many_of_all"}
-    assert {stress.name for stress in judge.tried.in_order()[:2]} == {"one_huge", "many_of_all"}
+    assert judge.tried.decisive <= {"one_huge", "many_of_all", "one_of_all"}
+    assert {"one_huge", "many_of_all"} <= {stress.name for stress in judge.tried.in_order()[:3]}
 
 
 @pytest.mark.parametrize("expression", ["x.softmax(-1)", "torch.logsumexp(x, -1)", "torch.nn.functional.softplus(x)"])

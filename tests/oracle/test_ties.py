@@ -122,3 +122,18 @@ def test_ties_of_a_large_input_are_looked_at_slice_by_slice(dim, monkeypatch):
     wrong = last.clone()
     wrong[31, 5] = (last[31, 5] + 1) % length
     assert not oracle.check(expected, wrong).passed
+
+
+def test_equal_numbers_that_are_known_exactly_keep_a_stable_order():
+    """Floating ones, too: no rounding puts one before the other."""
+
+    def last_first(x):
+        length = x.shape[-1]
+        order = (x.double() * length + torch.arange(length)).argsort(-1, descending=True)
+        return x.gather(-1, order), order
+
+    for x in (torch.randint(20, (30, 40)).float(), torch.randn(30, 400).bfloat16()):
+        oracle = Oracle(Of(lambda x: tuple(torch.sort(x, dim=-1, descending=True, stable=True))))
+        expected = oracle.expect([x])
+        assert oracle.check(expected, tuple(torch.sort(x, dim=-1, descending=True, stable=True))).passed
+        assert not oracle.check(expected, last_first(x)).passed

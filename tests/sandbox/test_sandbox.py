@@ -931,3 +931,19 @@ def test_a_program_that_uses_the_card_can_read_its_own_entry_where_it_is_a_child
         return subprocess.run(["head", "-c", "1", "/proc/self/maps"], capture_output=True).returncode == 0
 
     assert in_child(of_the_child, confinement) is calls_in_child
+
+
+def test_others_processor_time_cannot_be_read(found, place):
+    parent = os.getpid()
+
+    def clock(pid, kind=2):
+        return lambda: time.clock_gettime((~pid << 3) | kind) >= 0
+
+    assert in_child(clock(parent)) is True
+    if needs("seccomp", found):
+        inside = confined(place, "seccomp")
+        assert in_child(clock(parent), inside) == "OSError"
+        # One's own, and those that are not of a process.
+        for own in (clock(0), clock(0, 6), time.process_time, time.thread_time, time.monotonic, time.time):
+            assert in_child(lambda own=own: own() >= 0, inside) is True
+        assert in_child(lambda: time.sleep(0.01), inside) is None
