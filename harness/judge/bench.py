@@ -402,10 +402,11 @@ def _on_hard_inputs(error: RunnerFailed, hard: Sequence[HardCall]) -> RunnerFail
     """What a candidate raised, with the hard inputs that were among its calls: drawn ones alone may not repeat it."""
     if not hard:
         return error
+    unasked = tuple(sorted({one.stress.name for one in hard if not one.refuses()}))
     names = ", ".join(sorted({f"'{one.stress.name}'" for one in hard}))
     first, line_end, rest = error.failure.text.partition("\n")
     text = f"{first} (on inputs {names}, or a drawn one in the same burst){line_end}{rest}"
-    return RunnerFailed(msgspec.structs.replace(error.failure, text=text))
+    return RunnerFailed(msgspec.structs.replace(error.failure, text=text), unasked)
 
 
 def _slow_start(samples: Samples) -> Outcome:

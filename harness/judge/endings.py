@@ -48,7 +48,7 @@ def ends_if_it_fails(source: CandidateSource, phase: str, limit: str, why_no_cud
 
 def _ending(error: BaseException, source: CandidateSource, phase: str, limit: str, why_no_cuda: str) -> Ending:
     match error:
-        case RunnerFailed(failure=failed):
+        case RunnerFailed(failure=failed, unasked=unasked):
             outcome = faults.classify(
                 failed.phase,
                 failed.exception,
@@ -60,7 +60,7 @@ def _ending(error: BaseException, source: CandidateSource, phase: str, limit: st
                 # The problem's own code, by a name that only the supervisor gives.
                 trusted=bool(source.baseline),
             )
-            return Ending(outcome=outcome)
+            return Ending(outcome=outcome, raised_on=list(unasked))
         case PeerGone():
             outcome = Outcome(status=Status.CRASHED, reason="gone", message=f"the process went away in {phase}")
             return Ending(outcome=outcome, runner="gone", phase=phase)

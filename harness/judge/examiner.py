@@ -286,20 +286,20 @@ class Examiner:
             said += ", and called again on the same inputs it gave another answer: does it depend on earlier calls?"
         return replace(finding, message=said)
 
-    def hard_inputs(self) -> HardInputs:
-        """The stress sets for one candidate."""
+    def hard_inputs(self, without: tuple[str, ...] = ()) -> HardInputs:
+        """The stress sets for one candidate, but for those of some names."""
         if not self._options.stress:
             return HardInputs(iter(()), 0, 0.0)
         budget_s = self._options.stress_budget_s
         return HardInputs(
-            self.tried.stress_sets(),
+            (one for one in self.tried.stress_sets() if one[0].name not in without),
             self.tried.count,
             budget_s,
             self._set_s,
             self._turns.clock,
             together=self._keep,
             decisive=self.tried.among_the_first,
-            rounds=self.tried.rounds(),
+            rounds=self.tried.rounds(without),
         )
 
     def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:

@@ -46,6 +46,11 @@ class HardCall:
     factors: Factors
     charged: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
+    def refuses(self) -> bool:
+        """Whether a wrong answer refuses a candidate, and so an exception in place of one does."""
+        with self.charged():
+            return self.stress.binding and self.expected() is not None
+
 
 class HardInputs:
     """One candidate's calls on the stress sets, handed out as far as the time goes; several for a burst if `together`.
@@ -248,7 +253,7 @@ class HardTurns:
         self._begun += 1
         if self._begun == 1:
             self._hard.begin()
-        if self._begun > self._pairs:
+        if self._begun > self._pairs and not self._hard.left:
             self._hard.go_on()
         yield from self._some(most, share)
 
@@ -264,7 +269,7 @@ class HardTurns:
 
     def _some(self, most: int, share: float) -> Iterator[list[HardCall]]:
         while left := self._hard.left:
-            due = share * left / (self._pairs if self._hard.goes_on else self._pairs - self._begun + 1)
+            due = share * left / (self._pairs if self._hard.goes_on else max(1, self._pairs - self._begun + 1))
             calls = min(most, max(1, math.ceil(due)))
             odds = due / calls
             if self._hard.goes_on:

@@ -385,7 +385,10 @@ class Judge:
             "baseline": self._examiner(self._request.baseline),
         }
         links: dict[Side, Link] = {"candidate": candidate, "baseline": self._baseline}
-        hard = examiner.hard_inputs()
+        hard = examiner.hard_inputs(request.without)
+        hard.warnings += [
+            f"stress: on inputs '{name}' it raised, and so was not tried on them" for name in request.without
+        ]
         hard.factors.add("drawn", first)
         try:
             ending = measurement.evaluate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -129,11 +129,11 @@ class TriedInputs:
         """How many `stress_sets` there may be."""
         return len(self.in_order()) + len(self._once_more())
 
-    def rounds(self) -> Iterator[tuple[Stress, Draw, Expected]]:
-        """The sets of use again and again, in random order and of other draws: of a candidate that goes on, nothing
-        says that it is as careful as before. Every other one is one of the first."""
+    def rounds(self, without: Collection[str] = ()) -> Iterator[tuple[Stress, Draw, Expected]]:
+        """The sets of use again and again, but for those of some names, in random order and of other draws: of a
+        candidate that goes on, nothing says that it is as careful as before. Every other one is one of the first."""
         waiting: dict[bool, list[Stress]] = {True: [], False: []}
-        while some := [one for one in self.in_order() if one.name in self._of_use]:
+        while some := [one for one in self.in_order() if one.name in self._of_use.difference(without)]:
             first = _rng.random() < 0.5
             if not waiting[first]:
                 those = [one for one in some if (one.name in self.among_the_first) is first]

@@ -46,11 +46,13 @@ Places = dict[Any, list[tuple[int, int]]]
 
 
 class RunnerFailed(AssayError):
-    """The candidate raised, by its runner's own account."""
+    """The candidate raised, by its runner's own account; `unasked` names the hard inputs on which nothing was asked of
+    it that were among its calls."""
 
-    def __init__(self, failure: Failed) -> None:
+    def __init__(self, failure: Failed, unasked: tuple[str, ...] = ()) -> None:
         super().__init__(failure.text)
         self.failure = failure
+        self.unasked = unasked
 
 
 class Draw(msgspec.Struct, frozen=True, kw_only=True):

@@ -374,7 +374,7 @@ SETS = (
         never="transformed",
         narrow=True,
     ),
-    Stress("many_of_all", _many_of_all, largest_only=True, only="whole", never="transformed"),
+    Stress("many_of_all", _many_of_all, "heaped", largest_only=True, only="whole", never="transformed"),
     Stress("held", _held(1), "heaped", largest_only=True, first=RECURRENT),
     Stress("held_along_the_first_axis", _held(0), "heaped", largest_only=True, first=RECURRENT),
     # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.

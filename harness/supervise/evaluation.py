@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Any
 
 from harness.catalog.jobs import Job
 from harness.config import Config
@@ -23,6 +24,8 @@ from harness.wire.messages import CandidateSource, Evaluate, Verdict
 REAP_S = 0.2
 # For a runner that is done to end by itself.
 LAST_WORDS_S = 0.2
+# How often a candidate is evaluated again without hard inputs that it has raised on.
+MOST_WITHOUT = 3
 ENTRIES = ("ModelNew", "Model")
 
 
@@ -40,22 +43,26 @@ class Evaluator:
     ) -> tuple[Outcome, Verdict | None]:
         """Return the outcome, and the judge's verdict if there was one. Without a verdict the outcome says what the
         supervisor saw. `alone`: from the first call on nothing of another lane's is on the device. Without `explained`
-        it does not say why an answer is wrong.
+        it does not say why an answer is wrong. Who raises on hard inputs on which nothing is asked is evaluated without
+        these.
 
         Who changes weights in `__init__` and is wrong with the reference's may be right with its own, as KernelBench
         has it: the same seed makes the same weights for both. Raises ProcessLost, NotSendable, and what starting a
         process raises.
         """
-        how = {"alone": alone, "explained": explained}
+        how: dict[str, Any] = {"alone": alone, "explained": explained}
         found = self._evaluated(job, build, phases, **how)
+        for _ in range(MOST_WITHOUT):
+            if found[1] is None or not found[1].ending.raised_on:
+                break
+            how["without"] = (*how.get("without", ()), *found[1].ending.raised_on)
+            found = self._evaluated(job, build, phases, **how)
         if found[1] is None or not found[1].ending.changed_weights:
             return found
         with_own = self._evaluated(job, build, phases, **how, own_weights=True)
         return found if with_own[0].status is Status.INCORRECT else with_own
 
-    def _evaluated(
-        self, job: Job, build: BuildResult, phases: JobPhases, **how: bool
-    ) -> tuple[Outcome, Verdict | None]:
+    def _evaluated(self, job: Job, build: BuildResult, phases: JobPhases, **how: Any) -> tuple[Outcome, Verdict | None]:
         """`how`: of Evaluate's fields."""
         if (unopened := self._groups.unopened.told(job.group)) is not None:
             return unopened, None
@@ -92,7 +99,7 @@ class Evaluator:
         group: OpenGroup,
         runner_and_end: tuple[Child, socket.socket],
         phases: JobPhases,
-        how: dict[str, bool],
+        how: dict[str, Any],
     ) -> tuple[Verdict | None, int | None]:
         """The judge's verdict, if one came in time, and how the runner ended, if it did by itself."""
         runner, its_end = runner_and_end
