@@ -152,6 +152,8 @@ def _demanding(expected: Expectation, demands: str, row: int) -> Expectation | N
     def limited(yard: Yardstick) -> Yardstick:
         if demands == "sense_in_rows":
             return yard.sensible_in_rows()
+        if demands == "strewn":
+            return yard.no_less(yard.drift) if "centred" in yard.kinds else yard
         if demands == "sense" or (demands != "rounding" and yard.level.bits < formats.FLOAT32.bits):
             return yard.sensible()
         if demands == "heaped" and "transformed" in yard.kinds:

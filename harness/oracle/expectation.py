@@ -17,6 +17,7 @@ from harness.oracle.exact import ExactReference
 from harness.oracle.fills import NONE, Fills, find
 from harness.oracle.formats import FLOAT32, Format, all_finite, calculable, format_of, on_grid
 from harness.oracle.indices import JITTER
+from harness.oracle.lengths import ODD
 from harness.oracle.outliers import RUNS
 from harness.oracle.rule import FURTHER
 from harness.oracle.slices import SHORTEST_ROW, counted, matrix, real, tiles, wide_dtype
@@ -53,7 +54,8 @@ class Expectation:
     device, chunked or host, `cut`: into what slices; precision: float64, or the most exact that was possible. empty:
     floating leaves that are nothing but zeros for drawn inputs, as a loss that is switched off. left_out: leaves that
     nothing is asked of. chosen: what the reference chooses by order; chooses: whether it chooses any number so.
-    at_a_pole: it takes a logarithm of zero for -100. nearest: 8-bit floats have to be the nearest ones.
+    odd: what it does on these inputs that no answer should hang on (lengths.ODD). nearest: 8-bit floats have to be the
+    nearest ones.
     """
 
     inputs: list[Any]
@@ -67,7 +69,7 @@ class Expectation:
     left_out: frozenset[str] = frozenset()
     chosen: frozenset[Chosen] = frozenset()
     chooses: bool = False
-    at_a_pole: bool = False
+    odd: frozenset[str] = frozenset()
     nearest: bool = False
     cut: Cut | None = None
 
@@ -269,7 +271,7 @@ def expect(
         precision,
         chosen=frozenset(longest.chosen),
         chooses="choice" in longest.seen,
-        at_a_pole="pole" in longest.seen,
+        odd=ODD & longest.seen,
         cut=cut,
     )
 

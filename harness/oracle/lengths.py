@@ -13,6 +13,14 @@ from harness.oracle.choices import CHOOSERS, Chosen, chosen
 from harness.oracle.formats import is_eight_bits, is_of_eight_bits
 from harness.oracle.structure import address
 
+# Who takes logits in place of probabilities has no pole, and who divides by nothing, or by it last, has no NaN: what
+# comes of these is for nobody to get right, but where drawn inputs lead there, too.
+ODD = frozenset(("pole", "lost_nan"))
+# Operators whose answer does not show that they were given NaN. Who asks for NaN by x != x means it.
+_ORDERS = frozenset(
+    f"aten::{name}"
+    for name in ("gt", "ge", "lt", "le", "argmax", "argmin", "sort", "topk", "argsort", "searchsorted", "bucketize")
+)
 # So many products, each by another tensor, may leave nothing of the inputs beside the biases of the last ones.
 DEEP = 4
 
@@ -24,7 +32,8 @@ class Longest:
     `lift` is the largest 1 + mean^2/variance of a variance met, on average over its rows, `most_lift` of any row: how
     much larger the squares are than what is left of them. `seen` has the operators met of which a variance by hand is
     made, `convolution` for one of more than one tap, `multiplication` for a product along a dimension, and `pole` for a
-    cross entropy of what is zero or one, where -100 stands for the logarithm of zero. `by` has the
+    cross entropy of what is zero or one, where -100 stands for the logarithm of zero, and `lost_nan` for a NaN that is
+    compared or ordered, and so decides something without being seen. `by` has the
     addresses of what products of matrices were by, no more than `DEEP` of them, and `chosen` what was chosen by order.
     `products` counts products of matrices in the newest run, `others` all operators there that calculate otherwise.
     """
@@ -97,6 +106,8 @@ class Longest:
                     self.product = max(self.product, length)
         if name == "aten::binary_cross_entropy" and _is_at_a_pole(args[0]):
             self.seen.add("pole")
+        if name in _ORDERS and any(_has_nan(one) for one in args[:2]):
+            self.seen.add("lost_nan")
         if name in _VARIANCES:
             try:
                 lift, most = _lifts(*_VARIANCES[name](args))
@@ -137,6 +148,10 @@ def grid_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.d
 def _is_at_a_pole(probabilities: torch.Tensor) -> bool:
     """Whether a logarithm of zero is taken, or may be: of one of these, or of one minus that."""
     return bool(((probabilities == 0) | (probabilities == 1)).any())
+
+
+def _has_nan(operand: Any) -> bool:
+    return isinstance(operand, torch.Tensor) and operand.is_floating_point() and bool(operand.isnan().any())
 
 
 def _inner(position: int) -> Callable[[tuple[Any, ...]], int]:

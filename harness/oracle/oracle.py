@@ -114,8 +114,8 @@ class Oracle:
         self._values_decide: bool | None = None
         # Positions of inputs that stay as they are drawn, because the reference takes no others; None before the first.
         self._held: frozenset[int] | None = None
-        # Whether it takes logarithms of zero for drawn inputs, too.
-        self._at_a_pole = False
+        # What is odd for drawn inputs, too.
+        self._odd: frozenset[str] = frozenset()
         self._earlier = Earlier()
         self._steady = False
         # What the reference is made of, which decides which hard inputs there are, and what it chooses by order.
@@ -155,7 +155,7 @@ class Oracle:
             self._kinds |= yard.kinds
             self._fills[path] = yard.fills | self._fills.get(path, NONE)
         self._infinite = self._infinite or bool(broken_in(expected.native))
-        self._at_a_pole |= expected.at_a_pole
+        self._odd |= expected.odd
         self._earlier.keep(expected.native)
         empty = frozenset(path for path, yard in expected.yards.items() if yard.scale.size == yard.own == 0)
         self._empty = empty if self._empty is None else self._empty & empty
@@ -287,8 +287,7 @@ class Oracle:
                 self._unrounded or frozenset(),
                 self._jumping,
             )
-            if expected.at_a_pole and not self._at_a_pole:
-                # PyTorch's -100 stands for minus infinity. Who takes logits in place of probabilities has no pole.
+            if proposed.binding and expected.odd - self._odd:
                 return None
             yards = {path: yard.as_a_whole() for path, yard in expected.yards.items()}
             decided = replace(expected, yards=yards, empty=self._empty or frozenset()).as_far_as_decided()

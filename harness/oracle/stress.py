@@ -26,7 +26,8 @@ class Stress:
     the reference's output scales with the inputs, elsewhere no larger errors than on drawn inputs; `sense`, an
     error below half of the output's variation, where even sound algorithms differ by far more than rounding;
     `wide`, rounding in float32 and wider and sense in 16 bits; `heaped`, the same but for what a running sum may
-    lose where it meets several large elements on its way (`Oracle.stress`); or `growth`, the same where the output
+    lose where it meets several large elements on its way (`Oracle.stress`); `strewn`, rounding, but as `heaped` for a
+    variance, in which all others of a row are the square of its mean; or `growth`, the same where the output
     grows as a power of the inputs, sense where it stays as it is, and nothing elsewhere; or `sense_in_rows`, sense
     and in float32 and wider an error below half of each row's size, too, since one row of thousands hides in the
     rest. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
@@ -40,7 +41,9 @@ class Stress:
 
     name: str
     make: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
-    demands: Literal["rounding", "absolute", "wide", "heaped", "growth", "sense", "sense_in_rows"] = "rounding"
+    demands: Literal["rounding", "absolute", "wide", "heaped", "strewn", "growth", "sense", "sense_in_rows"] = (
+        "rounding"
+    )
     binding: bool = True
     largest_only: bool = False
     only: str = ""
@@ -374,7 +377,7 @@ SETS = (
         never="transformed",
         narrow=True,
     ),
-    Stress("many_of_all", _many_of_all, "heaped", largest_only=True, only="whole", never="transformed"),
+    Stress("many_of_all", _many_of_all, "strewn", largest_only=True, only="whole", never="transformed"),
     Stress("held", _held(1), "heaped", largest_only=True, first=RECURRENT),
     Stress("held_along_the_first_axis", _held(0), "heaped", largest_only=True, first=RECURRENT),
     # What divides by a row's length has an eps for it, or divides zero by zero, as the kernel then may.

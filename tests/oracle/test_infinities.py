@@ -115,3 +115,27 @@ def test_where_drawn_inputs_have_such_probabilities_the_reference_is_right():
     oracle = Oracle(Of(cross_entropy))
     assert not passes(oracle, from_logits, inputs).passed
     assert passes(oracle, cross_entropy, inputs).passed
+
+
+def test_a_nan_that_is_compared_decides_nothing():
+    """A row of equal numbers is divided by nothing, and what is compared with that is nobody's to get right."""
+
+    def spread(x):
+        return x - x.amin(-1, keepdim=True), x.amax(-1, keepdim=True) - x.amin(-1, keepdim=True)
+
+    def lower_half(x):
+        above, width = spread(x)
+        return (above / width <= 0.5).float() * x
+
+    def without_division(x):
+        above, width = spread(x)
+        return (above <= 0.5 * width).float() * x
+
+    inputs = [torch.randn(16, 64)]
+    oracle = Oracle(Of(lower_half))
+    oracle.expect(inputs)
+    sets = {stress.name: these for stress, these in oracle.stress(inputs) if stress.binding}
+    assert "constant_rows" not in sets
+    assert {"signs", "negative", "spike"} <= set(sets)
+    for name, these in sets.items():
+        assert oracle.check(these, without_division(*these.inputs)).passed, name
