@@ -318,7 +318,9 @@ def _converted(data: Any, place: Callable[[list[str]], str]) -> Config:
             if not (re.match(r"Expected `(int|float)[^`]*`, got `str`", message) and _read_exponent(data, keys)):
                 remedy = "; write it in quotes" if re.match("Expected `str`, got `(int|float|bool)`", message) else ""
                 name = ".".join(keys) or "config"
-                raise UsageError(f"{place(keys)}: {name}: {message.lower()}{remedy}") from error
+                said = "is empty; remove it, or give it a value" if message.endswith(", got `null`") else ""
+                said = said or wording.without_types(message)
+                raise UsageError(f"{place(keys)}: {name}: {said}{remedy}") from error
 
 
 def _read_exponent(data: Any, keys: list[str]) -> bool:

@@ -27,6 +27,21 @@ def a(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in tuple('aeio') else 'a'} {noun}"
 
 
+# As JSON and YAML call what msgspec names by Python's and its own words.
+TYPES = {
+    **{"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false"},
+    **{"array": "a list", "object": "a table of keys", "null": "nothing"},
+}
+
+
+def without_types(message: str) -> str:
+    """A message of msgspec's in words for people who do not know its types."""
+    said = re.sub("`([a-z]+)`", lambda found: TYPES.get(found[1], found[0]), message)
+    if "matching regex" in said:
+        return "letters, digits, '_', '-' and '.', at most 80"
+    return f"{said[:1].lower()}{said[1:]}"
+
+
 def plain(text: str, longest: int, kept: str = "\n\t") -> str:
     """At most `longest` printable characters of `text`, and those in `kept`.
 

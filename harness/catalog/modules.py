@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import itertools
 import linecache
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from harness.errors import door
 # Of the names of modules that are made here.
 PREFIX = "assay_"
 _serial = itertools.count()
+FENCE = re.compile(rb"^```", re.MULTILINE)
 
 
 def parse(path: Path) -> ast.Module:
@@ -34,7 +36,8 @@ def parsed(source: bytes, file: str, shown_as: str = "") -> ast.Module:
         return ast.parse(source, filename=shown_as or file)
     except SyntaxError as error:
         line = error.lineno or 0
-        raise LoadFault("syntax_error", f"{file}:{line}: {error.msg}", line) from error
+        fenced = " (there are Markdown fences in it: give the code alone)" if FENCE.search(source) else ""
+        raise LoadFault("syntax_error", f"{file}:{line}: {error.msg}{fenced}", line) from error
     except ValueError as error:
         raise LoadFault("unreadable", f"{file}: {error}") from error
     except (RecursionError, MemoryError) as error:

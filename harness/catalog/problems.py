@@ -168,9 +168,11 @@ def python_files(pattern: str, note: Callable[[str], None]) -> tuple[bool, list[
     `note` is called for what is named like one but is a folder, a pipe, a device or a link that leads nowhere.
     """
     try:
-        path = places.found(Path(pattern or "\0").expanduser())
+        named = Path(pattern or "\0").expanduser()
     except RuntimeError as error:
         raise UsageError(f"'{pattern}': this machine has no user of that name") from error
+    if (path := places.found(named)) != named:
+        note(f"{pattern} is not in this folder; using {path}")
     # Not Path's: that raises for a name that is too long for the system, and behind a folder that is closed.
     if os.path.isdir(path):
         return False, _files(_named_python([path]), note)

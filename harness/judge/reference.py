@@ -234,7 +234,12 @@ class Reference:
 
 @door
 def _returned(module: ModuleType, name: str) -> list[Any]:
-    return list(getattr(module, name)())
+    found = getattr(module, name)()
+    if isinstance(found, (dict, str, torch.Tensor)):
+        # They can be gone through, but what comes of that is no list of arguments.
+        what = wording.a(type(found).__name__)
+        raise modules.LoadFault("contract", f"{name} returned {what}; return the arguments in a list")
+    return list(found)
 
 
 @door

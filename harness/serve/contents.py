@@ -49,6 +49,9 @@ class Contents:
         return whole.hexdigest()
 
     def _of_problem(self, request: EvaluateRequest) -> str:
+        if request.precision not in (*problems.PRECISIONS, "default"):
+            valid = nearest(request.precision, (*problems.PRECISIONS, "default"))
+            raise BadRequest(400, f"no precision '{request.precision}'; {valid}")
         if request.problem_source:
             if not self._allow_source:
                 raise BadRequest(403, "this service takes problems by id only: their source is trusted code")

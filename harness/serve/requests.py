@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import msgspec
 
@@ -130,12 +130,16 @@ def _request(found: Any, where: str) -> EvaluateRequest:
         if own not in fields:
             raise BadRequest(400, f"{where}unknown field '{name[:100]}'; {nearest(name, (*fields, *ALIASES))}")
         if own in renamed:
-            raise BadRequest(400, f"{where}'{own}' is given twice, once as '{name}'")
+            raise BadRequest(400, f"{where}'{own}' is given twice, once by another name")
         renamed[own] = value
     try:
         request = msgspec.convert(renamed, EvaluateRequest)
     except msgspec.ValidationError as error:
-        raise BadRequest(400, f"{where}{error}") from error
+        message, _, at = str(error).partition(" - at `$.")
+        field = at.rstrip("`")
+        choices = get_args(get_type_hints(EvaluateRequest).get(field))
+        known = f"; one of {', '.join(choices)}" if message.startswith("Invalid enum") else ""
+        raise BadRequest(400, f"{where}{field}: {wording.without_types(message)}{known}") from error
     if bool(request.problem) == bool(request.problem_source):
         raise BadRequest(400, f"{where}give either 'problem' (an id) or 'problem_source'")
     return request

@@ -156,3 +156,11 @@ def test_an_output_that_cannot_be_handed_over_is_told_with_what_may_be(returning
 def test_so_is_an_input(reference):
     with pytest.raises(LoadFault, match=r"input\[1\] is an int of more than 64 bits; it may return tensors, numbers"):
         reference("torch.rand(40), 2**70").draw()
+
+
+@pytest.mark.parametrize(("returned", "what"), [("{'x': torch.rand(4)}", "a dict"), ("torch.rand(4)", "a Tensor")])
+def test_inputs_are_a_list_of_arguments(tmp_path, returned, what):
+    file = tmp_path / "problem.py"
+    file.write_text(PROBLEM.replace("[{inputs}]", returned))
+    with pytest.raises(LoadFault, match=f"get_inputs returned {what}; return the arguments in a list"):
+        Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1).draw()
