@@ -29,8 +29,13 @@ def a(noun: str) -> str:
 
 # As JSON and YAML call what msgspec names by Python's and its own words.
 TYPES = {
-    **{"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false"},
-    **{"array": "a list", "object": "a table of keys", "null": "nothing"},
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table of keys",
+    "null": "nothing",
 }
 
 
