@@ -359,8 +359,9 @@ class Bench:
         draws = []
         for call in range(calls):
             self.problem.surroundings.turns.pause()
-            # Whose place a hard one takes is drawn, too: the time before a burst tells nothing.
-            drawn = self.problem.reference.draw()
+            if call not in hard or self._hard.together:
+                # Of a hard one that was made before, too: the time before a burst tells nothing.
+                drawn = self.problem.reference.draw()
             draws.append(hard[call].draw if call in hard else drawn)
         return draws
 

@@ -96,7 +96,7 @@ class HardInputs:
         self._budget_s = budget_s
         self._next_s = first_s
         self._clock = clock
-        self._together = together
+        self.together = together
         self._decisive = len(decisive)
         self._rounds = iter(rounds)
         self._ready: list[HardCall] = []
@@ -150,8 +150,8 @@ class HardInputs:
     def begin(self) -> None:
         """Now the first pair comes."""
         self._begun_s = self._clock()
-        with self.counted():
-            self.prepare()
+        self.prepare()
+        self.spent_s += self._clock() - self._begun_s
 
     def go_on(self) -> None:
         """From now on further rounds."""
@@ -168,12 +168,12 @@ class HardInputs:
 
     def prepare(self, most: int = 1) -> None:
         """Make the next calls, where there is memory for several."""
-        if self._together and not self._ready:
+        if self.together and not self._ready:
             self._make(most)
 
     def _make(self, most: int) -> None:
         calls = self._ready
-        while not self._over and len(calls) < (most if self._together else 1) and self._fits(len(calls) + 1):
+        while not self._over and len(calls) < (most if self.together else 1) and self._fits(len(calls) + 1):
             with self._charged():
                 found = next(self._sets, None)
             if found is None:
@@ -246,6 +246,11 @@ class HardTurns:
     @property
     def spent_s(self) -> float:
         return self._hard.spent_s
+
+    @property
+    def together(self) -> bool:
+        """Whether calls are made ahead, several for a burst."""
+        return self._hard.together
 
     def before_a_pair(self, most: int, share: float = 1.0) -> Iterator[list[HardCall]]:
         """The calls of each such pair before the next one that counts, up to `most` in a burst; this `share` of all
