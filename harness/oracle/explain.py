@@ -196,7 +196,7 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
         yield found
     if broken:
         # NaN and infinities are what one sees; a mistake that overflows says why.
-        here, why = _broken(got, region), next(_mistake(case), None)
+        here, why = _broken(got, mask, region), next(_mistake(case), None)
         yield (
             here
             if why is None
@@ -273,8 +273,9 @@ def _unwritten(case: Case, got: torch.Tensor) -> Cause | None:
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def _broken(got: torch.Tensor, region: regions.Region) -> Cause:
-    nans, infinities = counted(torch.isnan(got)), counted(torch.isinf(got))
+def _broken(got: torch.Tensor, wrong: torch.Tensor, region: regions.Region) -> Cause:
+    """What the wrong elements are; some infinities may belong where they are."""
+    nans, infinities = counted(torch.isnan(got) & wrong), counted(torch.isinf(got) & wrong)
     if not nans and not infinities:
         return Cause("mismatch:finite", "finite where the reference is NaN or infinite")
     word = "nan" if nans else "inf"

@@ -28,6 +28,8 @@ FEWEST = 32
 STRAYS, BY_CHANCE = 1e-3, 0.5
 # Correlations of so many elements come to this over their root by chance, once in a million times.
 CHANCE = 5.0
+# Errors that agree less may have another cause besides.
+CLEARLY = 0.6
 # Groups have so many elements each, or are so many themselves that they tell as much.
 PER_GROUP = 16
 # Runs of the reference.
@@ -114,7 +116,8 @@ def _told_by(case: Case, best: tuple[float, Format, str] | None, sizes: dict[str
     if best is None:
         return None
     alike, format, way = best
-    clause = f"the errors are those of {_told(format)} {way} (correlation {alike:.2f})"
+    agree = "are" if alike >= CLEARLY else "agree in part with"
+    clause = f"the errors {agree} those of {_told(format)} {way} (correlation {alike:.2f})"
     evidence = {"lower_precision": sizes, "likeness": alike, "format": format.name}
     fix = SPLIT if way in SPLITTABLE else KEEP
     return Cause("precision_downgrade", clause, evidence, fix.format(level=_level(case)))
