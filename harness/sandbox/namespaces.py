@@ -46,14 +46,18 @@ def have_own_tmp(folder: str, readable: Iterable[str]) -> bool:
     own = tempfile.mkdtemp(prefix=OWN_TMP, dir=folder)
     # The user may be another one yet.
     os.chmod(own, 0o1777)
-    places = {path: open_place(path) for path in sorted({*there, folder})}
+    there = {path for path in there if not any(above in there for above in folders_above(path))}
+    places = {path: open_place(path) for path in sorted({*there, folder}) if path.startswith(f"{TMP}/")}
     try:
         mount(own, TMP, "", MS_BIND)
         for path, place in places.items():
-            if path.startswith(f"{TMP}/") and not any(above in there for above in folders_above(path)):
-                _bind(place, path)
-                if path != folder:
-                    _set_mount(path, AT_RECURSIVE, set_bits=MOUNT_ATTR_RDONLY)
+            _bind(place, path)
+            if path != folder:
+                _set_mount(path, AT_RECURSIVE, set_bits=MOUNT_ATTR_RDONLY)
+        # What leads to these is nobody's to change, either, whoever made it.
+        for top in sorted({"/".join(path.split("/")[: TMP.count("/") + 2]) for path in places} - set(places)):
+            mount(top, top, "", MS_BIND | MS_REC)
+            _set_mount(top, 0, set_bits=MOUNT_ATTR_RDONLY)
     finally:
         for place in places.values():
             os.close(place)

@@ -194,7 +194,7 @@ def test_what_is_readable_in_tmp_is_there_and_nothing_else(found, place):
         beside = confined(place)
         assert in_child(readable(place / "candidate.cu"), beside) is True
         assert in_child(lambda: sorted(os.listdir(place)), beside) == ["candidate.cu", "candidate.py", "own"]
-        for path in ("candidate.py", "results/records.jsonl", "other.py"):
+        for path in ("candidate.py", "results/records.jsonl", "other.py", "new.py"):
             assert in_child(writable(place / path), beside) in ("PermissionError", "FileNotFoundError", "OSError")
         assert (place / "candidate.py").read_text() == "# mine"
 
@@ -757,6 +757,7 @@ def test_an_ordinary_user_gets_the_same_by_a_user_namespace(place):
             "other": readable(place / "other.py"),
             "write": writable("/var/tmp/assay-test"),
             "tmp": writable("/tmp/assay-test"),
+            "beside": writable(place / "new.py"),
             "kill": lambda: os.kill(parent, 0),
             "socket": socket.socket,
             "namespace": lambda: os.listdir("/sys/class/net"),
@@ -785,6 +786,7 @@ def test_an_ordinary_user_gets_the_same_by_a_user_namespace(place):
     assert answers["kill"] == "PermissionError"
     assert answers["other"] in ("PermissionError", "FileNotFoundError")
     assert answers["tmp"] == 1
+    assert answers["beside"] in ("OSError", "FileNotFoundError")
     assert not Path("/tmp/assay-test").exists()
     # A read-only file system, and an address family that is not there.
     assert answers["write"] == answers["socket"] == "OSError"
