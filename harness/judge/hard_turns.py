@@ -136,11 +136,11 @@ class HardInputs:
         return int(max(1, min(self.count - self._taken, max(wanted, in_time))))
 
     def affordable(self, calls: int, pairs: int) -> float:
-        """How often, for each pair of what is timed, so many calls take `LATER_SHARE` of the time of those, by what
-        each has taken until now. No sooner after a call than long after it: a rest would be a time for carelessness."""
+        """How often, for each pair that counts, one with so many calls takes `LATER_SHARE` of its time, by what each
+        has taken until now. No sooner after a call than long after it: a rest would be a time for carelessness."""
         each_s = self._charged_s / max(1, self._taken)
         pair_s = (self._clock() - self._begun_s - self.spent_s) / max(1, pairs)
-        return LATER_SHARE * pair_s / (calls * each_s) if each_s > 0 else math.inf
+        return LATER_SHARE * pair_s / (pair_s + calls * each_s) if pair_s > 0 else LATER_SHARE
 
     @property
     def goes_on(self) -> bool:
