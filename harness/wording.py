@@ -42,8 +42,6 @@ TYPES = {
 def without_types(message: str) -> str:
     """A message of msgspec's in words for people who do not know its types."""
     said = re.sub("`([a-z]+)`", lambda found: TYPES.get(found[1], found[0]), message)
-    if "matching regex" in said:
-        return "letters, digits, '_', '-' and '.', at most 80"
     return f"{said[:1].lower()}{said[1:]}"
 
 

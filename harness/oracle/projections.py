@@ -85,9 +85,9 @@ class Kept:
             return False
         for d in self._dimensions(tensor.dim()):
             rows, before, fixed = (
-                _rows(tensor, d),
-                _rows(drawn, d),
-                None if self.fixed is None else _rows(self.fixed, d),
+                rows_along(tensor, d),
+                rows_along(drawn, d),
+                None if self.fixed is None else rows_along(self.fixed, d),
             )
             for at in pieces(rows, 1):
                 if not bool(self._rows_held(d, rows[at], before[at], None if fixed is None else fixed[at]).all()):
@@ -101,8 +101,8 @@ class Kept:
     def _restored(self, made: torch.Tensor, drawn: torch.Tensor, fixed: torch.Tensor | None) -> torch.Tensor:
         result = torch.empty_like(made, memory_format=torch.contiguous_format)
         for d in self._dimensions(made.dim()):
-            new, before, out = _rows(made, d), _rows(drawn, d), _rows(result, d)
-            mask = None if fixed is None else _rows(fixed, d)
+            new, before, out = rows_along(made, d), rows_along(drawn, d), rows_along(result, d)
+            mask = None if fixed is None else rows_along(fixed, d)
             for at in pieces(out, 1):
                 still = None if mask is None else mask[at]
                 rows = new[at] if still is None else torch.where(still, before[at], new[at])
@@ -129,9 +129,11 @@ class Kept:
         return held
 
 
-def _rows(tensor: torch.Tensor, dimension: int) -> torch.Tensor:
-    """The tensor with its rows along `dimension` along the last one."""
-    return tensor.movedim(dimension, -1) if tensor.dim() else tensor.reshape(1)
+def rows_along(tensor: torch.Tensor, dimension: int | None) -> torch.Tensor:
+    """The tensor with its rows along a dimension (the last one, if none is named) along the last one."""
+    if tensor.dim() == 0:
+        return tensor.reshape(1)
+    return tensor if dimension is None else tensor.movedim(dimension, -1)
 
 
 def _first(tensor: torch.Tensor, dimensions: Sequence[int]) -> torch.Tensor:

@@ -16,7 +16,7 @@ import torch
 
 from harness.oracle import orders
 from harness.oracle.orders import Order, Ordered
-from harness.oracle.projections import Kept, all_same, mirrored, pieces, same
+from harness.oracle.projections import Kept, all_same, mirrored, pieces, rows_along, same
 from harness.oracle.properties import DIGITS, HEAD, FewValues, Integers, Property, Sorted, along, of_each
 from harness.oracle.slices import blocks, coordinates, real, sample
 from harness.oracle.structure import convert, flatten, tensors
@@ -325,8 +325,8 @@ class _Look:
         self._symmetric = self._symmetric and self._is_symmetric(drawn)
         told: dict[tuple[int | None, Property], float] = {}
         for (d, one), before in self._properties.items():
-            rows = _rows(drawn, d)
-            fixed = None if self._fixed is None else _rows(self._fixed, d)
+            rows = rows_along(drawn, d)
+            fixed = None if self._fixed is None else rows_along(self._fixed, d)
             if isinstance(one, FewValues):
                 one.next_draw()
             elif not isinstance(one, Ordered) and one.bits(rows[next(blocks(rows.shape, HEAD, 1))], None) is None:
@@ -391,13 +391,6 @@ def _imaginable(tensor: torch.Tensor) -> Iterator[tuple[int | None, Property]]:
         if 1 < length <= orders.LONGEST:
             yield d, Ordered(length, BITS)
     yield from ((None, one) for one in of_each())
-
-
-def _rows(tensor: torch.Tensor, dimension: int | None) -> torch.Tensor:
-    """The tensor with its rows along a dimension (the last one, if none is named) along the last one."""
-    if tensor.dim() == 0:
-        return tensor.reshape(1)
-    return tensor if dimension is None else tensor.movedim(dimension, -1)
 
 
 def _nearly_same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

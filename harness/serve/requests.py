@@ -18,6 +18,10 @@ PRIORITIES = {"low": -1, "normal": 0, "high": 1}
 
 Identity = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$(?!\n)")]
 Text = Annotated[str, msgspec.Meta(max_length=MOST_BYTES)]
+# What the patterns of names say.
+LETTERS = {
+    name: f"letters, digits, '_', '-' and '.', at most {most}" for name, most in {"name": 80, "task_id": 100}.items()
+}
 Word = Annotated[str, msgspec.Meta(max_length=200)]
 
 ALIASES = {"kernel_code": "candidate", "reference_code": "problem_source", "force_refresh": "force"}
@@ -137,9 +141,10 @@ def _request(found: Any, where: str) -> EvaluateRequest:
     except msgspec.ValidationError as error:
         message, _, at = str(error).partition(" - at `$.")
         field = at.rstrip("`")
-        choices = get_args(get_type_hints(EvaluateRequest).get(field))
-        known = f"; one of {', '.join(choices)}" if message.startswith("Invalid enum") else ""
-        raise BadRequest(400, f"{where}{field}: {wording.without_types(message)}{known}") from error
+        said = LETTERS.get(field, "") if "matching regex" in message else wording.without_types(message)
+        if message.startswith("Invalid enum"):
+            said += f"; one of {', '.join(get_args(get_type_hints(EvaluateRequest)[field]))}"
+        raise BadRequest(400, f"{where}{field}: {said}") from error
     if bool(request.problem) == bool(request.problem_source):
         raise BadRequest(400, f"{where}give either 'problem' (an id) or 'problem_source'")
     return request
