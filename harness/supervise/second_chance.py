@@ -51,7 +51,9 @@ class SecondChance:
     may have been another's doing.
 
     Beside other `lanes` a candidate fails, and slows the baseline, only if it does so again while nothing of theirs is
-    on the card, and memory runs out only if it does so without them. A group that has no room beside them is put off:
+    on the card, and memory runs out only if it does so without them. Nor is anybody blamed for what is lost beside
+    them, or the device given up: another's candidate may have taken all memory, or the device with it. A group that has
+    no room beside them is put off:
     to have the others give up all that they hold, and open it once more, takes longer than a candidate does. When it is
     that group's turn, this lane keeps the device for itself from candidate to candidate.
     """
@@ -91,10 +93,10 @@ class SecondChance:
             self.rest()
         if self._alone_with is None and job.group not in self._lanes.crowded:
             with self._lanes.together():
-                found = self._concluded(job, build, phases)
-            if self._lanes.count == 1 or not _lacked_memory(found.outcome):
+                found = self._beside_others(job, build, phases)
+            if found and (self._lanes.count == 1 or not _lacked_memory(found.outcome)):
                 return found
-            if faults.lacks_room(found.outcome):
+            if found and faults.lacks_room(found.outcome):
                 self._lanes.crowded.add(job.group)
                 return None
         if self._alone_with is None:
@@ -105,6 +107,21 @@ class SecondChance:
             late = time.monotonic() - self._alone_since > ALONE_S and self._lanes.others_wait
             if late or job.group not in self._lanes.crowded:
                 self.rest()
+
+    def device_fault(self) -> str:
+        """What is wrong with the device, without the other lanes; empty where it still computes."""
+        fault = self._device_check.fault()
+        if not fault or self._lanes.count == 1 or self._alone_with is not None:
+            return fault
+        with self._lanes.alone():
+            return self._device_check.fault()
+
+    def _beside_others(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion | None:
+        """As `_concluded`; None where processes were lost again, beside other lanes."""
+        try:
+            return self._concluded(job, build, phases)
+        except ProcessLost:
+            return None
 
     def _be_alone(self, job: Job, phases: JobPhases) -> None:
         phases.report("waiting for the other lanes")
@@ -122,6 +139,8 @@ class SecondChance:
         self._turn.close()
 
     def _concluded(self, job: Job, build: BuildResult, phases: JobPhases) -> Conclusion:
+        """Raises ProcessLost where that happens again beside other lanes."""
+        with_others = self._lanes.count > 1 and self._alone_with is None
         lost: list[ProcessLost] = []
         slower: list[str] = []
         crowded: list[str] = []
@@ -132,7 +151,6 @@ class SecondChance:
         while True:
             again = [f"evaluated_again: {why}" for why in (*lost, *slower, *crowded, *full)]
             try:
-                with_others = self._lanes.count > 1 and self._alone_with is None
                 is_first = with_others and not (again or beside)
                 outcome, verdict = self._evaluator.once(
                     job, build, phases, alone=bool(again or beside), explained=not is_first
@@ -192,6 +210,8 @@ class SecondChance:
                 self._groups.end()
                 first = next((loss for loss in lost if loss.opening == error.opening), None)
                 if first is not None:
+                    if with_others:
+                        raise
                     outcome = self._of_second_loss(job, first, error, time.monotonic() - began_s)
                     return Conclusion(outcome=outcome)
                 lost.append(error)

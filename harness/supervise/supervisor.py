@@ -48,11 +48,9 @@ class Supervisor:
         self.runners = Runners(nursery, device)
         self.groups = Groups(nursery, device, config, logs, seed, self.runners, lanes)
         self._leave = lanes.joined(self.groups.end)
-        self._device_check = DeviceCheck(nursery, device, logs, self.groups)
+        check = DeviceCheck(nursery, device, logs, self.groups)
         evaluator = Evaluator(self.groups, self.runners, config, logs)
-        self._second_chance = SecondChance(
-            evaluator, self.groups, device, config, self._device_check, self.runners.scratch, lanes
-        )
+        self._second_chance = SecondChance(evaluator, self.groups, device, config, check, self.runners.scratch, lanes)
 
     @property
     def later(self) -> frozenset[tuple[str, ...]]:
@@ -101,4 +99,4 @@ class Supervisor:
 
     def device_fault(self) -> str:
         """What is wrong with the device; empty where it still computes."""
-        return self._device_check.fault()
+        return self._second_chance.device_fault()

@@ -14,6 +14,7 @@ from harness.supervise import second_chance as second_chance_module
 from harness.supervise.builds import BuildResult
 from harness.supervise.evaluation import Evaluator
 from harness.supervise.lanes import Lanes, how_many
+from harness.supervise.losses import ProcessLost
 from harness.supervise.second_chance import SecondChance
 from harness.wire import faults
 from harness.wire.messages import Ending, Verdict
@@ -43,9 +44,9 @@ class Phases:
         pass
 
 
-def second_chance(tmp_path, outcomes, lanes, slowed=0):
+def second_chance(tmp_path, outcomes, lanes, slowed=0, check=None):
     """Evaluations that end so, one after the other, and how each was done; the baseline is slow in the first
-    `slowed`."""
+    `slowed`, and `check` looks at the device."""
     asked, groups = [], Groups()
 
     class Ends:
@@ -54,9 +55,11 @@ def second_chance(tmp_path, outcomes, lanes, slowed=0):
             assert explained is (alone or lanes.count == 1 or groups.memory_share == 1.0)
             asked.append((alone, groups.memory_share))
             outcome = outcomes[len(asked) - 1]
+            if isinstance(outcome, ProcessLost):
+                raise outcome
             return outcome, Verdict(ending=Ending(outcome=outcome, slowed=len(asked) <= slowed))
 
-    return SecondChance(Ends(), groups, CPU, corpus_config("honest"), None, tmp_path, lanes), groups, asked
+    return SecondChance(Ends(), groups, CPU, corpus_config("honest"), check, tmp_path, lanes), groups, asked
 
 
 def concluded(tmp_path, outcomes, lanes=None, slowed=0):
@@ -115,6 +118,32 @@ def test_who_lacks_memory_gets_all_of_it_without_the_others(tmp_path, outcome):
     assert found.outcome == RIGHT
     assert [share for _, share in asked] == [0.5, 1.0]
     assert given_up == [1]
+
+
+@pytest.mark.parametrize("opening", [True, False])
+def test_what_is_lost_beside_others_is_nobody_s_doing_until_it_is_lost_alone(tmp_path, opening):
+    lanes, given_up = Lanes(2), []
+    lanes.joined(lambda: given_up.append(1))
+    problems = Outcome(status=Status.INVALID_REFERENCE) if opening else None
+    lost = ProcessLost("judge_lost", "CUDA out of memory", opening=opening, problems=problems)
+    chance, groups, asked = second_chance(tmp_path, [lost, lost, RIGHT], lanes)
+    assert chance.conclude(JOB, BuildResult(), Phases()).outcome == RIGHT
+    assert [share for _, share in asked] == [0.5, 0.5, 1.0]
+    assert given_up == [1]
+    # It has room beside them, once who took it is gone.
+    assert (chance.later, groups.memory_share) == (set(), 0.5)
+
+
+def test_a_device_without_memory_beside_others_is_not_given_up(tmp_path):
+    lanes, given_up = Lanes(2), []
+    lanes.joined(lambda: given_up.append(1))
+    seen = SimpleNamespace(fault=lambda: "" if given_up else "CUDA error: out of memory")
+    chance, _, _ = second_chance(tmp_path, [], lanes, check=seen)
+    assert chance.device_fault() == ""
+    broken = SimpleNamespace(fault=lambda: "no answer")
+    for count in (1, 2):
+        chance, _, _ = second_chance(tmp_path, [], Lanes(count), check=broken)
+        assert chance.device_fault() == "no answer"
 
 
 def test_a_group_without_room_beside_others_has_the_device_until_its_lane_rests(tmp_path):
