@@ -28,7 +28,7 @@ from rich.console import Console
 from benchmarks import _made_up
 from harness import environment, session
 from harness.cluster.cluster import Cluster
-from harness.config import Config
+from harness.config import Config, TimingConfig
 from harness.processes import interruption
 
 # Elementwise work over 16 MB: a candidate takes about as long as a quick one of any problem.
@@ -40,8 +40,8 @@ HERE = {"node_ip_address": "127.0.0.2"}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2], metavar="N")
-    parser.add_argument("--problems", type=int, default=12, metavar="N")
-    parser.add_argument("--candidates", type=int, default=6, metavar="N", help="of each problem")
+    parser.add_argument("--problems", type=int, default=6, metavar="N")
+    parser.add_argument("--candidates", type=int, default=5, metavar="N", help="of each problem")
     parser.add_argument("--device", default="cuda", choices=("cpu", "cuda"))
     arguments = parser.parse_args()
     cards = len(environment.choose_devices("cuda")) if arguments.device == "cuda" else 0
@@ -52,7 +52,10 @@ def main() -> None:
         folder = Path(scratch)
         _made_up.write([problem(number, arguments.candidates) for number in range(arguments.problems)], folder)
         config = Config(
-            problems=[str(folder / "problems")], solutions=[str(folder / "solutions")], device=arguments.device
+            problems=[str(folder / "problems")],
+            solutions=[str(folder / "solutions")],
+            device=arguments.device,
+            timing=TimingConfig(budget_s=1.0, min_pairs=4, max_pairs=8),
         )
         for count in arguments.nodes:
             with begun(count, arguments.device) as address:
@@ -92,6 +95,7 @@ def begun(count: int, device: str) -> Iterator[str]:
 def evaluated(config: Config, out: Path, address: str, nodes: int) -> float:
     """Candidates a minute of a run, once each node has given one."""
     with Cluster(address) as place:
+        print(f"{nodes} nodes of a cluster", flush=True)
         records = session.run(config, out, Console(quiet=True), command=["cluster_scaling"], workplace=place)
     print(", ".join(f"{count} {status}" for status, count in Counter(record.status for record in records).items()))
     ended_s = sorted(datetime.fromisoformat(record.finished_at).timestamp() for record in records)
