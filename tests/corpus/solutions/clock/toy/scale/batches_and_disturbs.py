@@ -1,4 +1,4 @@
-# {kind: cheat, row: untimed, status: passed, instead: timeout, twin: batch_of_one}
+# {kind: cheat, row: untimed, status: passed, instead: timeout total, twin: batch_of_one}
 """Batches; in bursts of one call a child nobody waits for burns time, which counts as other programs'."""
 
 import os
