@@ -305,7 +305,7 @@ class Bench:
             if side == "baseline" and "candidate" in self._links:
                 # It has run all of this before any candidate was there.
                 raise _of_baseline(f"the baseline failed: {error}") from error
-            raise _on_hard_inputs(error, hard) from error
+            raise _on_hard_inputs(error, hard, self._examiners[side].unasked(hard) if hard else ()) from error
         refusal = self._examiners[side].burst(self._links[side], draws, hard, self._drawn_call(side, len(draws)))
         if refusal is not None and side == "baseline":
             raise _of_baseline(
@@ -399,11 +399,10 @@ def _of_baseline(message: str) -> Refused:
     return Refused(Outcome(status=Status.INVALID_REFERENCE, reason="unstable_reference", message=message))
 
 
-def _on_hard_inputs(error: RunnerFailed, hard: Sequence[HardCall]) -> RunnerFailed:
+def _on_hard_inputs(error: RunnerFailed, hard: Sequence[HardCall], unasked: tuple[str, ...]) -> RunnerFailed:
     """What a candidate raised, with the hard inputs that were among its calls: drawn ones alone may not repeat it."""
     if not hard:
         return error
-    unasked = tuple(sorted({one.stress.name for one in hard if not one.refuses()}))
     names = ", ".join(sorted({f"'{one.stress.name}'" for one in hard}))
     first, line_end, rest = error.failure.text.partition("\n")
     text = f"{first} (on inputs {names}, or a drawn one in the same burst){line_end}{rest}"

@@ -287,12 +287,12 @@ class Examiner:
         return replace(finding, message=said)
 
     def hard_inputs(self, without: tuple[str, ...] = ()) -> HardInputs:
-        """The stress sets for one candidate, but for those of some names."""
+        """The stress sets for one candidate, but for those of some titles."""
         if not self._options.stress:
             return HardInputs(iter(()), 0, 0.0)
         budget_s = self._options.stress_budget_s
         return HardInputs(
-            (one for one in self.tried.stress_sets() if one[0].name not in without),
+            (one for one in self.tried.stress_sets() if one[0].title not in without),
             self.tried.count,
             budget_s,
             self._set_s,
@@ -301,6 +301,11 @@ class Examiner:
             decisive=self.tried.among_the_first,
             rounds=self.tried.rounds(without),
         )
+
+    def unasked(self, hard: Sequence[HardCall]) -> tuple[str, ...]:
+        """Titles of those hard inputs to which no answer is owed, nor would be to other draws of their sets: who raises
+        on them is not asked again, and must not get rid so of what others are refused on."""
+        return tuple(sorted({one.stress.title for one in hard if not (one.refuses() or self.tried.asks(one.stress))}))
 
     def _hard_finding(self, link: Link, call: int, hard: HardCall) -> Finding:
         with hard.charged():

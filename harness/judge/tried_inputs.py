@@ -16,6 +16,8 @@ from harness.oracle.expectation import Expectation
 from harness.oracle.oracle import Oracle, Sampled
 from harness.oracle.stress import SETS, Stress
 
+# Draws of a set to find out whether anything is asked on it.
+LOOKS = 3
 # Not Python's own, whose state a problem may set in get_inputs, and show in what it draws.
 _rng = random.SystemRandom()
 # The number of the first call's draw among what candidates meet; and of what they have met, how much at least is made
@@ -129,11 +131,16 @@ class TriedInputs:
         """How many `stress_sets` there may be."""
         return len(self.in_order()) + len(self._once_more())
 
+    def asks(self, stress: Stress) -> bool:
+        """Whether something is asked on a set, of some draw or other."""
+        made = (one for _ in range(LOOKS) for one in self._made(stress))
+        return stress.binding and any(expect() is not None for _, _, expect in made)
+
     def rounds(self, without: Collection[str] = ()) -> Iterator[tuple[Stress, Draw, Expected]]:
-        """The sets of use again and again, but for those of some names, in random order and of other draws: of a
+        """The sets of use again and again, but for those of some titles, in random order and of other draws: of a
         candidate that goes on, nothing says that it is as careful as before. Every other one is one of the first."""
         waiting: dict[bool, list[Stress]] = {True: [], False: []}
-        while some := [one for one in self.in_order() if one.name in self._of_use.difference(without)]:
+        while some := [one for one in self.in_order() if one.name in self._of_use and one.title not in without]:
             first = _rng.random() < 0.5
             if not waiting[first]:
                 those = [one for one in some if (one.name in self.among_the_first) is first]
@@ -179,18 +186,21 @@ class TriedInputs:
         return self.decisive | {one.name for one in SETS if self._oracle.comes_first(one)}
 
     def in_order(self) -> list[Stress]:
-        """The sets for such a reference in random order, but for those that come first; these change each of several
-        inputs in its turn, the others one of them."""
+        """The sets for such a reference in random order, but for those that come first; these, and what alone tells of
+        something, change each of several inputs in its turn, the others one of them."""
         some: list[Stress] = []
         for one in filter(self._oracle.suits, SETS):
-            each = one.only or one.name in self.decisive
+            each = one.only or one.first or one.name in self.decisive
             turns = range(self._largest * self._times[one.name]) if each else [_rng.randrange(self._largest)]
             some += [replace(one, turn=turn) for turn in turns] if one.largest_only else [one]
         return sorted(_rng.sample(some, len(some)), key=self._place)
 
     def _place(self, stress: Stress) -> int:
         """The decisive sets and their like come first, then those that are for such a kind of reference and no other;
-        last come those that refuse nobody."""
+        last come those that refuse nobody. Whether a reference is of that kind is found out at the very first: a loop
+        of its own does not say that it is a recurrence."""
+        if stress.first and not self._is_open:
+            return -1
         if stress.name in self.among_the_first or (stress.narrow and not self._is_open):
             return 0
         return 3 if not stress.binding else 1 if stress.only else 2

@@ -46,8 +46,8 @@ Places = dict[Any, list[tuple[int, int]]]
 
 
 class RunnerFailed(AssayError):
-    """The candidate raised, by its runner's own account; `unasked` names the hard inputs on which nothing was asked of
-    it that were among its calls."""
+    """The candidate raised, by its runner's own account; `unasked` has the titles of hard inputs among its calls on
+    which nothing is ever asked."""
 
     def __init__(self, failure: Failed, unasked: tuple[str, ...] = ()) -> None:
         super().__init__(failure.text)

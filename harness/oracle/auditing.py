@@ -80,9 +80,12 @@ def _tried(oracle: Oracle, some: list[controls.Control], sets: Sets) -> list[Tri
     waiting = iter(sets)
     while (left := unrefused()) and (one := next(waiting, None)):
         for tried in controls.try_all(oracle, left, [one]):
-            if tried.refused_on or tried.control.name not in found:
+            known = found.get(tried.control.name)
+            if known is None or known.finding is None or tried.refused_on:
                 found[tried.control.name] = tried
         # Before the next one is made.
         del one
         some = [control for control in some if control.name in found or not control.by_form]
-    return [found[control.name] for control in some if control.name in found]
+    # What has been right on everything is no wrong answer.
+    tried_all = (found[control.name] for control in some if control.name in found)
+    return [one for one in tried_all if one.finding is not None]

@@ -1,7 +1,8 @@
 """Candidates of known worth, made from the reference itself: what an audit expects a problem to refuse and to accept.
 
 A control is a function of an expectation, since it may use what no candidate has. It answers None where it does not
-apply to the problem, or where it comes out as the reference's own output, bit for bit.
+apply to the problem, or where it comes out as the reference's own output, bit for bit; and SAME where that is so of
+inputs that were left out, which may decide on other inputs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from harness.oracle.structure import all_same, compare, convert, flatten, rebuil
 from harness.oracle.verdict import Finding
 
 NOISE = 0.01
+SAME = object()
 # Of the slices along an axis; and of how many axes.
 LEFT_OUT, AXES = 0.25, 4
 TILE = 16
@@ -44,7 +46,8 @@ class Control:
 
 @dataclass(frozen=True)
 class Tried:
-    """A control's verdicts: the set that refused it (empty: none did) with the finding, and whether that was right."""
+    """A control's verdicts: the set that refused it (empty: none did) with the finding (None: it was SAME on all), and
+    whether that was right."""
 
     control: Control
     refused_on: str
@@ -52,18 +55,19 @@ class Tried:
 
     @property
     def as_it_should(self) -> bool:
-        return bool(self.refused_on) == self.control.refuse
+        return self.finding is None or bool(self.refused_on) == self.control.refuse
 
 
 def try_all(oracle: Oracle, controls: list[Control], sets: list[tuple[str, Expectation]]) -> Iterator[Tried]:
-    """Each control that applies, against drawn and stress expectations, up to the first refusal."""
+    """Each control that applies, against drawn and stress expectations, up to the first refusal. One that has been the
+    reference's own output wherever it applied has no finding."""
     for control in controls:
-        tried, finding = False, None
+        applies, finding = False, None
         for name, expected in sets:
             output = _made(control, expected)
-            if output is None:
+            applies |= output is not None
+            if output is None or output is SAME:
                 continue
-            tried = True
             # That a wrong answer is refused needs no explanation; that a right one is, does.
             finding = oracle.check(expected, output, explained=not control.refuse)
             # Before the next one is made.
@@ -72,12 +76,12 @@ def try_all(oracle: Oracle, controls: list[Control], sets: list[tuple[str, Expec
                 yield Tried(control, name, finding)
                 break
         else:
-            if tried:
+            if applies:
                 yield Tried(control, "", finding)
 
 
 def _made(control: Control, expected: Expectation) -> Any | None:
-    """Its outputs; None also where the reference, which is foreign code, does not take what the control gives it."""
+    """Its outputs, or SAME; None also where the reference, which is foreign code, does not take what it is given."""
     try:
         return control.make(expected)
     except torch.OutOfMemoryError:
@@ -100,12 +104,12 @@ def negative(reference: ExactReference, other: Any) -> list[Control]:
         "noise": lambda e: convert(e.native, _noisy),
         "lower_precision": lambda e: _lower(reference, e),
         "lower_inputs": lambda e: _lower(reference, e, rounded=False),
-        **{f"part_of_axis_{d}": functools.partial(_part_of_axis, reference, d) for d in range(AXES)},
     }
-    by_form = ("input", "lower_", "part_of_axis_")
-    found = [Control(name, True, _different(make), name.startswith(by_form)) for name, make in made.items()]
-    # By chance it is the reference's own output on nearly all inputs, which is what is to be known.
-    return [*found, Control("best_few_of_strands", True, functools.partial(_best_few, reference), by_form=True)]
+    found = [Control(name, True, _different(make), name.startswith(("input", "lower_"))) for name, make in made.items()]
+    # These may be the reference's own output on nearly all inputs, which is what is to be known.
+    made = {f"part_of_axis_{d}": functools.partial(_part_of_axis, reference, d) for d in range(AXES)}
+    made["best_few_of_strands"] = functools.partial(_best_few, reference)
+    return [*found, *(Control(name, True, make, by_form=True) for name, make in made.items())]
 
 
 def careless(reference: ExactReference) -> list[Control]:
@@ -235,7 +239,9 @@ def _part_of_axis(reference: ExactReference, dimension: int, expected: Expectati
         return tensor.narrow(dimension, gone, length - gone) if has_it else tensor
 
     output = reference.native(convert(expected.inputs, part), expected.seed, mode=Lookups())
-    return output if gone and compare(expected.native, output) is None else None
+    if not gone or compare(expected.native, output) is not None:
+        return None
+    return SAME if all_same(output, expected.native) else output
 
 
 def _best_few(reference: ExactReference, expected: Expectation) -> Any | None:

@@ -55,6 +55,11 @@ class Stress:
     first: str = ""
     turn: int = 0
 
+    @property
+    def title(self) -> str:
+        """The name, and of sets that change one input in its turn, which turn."""
+        return f"{self.name}, turn {self.turn}" if self.largest_only else self.name
+
     def along(self, chosen: Collection[Chosen]) -> Stress:
         """The set for a reference of which this is chosen by order."""
         return replace(self, make=strands.together(chosen)) if self.in_rows else self

@@ -220,7 +220,7 @@ class Evaluate(Message, frozen=True, kw_only=True, tag=True):
     `profiled`: with one profiled call at the end. `alone`: from its first call on nothing of another lane's is on the
     device. `own_weights`: it keeps those that it has constructed. Without `explained`, nobody asks why an answer is
     wrong, which takes further runs of the reference: one that is will be evaluated again. `without` the hard inputs of
-    these names, on which it raised though nothing was asked of it there.
+    these titles, on which it raised though nothing was asked of it there.
     """
 
     candidate: CandidateSource
@@ -294,7 +294,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     baseline_ok: bool = True
     # The baseline was slower beside this candidate than alone.
     slowed: bool = False
-    # Hard inputs on which nothing was asked of it, and one of which it may have raised on.
+    # Titles of hard inputs on which nothing is ever asked, and one of which it may have raised on.
     raised_on: list[str] = []
     # Its first answer was wrong, and it had constructed other weights than it was given.
     changed_weights: bool = False
