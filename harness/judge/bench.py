@@ -359,7 +359,7 @@ class Bench:
         draws = []
         for call in range(calls):
             self.problem.surroundings.turns.pause()
-            if call not in hard or self._hard.together:
+            if call not in hard or self._hard.ahead:
                 # Of a hard one that was made before, too: the time before a burst tells nothing.
                 drawn = self.problem.reference.draw()
             draws.append(hard[call].draw if call in hard else drawn)

@@ -37,6 +37,8 @@ AUDIT_SHARE = 0.5
 # card's memory.
 KEPT_BYTES = 1 << 30
 KEPT_SHARE = 0.05
+# A hard call is made ahead where so many would fit in what a burst may take.
+AHEAD_CALLS = 4
 # Of outputs that are looked at together; they, the reference's own and what comparing them takes are there at once.
 TOGETHER_BYTES = 1 << 26
 # Of a card's memory, what the judge may keep from one expectation to the next.
@@ -66,6 +68,9 @@ class Examiner:
         self.explained = True
         self._options = options
         self._keep = plan.call_bytes * EXPECTATION_FACTOR * len(SETS) < _room_to_keep(reference.device, plan)
+        # Of hard calls, so many are made before they come: as many as a burst may have, or one, or of the largest none.
+        fits = plan.call_bytes * AHEAD_CALLS <= plan.memory_bytes
+        self._ahead = plan.most_calls if self._keep else int(fits)
         self._turns = turns
         self._call_bytes = plan.call_bytes
         draw = reference.draw()
@@ -297,7 +302,7 @@ class Examiner:
             budget_s,
             self._set_s,
             self._turns.clock,
-            together=self._keep,
+            ahead=self._ahead,
             decisive=self.tried.among_the_first,
             rounds=self.tried.rounds(without),
         )

@@ -53,7 +53,7 @@ class HardCall:
 
 
 class HardInputs:
-    """One candidate's calls on the stress sets, handed out as far as the time goes; several for a burst if `together`.
+    """One candidate's calls on the stress sets, handed out as far as the time goes.
 
     Behind the first one a set is begun only if it fits in what is left of `budget_s`, when it takes as long as the one
     before; several at once, when the first one takes `first_s`. That counts what it takes to make inputs, to find out
@@ -63,8 +63,9 @@ class HardInputs:
     something could be expected, `binding` counts those of them that bind, `warnings` has what was found on those that
     do not, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
 
-    From `go_on` on there are further sets, from `rounds`. With `together` the next ones are made when the last ones are
-    judged, not when they come: a pause before a call would tell of it.
+    From `go_on` on there are further sets, from `rounds`. Up to `ahead` are made when the last ones are judged, not
+    when they come: a pause before a call would tell of it. With none ahead, as where each takes much of the memory,
+    they come one by one.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class HardInputs:
         first_s: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
         *,
-        together: bool = False,
+        ahead: int = 0,
         decisive: Collection[str] = (),
         rounds: Iterable[tuple[Stress, Draw, Expected]] = (),
     ) -> None:
@@ -96,7 +97,7 @@ class HardInputs:
         self._budget_s = budget_s
         self._next_s = first_s
         self._clock = clock
-        self.together = together
+        self.ahead = ahead
         self._decisive = len(decisive)
         self._rounds = iter(rounds)
         self._ready: list[HardCall] = []
@@ -167,13 +168,13 @@ class HardInputs:
         return calls
 
     def prepare(self, most: int = 1) -> None:
-        """Make the next calls, where there is memory for several."""
-        if self.together and not self._ready:
+        """Make the next calls, where there is memory for them."""
+        if self.ahead and not self._ready:
             self._make(most)
 
     def _make(self, most: int) -> None:
         calls = self._ready
-        while not self._over and len(calls) < (most if self.together else 1) and self._fits(len(calls) + 1):
+        while not self._over and len(calls) < min(most, max(1, self.ahead)) and self._fits(len(calls) + 1):
             with self._charged():
                 found = next(self._sets, None)
             if found is None:
@@ -248,9 +249,9 @@ class HardTurns:
         return self._hard.spent_s
 
     @property
-    def together(self) -> bool:
-        """Whether calls are made ahead, several for a burst."""
-        return self._hard.together
+    def ahead(self) -> int:
+        """How many calls are made ahead at the most."""
+        return self._hard.ahead
 
     def before_a_pair(self, most: int, share: float = 1.0) -> Iterator[list[HardCall]]:
         """The calls of each such pair before the next one that counts, up to `most` in a burst; this `share` of all

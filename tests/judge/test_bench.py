@@ -348,7 +348,7 @@ def met_by(rule, *, unusable=False, sets=12, seed=0):
             yield SimpleNamespace(name=str(number % 12), binding=True), hard[-1], lambda: None
 
     baseline = Told(20.0, 20.0)
-    given_hard = HardInputs(some(sets), sets, 5.0, rounds=some(100_000), together=True)
+    given_hard = HardInputs(some(sets), sets, 5.0, rounds=some(100_000), ahead=64)
     made = Bench(*given(baseline=baseline, candidate=Told(30.0, 30.0)), alone(baseline), given_hard)
     made.rng.seed(seed)
     made.warm_up()

@@ -286,7 +286,7 @@ def tried(budget_s, first_s, takes_s, most=1, expected="something"):
     clock = Clock()
     stress, draw = SETS[0], Draw(inputs=(), seed=1)
     hard = HardInputs(
-        iter([(stress, draw, lambda: expected)] * len(takes_s)), len(takes_s), budget_s, first_s, clock, together=True
+        iter([(stress, draw, lambda: expected)] * len(takes_s)), len(takes_s), budget_s, first_s, clock, ahead=64
     )
     turns = HardTurns(hard, 4, random.Random(1))
     begun = 0

@@ -42,12 +42,26 @@ def met(hard, clock, call_s=0.0, judged_s=0.0, most=1):
     return calls
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_who_is_slow_on_hard_inputs_meets_all_of_them(together):
+@pytest.mark.parametrize("ahead", [0, 1, 64])
+def test_who_is_slow_on_hard_inputs_meets_all_of_them(ahead):
     clock = Clock()
-    hard = made(clock, together=together)
+    hard = made(clock, ahead=ahead)
     assert met(hard, clock, call_s=2.0, most=3) == 10
     assert hard.spent_s == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("ahead", [1, 64])
+def test_what_is_made_ahead_takes_no_time_when_it_comes(ahead):
+    clock = Clock()
+    hard = made(clock, each_s=0.5, budget_s=60.0, ahead=ahead)
+    hard.begin()
+    for number in range(1, 11):
+        before_s = clock.now_s
+        (call,) = hard.take()
+        assert clock.now_s == before_s
+        assert call.stress is SETS[number - 1]
+        hard.prepare()
+    assert not hard.left
 
 
 @pytest.mark.parametrize("times", [{"each_s": 0.5}, {"judged_s": 0.5}, {"each_s": 0.2, "judged_s": 0.3}])
