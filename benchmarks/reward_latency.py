@@ -43,9 +43,9 @@ def main() -> None:
         folder = Path(scratch)
         throughput.generate(folder, arguments.candidates, kind)
         settings = CompileConfig(cache_gb=1.0, cache_dir=str(folder / "cache"))
-        throughput.evaluate(folder, arguments.device, "builds", settings)
-        run = throughput.evaluate(folder, arguments.device, "run", settings)
         config = throughput.configured(folder, arguments.device, settings)
+        throughput.evaluate(folder, config, "builds")
+        run = throughput.evaluate(folder, config, "run")
         sources = [path.read_text() for path in sorted((folder / "solutions/made/scale").iterdir())]
         mapped = _map(config, folder, sources)
         _row("evaluator", _one_by_one(config, folder, sources[:SINGLE]))

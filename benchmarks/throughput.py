@@ -2,6 +2,7 @@
 
     python benchmarks/throughput.py                     64 candidates, on whatever device there is
     python benchmarks/throughput.py --candidates 4      few enough for a CPU
+    python benchmarks/throughput.py --lanes 3           so many under way at a time on a GPU
     python benchmarks/throughput.py --parts stock       one of lean, cached, stock, where a lease is short
 
 Generates distinct trivial candidates for one small problem into a temporary folder: CUDA on a card, C++ elsewhere. The
@@ -130,6 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--candidates", type=int, default=64, metavar="N")
     parser.add_argument("--device", default="auto", metavar="auto|cpu|cuda|cuda:N")
+    parser.add_argument("--lanes", type=int, default=1, help="candidates under way at a time on each GPU (1)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     arguments = parser.parse_args()
     if "cached" in arguments.parts and "lean" not in arguments.parts:
@@ -141,7 +143,8 @@ def main() -> None:
         rates = {}
         for part in (part for part in PARTS if part in arguments.parts):
             settings = CompileConfig(**PARTS[part], cache_dir=str(folder / "cache"))
-            rates[part] = evaluate(folder, arguments.device, part, settings)
+            config = configured(folder, arguments.device, settings, arguments.lanes)
+            rates[part] = evaluate(folder, config, part)
     told = " ".join(f"{part}={rate:.1f}" for part, rate in rates.items())
     print(f"candidates={arguments.candidates} device={kind} candidates_per_minute: {told}")
 
@@ -158,20 +161,20 @@ def generate(folder: Path, count: int, kind: str) -> None:
         (solutions / f"c{number:03}.py").write_text(text.format(number=number, factor=FACTOR, threads=threads))
 
 
-def configured(folder: Path, device: str, settings: CompileConfig) -> Config:
+def configured(folder: Path, device: str, settings: CompileConfig, lanes: int = 1) -> Config:
     """What evaluates the generated candidates: few pairs, so that all but the timing is most of the work."""
     return Config(
         problems=[str(folder / "problems")],
         solutions=[str(folder / "solutions")],
         device=device,
+        lanes=lanes,
         compile=settings,
         timing=TimingConfig(budget_s=1.0, min_pairs=4, max_pairs=8, burst_ms=1.0),
     )
 
 
-def evaluate(folder: Path, device: str, name: str, settings: CompileConfig) -> float:
+def evaluate(folder: Path, config: Config, name: str) -> float:
     """Candidates per minute of one run; prints a row."""
-    config = configured(folder, device, settings)
     observed = Observed()
     started = time.monotonic()
     records: list[Record] = session.run(
