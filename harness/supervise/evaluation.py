@@ -80,7 +80,8 @@ class Evaluator:
         if runner.orphaned:
             raise losses.zygote_lost()
         if verdict is None:
-            return losses.timed_out(losses.no_verdict(self._config.limits.total_s), runner), None
+            late = losses.no_verdict(self._config.limits.total_s, group.judge.spent_s())
+            return losses.timed_out(late, runner), None
         return self._outcome(verdict, group, runner, exit_code), verdict
 
     def _group(self, job: Job, phases: JobPhases) -> OpenGroup | Outcome:
@@ -121,6 +122,7 @@ class Evaluator:
         except (PeerGone, ProtocolError) as error:
             raise losses.judge_lost(group.judge.child, error) from error
         except DeadlineExceeded:
+            phases.judged(group.judge.spent_s())
             # Which of the two hangs cannot be told from outside; neither is kept.
             self._groups.end()
         # A runner that went away by itself gets a moment to be reaped, so that its own exit code is seen; one that the

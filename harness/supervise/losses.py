@@ -128,9 +128,12 @@ def timed_out(outcome: Outcome, process: Child) -> Outcome:
     return msgspec.structs.replace(outcome, message=outcome.message + said, evidence=evidence)
 
 
-def no_verdict(total_s: float) -> Outcome:
-    """The outcome of a candidate for which the judge gave no verdict in time."""
+def no_verdict(total_s: float, spent_s: dict[str, float]) -> Outcome:
+    """The outcome of a candidate for which the judge gave no verdict in time; `spent_s` is what its phases took."""
     message = f"no verdict within limits.total_s = {total_s:g} s"
+    if spent_s:
+        longest = max(spent_s, key=lambda name: spent_s[name])
+        message += f", of which {spent_s[longest]:.0f} s went into: {longest}"
     return Outcome(status=Status.TIMEOUT, reason="total", message=message, limit="limits.total_s")
 
 
