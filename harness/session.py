@@ -66,6 +66,7 @@ def run(
         if fresh:
             book.clear()
         finished &= {cell.key for cell in outline.cells}
+        brought_back = book.bring_back(finished)
         before = run_directory.manifest(out) if book.records else {}
         manifest = _manifest(config, site, command, run_directory.parts(before))
         _add_part(manifest, sandbox if waiting else None, len(book.records))
@@ -78,7 +79,7 @@ def run(
             return LocalExecutor(site.devices, config, out / "logs", config.seed, workplace=workplace)
 
         # A call that finds nothing to do or to mend leaves the folder as it is.
-        is_new = bool(waiting) or _lasting(manifest) != _lasting(before) or not write.are_current(out)
+        is_new = bool(waiting) or brought_back or _lasting(manifest) != _lasting(before) or not write.are_current(out)
         with Progress(console) as progress, _written(out, manifest, book, waiting) if is_new else nullcontext():
             for note in [*notes, *outline.notes, *claims.notes]:
                 progress.note(note)

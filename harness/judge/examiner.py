@@ -303,7 +303,7 @@ class Examiner:
             self._set_s,
             self._turns.clock,
             ahead=self._ahead,
-            decisive=self.tried.among_the_first,
+            decisive=sum(one.name in self.tried.among_the_first for one in self.tried.in_order()),
             rounds=self.tried.rounds(without),
         )
 

@@ -7,7 +7,7 @@ import itertools
 import math
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.links.link import Draw
@@ -58,10 +58,10 @@ class HardInputs:
     Behind the first one a set is begun only if it fits in what is left of `budget_s`, when it takes as long as the one
     before; several at once, when the first one takes `first_s`. That counts what it takes to make inputs, to find out
     what to expect and to compare: not the candidate's own calls, nor what is done to judge its others. Else one that
-    is slow on hard inputs would meet no more of them. There is `PATIENCE` times as much for the `decisive` ones, which
-    come first, and until something could be expected of `FEWEST` that bind. `done` names the sets handed out of which
-    something could be expected, `binding` counts those of them that bind, `warnings` has what was found on those that
-    do not, `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
+    is slow on hard inputs would meet no more of them. There is `PATIENCE` times as much for the first `decisive` ones,
+    and until something could be expected of `FEWEST` that bind. `done` names the sets handed out of which something
+    could be expected, `binding` counts those of them that bind, `warnings` has what was found on those that do not,
+    `factors` what all others have shown, and `spent_s` is the time spent within `counted`.
 
     From `go_on` on there are further sets, from `rounds`. Up to `ahead` are made when the last ones are judged, not
     when they come: a pause before a call would tell of it. With none ahead, as where each takes much of the memory,
@@ -77,7 +77,7 @@ class HardInputs:
         clock: Callable[[], float] = time.monotonic,
         *,
         ahead: int = 0,
-        decisive: Collection[str] = (),
+        decisive: int = 0,
         rounds: Iterable[tuple[Stress, Draw, Expected]] = (),
     ) -> None:
         self.done: list[str] = []
@@ -98,7 +98,7 @@ class HardInputs:
         self._next_s = first_s
         self._clock = clock
         self.ahead = ahead
-        self._decisive = len(decisive)
+        self._decisive = decisive
         self._rounds = iter(rounds)
         self._ready: list[HardCall] = []
         # When the first pair began.

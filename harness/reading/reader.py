@@ -25,7 +25,7 @@ from harness.sandbox.enforcement import LAYERS, Confinement
 from harness.wire.channel import Channel, PeerGone
 
 # A tree takes some hundred bytes for each byte of a source. Mapped libraries do not count.
-DATA_BYTES = 4 << 30
+DATA_BYTES = 1 << 30
 # By these a candidate's file may find out where it lies.
 PLACE_WORDS = (b"__file__", b"environ", b"getcwd", b"getenv", b"gethostname", b"resolve(", b"abspath")
 

@@ -6,6 +6,7 @@ What comes back is typed and bounded (catalog.facts); the bytes themselves are l
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from harness.wire.channel import Channel, DeadlineExceeded, NotSendable, PeerGon
 # Of one file; most take two milliseconds.
 DEADLINE_S = 20.0
 START_S = 60.0
+# For a process that has hung up to be gone.
+ENDING_S = 1.0
 # Of all libraries of one candidate.
 LIBRARY_DEADLINE_S = 60.0
 # Descriptors that travel beside one request.
@@ -75,11 +78,13 @@ class ReaderFailed(AssayError, RuntimeError):
 
 
 class ReaderLost(AssayError):
-    """The process died of what it read, or went on for too long; `reason` is the record's word."""
+    """The process died of what it read, or went on for too long; `reason` is the record's word. `killed`: somebody may
+    have killed it."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, killed: bool = False) -> None:
         super().__init__(message)
         self.reason = reason
+        self.killed = killed
 
 
 class Reader:
@@ -148,7 +153,24 @@ class Reader:
         descriptors: tuple[int, ...] = (),
         left_s: float | None = None,
     ) -> Answer:
-        """`left_s` is what earlier requests have left of the deadline."""
+        """`left_s` is what earlier requests have left of the deadline. A process that was killed is replaced, and asked
+        once more: a text is to blame where that happens again."""
+        try:
+            return self._asked(request, wanted, deadline_s, descriptors, left_s)
+        except ReaderLost as lost:
+            if not lost.killed:
+                raise
+        return self._asked(request, wanted, deadline_s, descriptors, left_s)
+
+    def _asked(
+        self,
+        request: ToReader,
+        wanted: type[Answer],
+        deadline_s: float,
+        descriptors: tuple[int, ...],
+        left_s: float | None,
+    ) -> Answer:
+        killed = False
         channel = self._channel or self._begin()
         self._wait_for(channel)
         try:
@@ -161,10 +183,18 @@ class Reader:
             why = ("parser_timeout", f"reading it took longer than {deadline_s:g} s")
         except (PeerGone, ProtocolError):
             why = ("parser_died", "the process that read it died; the text is too difficult for a parser")
+            killed = self._was_killed()
         except NotSendable as error:
             why = ("unsendable", str(error))
         self._end()
-        raise ReaderLost(*why)
+        raise ReaderLost(*why, killed=killed)
+
+    def _was_killed(self) -> bool:
+        """Whether the process has ended by SIGKILL, which comes from outside; one that goes on has not."""
+        try:
+            return self._process is not None and self._process.wait(ENDING_S) == -signal.SIGKILL
+        except subprocess.TimeoutExpired:
+            return False
 
     def _begin(self) -> Channel:
         """Start the process."""

@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from types import TracebackType
 
@@ -86,6 +86,14 @@ class Journal:
         """Delete all records (`--fresh`)."""
         os.ftruncate(self._file, 0)
         self.records.clear()
+
+    def bring_back(self, keys: Set[str]) -> bool:
+        """Write again the records of these keys behind which there is another one of their cell, as where a file is what
+        it was before: the last one of a cell is what reports show. Whether there were any."""
+        hidden = keys - {record.key for record in latest(self.records)}
+        for record in {record.key: record for record in self.records if record.key in hidden}.values():
+            self.append(record)
+        return bool(hidden)
 
     def finished(self, limits: Mapping[str, float]) -> set[str]:
         """Keys of jobs that need no second evaluation under these limits (config.limits).

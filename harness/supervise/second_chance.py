@@ -27,6 +27,8 @@ from harness.wire.messages import Retime, Retimed
 
 # Of a lane that has the device for itself, while others wait: the candidate that is under way then is the last.
 ALONE_S = 60.0
+# Losses of different kinds, each of which may be anybody's doing.
+MOST_LOST = 3
 # What a shortage of memory has to pass in, before a second try.
 SHORTAGE_S = 5.0
 # What another candidate on the card can bring about, since it may open the memory of every process there.
@@ -44,11 +46,11 @@ ITS_OWN = frozenset(
 class SecondChance:
     """Has jobs evaluated, and once more where that may change the outcome.
 
-    What was lost or killed in an evaluation is replaced, and the evaluation repeated once. Then it is the candidate's
-    doing: it alone was there both times. It is repeated once, too, where the baseline was slow beside the candidate
-    and still is without it. A baseline that was wrong beside the candidate, and a fresh one is not without it, was
-    spoilt: runners' outputs can be opened by every process on a card. Where the disk below `scratch` was full, that
-    may have been another's doing.
+    What was lost or killed in an evaluation is replaced, and the evaluation repeated once. Where the same is lost again
+    it is the candidate's doing: it alone was there both times. It is repeated once, too, where the baseline was slow
+    beside the candidate and still is without it. A baseline that was wrong beside the candidate, and a fresh one is not
+    without it, was spoilt: runners' outputs can be opened by every process on a card. Where the disk below `scratch`
+    was full, that may have been another's doing.
 
     Beside other `lanes` a candidate fails, and slows the baseline, only if it does so again while nothing of theirs is
     on the card, and memory runs out only if it does so without them. Nor is anybody blamed for what is lost beside
@@ -185,13 +187,15 @@ class SecondChance:
                     others_fill_it = self._others_fill_it()
                     continue
                 short = faults.is_short_of_memory(outcome)
-                if lost or not (was_killed(outcome) or short):
+                if not (was_killed(outcome) or short):
                     return Conclusion(outcome=outcome, verdict=verdict, again=again)
+                said = "the machine ran out of memory" if short else "the candidate's process was killed"
+                loss = ProcessLost(outcome.reason if short else "runner_killed", said)
+                if _same(lost, loss):
+                    return Conclusion(outcome=outcome, verdict=verdict, again=again)
+                lost.append(loss)
                 if short:
-                    lost.append(ProcessLost(outcome.reason, "the machine ran out of memory"))
                     self._wait_for_memory()
-                else:
-                    lost.append(ProcessLost("runner_killed", "the candidate's process was killed"))
             except OSError as error:
                 if error.errno not in disk.ERRORS:
                     raise
@@ -208,8 +212,7 @@ class SecondChance:
                 return Conclusion(outcome=faults.unsendable(error))
             except ProcessLost as error:
                 self._groups.end()
-                first = next((loss for loss in lost if loss.opening == error.opening), None)
-                if first is not None:
+                if (first := _same(lost, error)) is not None:
                     if with_others:
                         raise
                     outcome = self._of_second_loss(job, first, error, time.monotonic() - began_s)
@@ -261,6 +264,13 @@ class SecondChance:
     def _outputs_are_open(self) -> bool:
         """Whether other processes can write to what a runner returns."""
         return self._device.kind == "cuda"
+
+
+def _same(lost: list[ProcessLost], another: ProcessLost) -> ProcessLost | None:
+    """The earlier loss that makes another one the second of its kind, or one too many of any."""
+    kind = another.reason, another.opening
+    same = next((loss for loss in lost if (loss.reason, loss.opening) == kind), None)
+    return same or (lost[-1] if len(lost) >= MOST_LOST else None)
 
 
 def _lacked_memory(outcome: Outcome) -> bool:

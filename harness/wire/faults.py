@@ -84,6 +84,8 @@ BEFORE_THE_PROBLEM = ("judge", "ceilings")
 
 # The reason of a problem that the harness has no room to judge: no candidate's doing.
 NEEDS_MEMORY = "needs_memory"
+# What the machine lacks, whoever asks for it; a problem that asks for anything else that is not there is at fault.
+LACKS = ("needs_cuda", "needs_compiler", NEEDS_MEMORY)
 # How places in our own files begin.
 OURS = "harness/"
 ODD = "what it has registered or returned is something that cannot be handled"
@@ -290,7 +292,8 @@ def of_problem(error: BaseException, path: Path, why_no_cuda: str) -> Outcome:
     """The outcome of an exception in opening a problem: its own fault, the machine's or ours, no candidate's."""
     name, line = exception_name(error), candidate_line(error, path)
     found = classify("call", name, str(error), path.name, line, why_no_cuda, outside(error, path), trusted=True)
-    if found.status in (Status.OUT_OF_MEMORY, Status.UNSUPPORTED, Status.HARNESS_ERROR):
+    machines = found.status is Status.UNSUPPORTED and found.reason in LACKS
+    if machines or found.status in (Status.OUT_OF_MEMORY, Status.HARNESS_ERROR):
         return found
     return Outcome(status=Status.INVALID_REFERENCE, reason=found.reason, message=found.message, evidence=found.evidence)
 

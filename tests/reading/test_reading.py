@@ -1,5 +1,7 @@
 """What others wrote is read in a process of its own: hostile bytes, lost and hanging parsers, foreign names."""
 
+import itertools
+import math
 import os
 import socket
 import subprocess
@@ -83,15 +85,41 @@ def test_a_million_empty_lines_in_a_docstring_are_read_in_time(reader):
     assert facts.caption == "Honest."
 
 
+def dies(number, times=math.inf):
+    """A start of so many processes that die by a signal when they are asked, of which only the last is no such one."""
+    begin, begun = Reader._begin, itertools.count(1)
+
+    def start(reader):
+        channel = begin(reader)
+        if next(begun) <= times:
+            reader._wait_for(channel)
+            os.kill(reader._process.pid, number)
+        return channel
+
+    return start
+
+
+def test_one_kill_from_outside_costs_no_file(reader, monkeypatch):
+    honest = b'"""Honest."""\n'
+    reader.candidate(honest, "before.py")
+    reader._process.kill()
+    assert reader.candidate(honest, "killed.py").caption == "Honest."
+    # By its own doing it is not asked again.
+    monkeypatch.setattr(Reader, "_begin", dies(11, times=1))
+    reader._end()
+    assert reader.candidate(honest, "faulty.py").reason == "parser_died"
+    assert reader.candidate(honest, "after.py").caption == "Honest."
+
+
 def test_what_ends_or_holds_the_process_costs_one_file_and_no_other(reader, monkeypatch):
     honest = b'"""Honest."""\n'
     assert reader.candidate(honest, "before.py").caption == "Honest."
-    reader._process.kill()
-    fault = reader.candidate(honest, "killed.py")
-    assert (fault.status, fault.reason) == (Status.LOAD_ERROR, "parser_died")
-    assert reader.text(honest).fault == ""
-    reader._process.kill()
-    assert "died" in reader.text(honest).fault
+    with monkeypatch.context() as patched:
+        patched.setattr(Reader, "_begin", dies(9))
+        reader._end()
+        fault = reader.candidate(honest, "killed.py")
+        assert (fault.status, fault.reason) == (Status.LOAD_ERROR, "parser_died")
+        assert "died" in reader.text(honest).fault
     assert reader.candidate(honest, "between.py").caption == "Honest."
     os.kill(reader._process.pid, 19)
     with monkeypatch.context() as patched:

@@ -50,6 +50,18 @@ def test_a_last_line_that_lacks_only_its_end_is_kept(tmp_path):
     assert path.read_bytes() == LINES + LINES.splitlines(keepends=True)[0]
 
 
+def test_what_a_file_was_before_is_the_last_again_when_it_is_that_once_more(tmp_path):
+    first, second = record(0, key="first"), record(0, key="second")
+    with Journal(tmp_path / "records.jsonl") as book:
+        for one in (first, second, record(1)):
+            book.append(one)
+        assert not book.bring_back({"second", "key1"})
+        assert book.bring_back({"first", "key1"})
+        assert {one.key for one in journal.latest(book.records)} == {"first", "key1"}
+        assert len(book.records) == 4
+        assert not book.bring_back({"first", "key1"})
+
+
 @pytest.mark.parametrize("name", ["records.jsonl", "run.json"])
 def test_a_pipe_in_place_of_a_file_holds_nobody_up(tmp_path, name):
     (tmp_path / "records.jsonl").write_bytes(LINES)

@@ -24,7 +24,7 @@ CPU = environment.choose_devices("cpu")[0]
 WRONG = Outcome(status=Status.INCORRECT, reason="mismatch")
 RIGHT = Outcome(status=Status.PASSED)
 NO_ROOM = Outcome(status=Status.UNSUPPORTED, reason=faults.NEEDS_MEMORY)
-JOB, OTHER = SimpleNamespace(group="one"), SimpleNamespace(group="other")
+JOB, OTHER = (SimpleNamespace(group=name, candidate=SimpleNamespace(baseline="")) for name in ("one", "other"))
 
 
 class Groups:
@@ -132,6 +132,17 @@ def test_what_is_lost_beside_others_is_nobody_s_doing_until_it_is_lost_alone(tmp
     assert given_up == [1]
     # It has room beside them, once who took it is gone.
     assert (chance.later, groups.memory_share) == (set(), 0.5)
+
+
+def test_losses_of_different_kinds_are_nobody_s_doing(tmp_path):
+    killed = Outcome(status=Status.CRASHED, reason="signal:SIGKILL")
+    opening, later = (ProcessLost("judge_lost", "it went away", opening=one) for one in (True, False))
+    for ends in ([opening, killed, RIGHT], [killed, later, RIGHT], [opening, killed, later, RIGHT]):
+        found, asked = concluded(tmp_path, ends, Lanes())
+        assert (found.outcome, len(asked)) == (RIGHT, len(ends))
+    for ends in ([killed, opening, killed], [later, killed, later]):
+        found, _ = concluded(tmp_path, ends, Lanes())
+        assert found.outcome.status in (Status.CRASHED, Status.REJECTED)
 
 
 def test_a_device_without_memory_beside_others_is_not_given_up(tmp_path):

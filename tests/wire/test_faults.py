@@ -91,6 +91,15 @@ def test_what_the_device_is_heard_of_late_is_no_fault_of_ours():
         assert outcome.message.startswith("harness/runner/cuda_runner.py:9 (for c.py, of which no line called it): ")
 
 
+@pytest.mark.parametrize(
+    "error",
+    [ModuleNotFoundError("No module named 'nobody_has_it'", name="nobody_has_it"), NotImplementedError("not for Half")],
+)
+def test_what_a_problem_asks_for_in_vain_is_no_candidate_s_doing(error):
+    record = faults.of_problem(error, Path("p.py"), "")
+    assert record.status is Status.INVALID_REFERENCE
+
+
 def test_our_own_mistake_is_no_problem_s():
     try:
         faults.candidate_line(None, None)
