@@ -88,8 +88,8 @@ class Journal:
         self.records.clear()
 
     def bring_back(self, keys: Set[str]) -> bool:
-        """Write again the records of these keys behind which there is another one of their cell, as where a file is what
-        it was before: the last one of a cell is what reports show. Whether there were any."""
+        """Write again the records of these keys behind which there is another one of their cell, as where a file is
+        what it was before: the last one of a cell is what reports show. Whether there were any."""
         hidden = keys - {record.key for record in latest(self.records)}
         for record in {record.key: record for record in self.records if record.key in hidden}.values():
             self.append(record)
