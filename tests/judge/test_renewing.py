@@ -156,11 +156,16 @@ def test_what_a_later_round_refused_comes_first_if_the_same_candidate_comes_agai
 
 
 def test_decisive_sets_come_first(opened):
-    judge = opened("(x * x).mean()", "1024, 2048", CheckConfig(stress_budget_s=60.0))
-    # Which one, their order decides, if each tells of what the other tells of.
-    assert "one_huge" in judge.tried.decisive
-    assert judge.tried.decisive <= {"one_huge", "many_of_all", "one_of_all", "one_row_furthest_below"}
-    assert {"one_huge", "many_of_all"} <= {stress.name for stress in judge.tried.in_order()[:4]}
+    def tells():
+        judge = opened("(x * x).mean()", "1024, 2048", CheckConfig(stress_budget_s=60.0))
+        # Which ones, their order decides, and which wrong answers happen to be right on what is drawn.
+        decisive = judge.tried.decisive
+        assert decisive <= {"many_of_all", *(stress.name for stress in SETS if stress.narrow)}
+        those = decisive | {"many_of_all"}
+        assert those <= {stress.name for stress in judge.tried.in_order()[: len(those | {"one_huge"})]}
+        return "one_huge" in decisive
+
+    assert any(tells() for _ in range(5))
 
 
 @pytest.mark.parametrize("expression", ["x.softmax(-1)", "torch.logsumexp(x, -1)", "torch.nn.functional.softplus(x)"])
