@@ -305,7 +305,9 @@ class Bench:
             if side == "baseline" and "candidate" in self._links:
                 # It has run all of this before any candidate was there.
                 raise _of_baseline(f"the baseline failed: {error}") from error
-            raise _on_hard_inputs(error, hard, self._examiners[side].unasked(hard) if hard else ()) from error
+            if not hard:
+                raise
+            raise _on_hard_inputs(error, hard, self._examiners[side].unasked(hard)) from error
         refusal = self._examiners[side].burst(self._links[side], draws, hard, self._drawn_call(side, len(draws)))
         if refusal is not None and side == "baseline":
             raise _of_baseline(
@@ -401,8 +403,6 @@ def _of_baseline(message: str) -> Refused:
 
 def _on_hard_inputs(error: RunnerFailed, hard: Sequence[HardCall], unasked: tuple[str, ...]) -> RunnerFailed:
     """What a candidate raised, with the hard inputs that were among its calls: drawn ones alone may not repeat it."""
-    if not hard:
-        return error
     names = ", ".join(sorted({f"'{one.stress.name}'" for one in hard}))
     first, line_end, rest = error.failure.text.partition("\n")
     text = f"{first} (on inputs {names}, or a drawn one in the same burst){line_end}{rest}"

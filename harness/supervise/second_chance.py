@@ -55,9 +55,9 @@ class SecondChance:
     Beside other `lanes` a candidate fails, and slows the baseline, only if it does so again while nothing of theirs is
     on the card, and memory runs out only if it does so without them. Nor is anybody blamed for what is lost beside
     them, or the device given up: another's candidate may have taken all memory, or the device with it. A group that has
-    no room beside them is put off:
-    to have the others give up all that they hold, and open it once more, takes longer than a candidate does. When it is
-    that group's turn, this lane keeps the device for itself from candidate to candidate.
+    no room beside them is put off: to have the others give up all that they hold, and open it once more, takes longer
+    than a candidate does. When it is that group's turn, this lane keeps the device for itself from candidate to
+    candidate.
     """
 
     def __init__(
