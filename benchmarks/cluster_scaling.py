@@ -40,8 +40,8 @@ HERE = {"node_ip_address": "127.0.0.2"}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2], metavar="N")
-    parser.add_argument("--problems", type=int, default=6, metavar="N")
-    parser.add_argument("--candidates", type=int, default=5, metavar="N", help="of each problem")
+    parser.add_argument("--problems", type=int, default=4, metavar="N")
+    parser.add_argument("--candidates", type=int, default=12, metavar="N", help="of each problem")
     parser.add_argument("--device", default="cuda", choices=("cpu", "cuda"))
     arguments = parser.parse_args()
     cards = len(environment.choose_devices("cuda")) if arguments.device == "cuda" else 0

@@ -119,7 +119,7 @@ class RemoteNode:
 
     def __init__(self, name: str, member: dict[str, Any], config: Config) -> None:
         self.name = name
-        self.places = 0
+        self.measures = self.prepares = 0
         self._problems: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
         resources = member["Resources"]
@@ -143,7 +143,8 @@ class RemoteNode:
 
     def open(self, config: Config, seed: int | None) -> None:
         """Start its processes. Raises UsageError."""
-        self.places = min(self._asked(self._actor.open.remote(config, seed)), MOST_AT_A_TIME - 2)
+        self.measures, prepares = self._asked(self._actor.open.remote(config, seed))
+        self.prepares = min(prepares, MOST_AT_A_TIME - 2 - self.measures)
 
     def evaluate(self, job: Job, priority: int) -> tuple[Record, Files, bool]:
         """A job's record, its logs, and whether a device is left there. Raises NodeLost."""

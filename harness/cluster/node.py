@@ -51,14 +51,14 @@ class Node:
         """This machine."""
         return self._site
 
-    def open(self, config: Config, seed: int | None) -> int:
-        """Start processes; returns how many jobs keep all slots busy."""
+    def open(self, config: Config, seed: int | None) -> tuple[int, int]:
+        """Start processes; returns how many jobs are measured at a time, and how many can be prepared beside them."""
         self._folder = folders.temporary("node")
         self._shelf = Shelf(self._folder / "sources")
         self._logs = self._folder / "logs"
         devices = self._site.devices
         self._pool = Pool(devices, config, self._logs, seed, self._told, _unheard, private=[self._folder])
-        return sum(lanes.how_many(config, device) for device in devices) + 2 * how_many(config)
+        return sum(lanes.how_many(config, device) for device in devices), 2 * how_many(config)
 
     def evaluate(self, job: Job, problem: Files, candidate: Files, priority: int) -> tuple[bytes, Files, bool]:
         """One job's record as JSON, the logs that it names, and whether a device is left here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -28,6 +29,8 @@ from harness.supervise.builds import BuildResult
 MOST_SENT = 2
 # For threads that wait for a machine that has been ended.
 END_S = 30.0
+# What each machine may have ahead of what it measures, however little is left: one to build, one that is built.
+LEAST_AHEAD = 2
 
 
 class NodeLost(AssayError):
@@ -35,10 +38,11 @@ class NodeLost(AssayError):
 
 
 class Remote(Protocol):
-    """One machine, as cluster.RemoteNode is; `places` is how many jobs keep it busy."""
+    """One machine, as cluster.RemoteNode is: how many jobs it measures at a time, and how many it prepares beside."""
 
     name: str
-    places: int
+    measures: int
+    prepares: int
 
     def evaluate(self, job: Job, priority: int) -> tuple[Record, Files, bool]:
         """A job's record, its logs, and whether a device is left there. Raises NodeLost."""
@@ -50,7 +54,9 @@ class Remote(Protocol):
 class ClusterSlots:
     """Jobs for several machines, as a Pool has them for this one's devices; logs come to the folder `logs`.
 
-    The jobs of a machine that is lost, or that has no device left, are done once more by another.
+    What was sent to a machine stays there. So each gets half of its share of what is left, and the rest goes to those
+    that are done sooner (guided self-scheduling: Polychronopoulos and Kuck, 1987). The jobs of a machine that is lost,
+    or that has no device left, are done once more by another.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class ClusterSlots:
         tell: Tell,
         report_phase: ReportPhase,
     ) -> None:
+        self._machines = len(nodes)
         self._device = device
         self._config = config
         self._logs = logs
@@ -78,9 +85,9 @@ class ClusterSlots:
         self._copies = Copies(self._scratch / "sources")
         self._schedule = Schedule(_nothing_to_build, len(nodes), all_builds_first=False)
         self._threads = [
-            threading.Thread(target=self._serve, args=(node, f"{node.name}, job {place}"), daemon=True)
+            threading.Thread(target=self._serve, args=(node, place), daemon=True)
             for node in nodes
-            for place in range(1, node.places + 1)
+            for place in range(1, node.measures + node.prepares + 1)
         ]
         for thread in self._threads:
             thread.start()
@@ -126,13 +133,23 @@ class ClusterSlots:
             self._schedule.close()
             folders.remove_at_end(self._scratch)
 
-    def _serve(self, node: Remote, slot: str) -> None:
+    def _serve(self, node: Remote, place: int) -> None:
+        """Send one job after the other, as the `place`th of those that the machine has at a time."""
+        slot = f"{node.name}, job {place}"
         while not (self._stop.is_set() or node.name in self._lost or (self._no_more and not self._unfinished)):
+            if place > self._most_at(node):
+                self._stop.wait(LOOK_S)
+                continue
             task = self._schedule.take(node.name, LOOK_S)
             if task is not None:
                 self._report_phase(slot, task.job.title, "starting")
                 self._carry_out(task, node)
                 self._report_phase(slot, task.job.title, "")
+
+    def _most_at(self, node: Remote) -> int:
+        """How many jobs a machine may have by what is left."""
+        share = self._unfinished / max(1, self._machines - len(self._lost))
+        return math.ceil(min(share, max(share / 2, node.measures + LEAST_AHEAD)))
 
     def _carry_out(self, task: Task, node: Remote) -> None:
         self._sent[task] += 1

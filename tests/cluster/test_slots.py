@@ -16,6 +16,7 @@ from harness.cluster.parcels import Shelf, packed
 from harness.cluster.slots import ClusterSlots, NodeLost
 from harness.environment import choose_devices
 from harness.execution.local import LocalExecutor
+from harness.execution.pool import LOOK_S
 from harness.records import Outcome, Status
 from harness.supervise import recording
 from tests.conftest import corpus_config
@@ -27,8 +28,8 @@ DEVICE = choose_devices("cpu")[0]
 class Machine:
     """Answers at once, after `go`, or never again after so many jobs."""
 
-    def __init__(self, name, lasts=1000, reason="made_up", places=2):
-        self.name, self.places, self._lasts, self._reason = name, places, lasts, reason
+    def __init__(self, name, lasts=1000, reason="made_up", prepares=1):
+        self.name, self.measures, self.prepares, self._lasts, self._reason = name, 1, prepares, lasts, reason
         self.seen, self.ended, self.go = [], False, threading.Event()
         self._lock = threading.Lock()
 
@@ -80,6 +81,31 @@ def test_each_job_is_done_by_one_machine_and_its_log_comes_back(tmp_path):
     assert len(list((tmp_path / "logs").iterdir())) == len(records)
 
 
+def test_no_machine_has_all_that_others_could_do(tmp_path):
+    machines, told = [Machine(name, prepares=20) for name in ("one", "two")], queue.Queue()
+    slots = ClusterSlots(machines, DEVICE, CONFIG, tmp_path / "logs", lambda *end: told.put(end), lambda *_: None)
+    jobs = session.plan(CONFIG).jobs[:5] * 4
+    slots.submit(jobs)
+    wait_until(lambda: all(len(machine.seen) >= 5 for machine in machines))
+    time.sleep(2 * LOOK_S)
+    assert [len(machine.seen) for machine in machines] == [5, 5]
+    # The one that is done takes all that the other was not sent.
+    machines[0].go.set()
+    wait_until(lambda: len(machines[0].seen) == len(jobs) - 5)
+    assert len(machines[1].seen) == 5
+    machines[1].go.set()
+    for _ in jobs:
+        told.get(timeout=30)
+    slots.close()
+
+
+def wait_until(true):
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 @pytest.mark.parametrize("reason", ["gone", "made_up"])
 def test_what_a_lost_machine_was_doing_is_done_once_more_by_another(reason, tmp_path):
     lost, other = Machine("lost", lasts=1, reason=reason), Machine("other")
@@ -89,11 +115,11 @@ def test_what_a_lost_machine_was_doing_is_done_once_more_by_another(reason, tmp_
     assert not other.ended
     sent = Counter(lost.seen + other.seen)
     assert max(sent.values()) == 2
-    assert sum(sent.values()) <= len(records) + lost.places
+    assert sum(sent.values()) <= len(records) + lost.measures + lost.prepares
 
 
 def test_a_job_that_takes_two_machines_with_it_gets_no_third(tmp_path):
-    machines = [Machine(f"{number}", lasts=0, reason="gone", places=1) for number in range(3)]
+    machines = [Machine(f"{number}", lasts=0, reason="gone", prepares=0) for number in range(3)]
     records = run(tmp_path, *machines)
     assert {(record.status, record.reason) for record in records} == {(Status.HARNESS_ERROR, "node_lost")}
     assert max(Counter(name for machine in machines for name in machine.seen).values()) <= 2
@@ -113,13 +139,10 @@ def test_what_is_submitted_when_no_machine_is_left_is_told_at_once(tmp_path):
 
 
 def test_what_waits_can_be_taken_back_and_what_was_sent_cannot(tmp_path):
-    machine, told = Machine("one", places=1), queue.Queue()
+    machine, told = Machine("one", prepares=0), queue.Queue()
     slots = ClusterSlots([machine], DEVICE, CONFIG, tmp_path / "logs", lambda *end: told.put(end), lambda *_: None)
     first, second, third = slots.submit(session.plan(CONFIG).jobs[:3])
-    deadline = time.monotonic() + 30
-    while not machine.seen:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: machine.seen)
     assert not slots.withdraw(first)
     assert slots.withdraw(second)
     slots.hurry(third, 5)
