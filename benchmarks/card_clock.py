@@ -32,6 +32,7 @@ from harness.links.cuda_snapshot import Snapshot  # noqa: E402
 from harness.links.freezer import Freezer  # noqa: E402
 from harness.links.link import Draw  # noqa: E402
 from harness.links.start_watch import StartWatch  # noqa: E402
+from harness.machine.card_turns import CardTurns  # noqa: E402
 from harness.wire import cuda_memory  # noqa: E402
 from harness.wire.channel import Channel, pair  # noqa: E402
 from harness.wire.cuda_driver import driver_call, on_device, reset_persisting_l2  # noqa: E402
@@ -88,7 +89,7 @@ class Connected:
         channel = Channel(ours, FromRunner)
         freezer = Freezer(self.process.pid)
         limits = Limits(call_s=20.0, load_s=60.0)
-        self.link = CudaLink(channel, freezer, DEVICE, limits, self.watch, warm=False)
+        self.link = CudaLink(channel, freezer, DEVICE, limits, False, self.watch, warm=False, turns=CardTurns())
         self.link.prepare(CandidateSource(path=str(source), entries=("ModelNew",)), "float32", [], 1, {}, {})
         like = place([torch.zeros(SIZE, device=DEVICE)], NOWHERE)[0]
         self.link.reserve(CALLS, like, {"output": like[0]})

@@ -93,7 +93,7 @@ class Bench:
     ) -> None:
         self.on_card = problem.reference.device.type == "cuda"
         self.rng = random.Random()
-        self.clock = BurstClock(before.fixed, before.ungated_us, on_card=self.on_card, random=problem.workload.random)
+        self.clock = BurstClock(before.fixed, before.ungated_us, on_card=self.on_card, late=problem.workload.late)
         self.clock.kernels["baseline"] = KERNELS_AN_OPERATOR * problem.workload.work.operators
         self.floors = Floors(problem.workload.work, problem.surroundings.ceilings, problem.reference.device)
         self.latency_us: dict[Side, float] = {}

@@ -21,6 +21,7 @@ from harness.links.link import Draw, LateOutput, Link, RepeatAsked
 from harness.machine.card_turns import CardTurns
 from harness.oracle import auditing, novelty
 from harness.oracle.chunks import Few
+from harness.oracle.exact import cached_bytes
 from harness.oracle.expectation import Expectation, InvalidReference
 from harness.oracle.oracle import Oracle, Sampled
 from harness.oracle.stress import SETS, Stress
@@ -361,10 +362,10 @@ class Examiner:
 def give_back(device: torch.device) -> None:
     """What large expectations took on a card is free for the runners. Small ones' memory is used again: to ask the
     driver for it takes longer than to compute them."""
-    if device.type == "cuda":
-        idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        if idle > IDLE_SHARE * torch.cuda.get_device_properties(device).total_memory:
-            torch.cuda.empty_cache()
+    if device.type == "cpu":
+        return
+    if cached_bytes(device) > IDLE_SHARE * torch.cuda.get_device_properties(device).total_memory:
+        torch.cuda.empty_cache()
 
 
 def _room_to_keep(device: torch.device, plan: Workload) -> int:

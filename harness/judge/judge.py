@@ -341,7 +341,9 @@ class Judge:
             torch.ones(1, device=self._device)
             card = NvmlCard(str(torch.cuda.get_device_properties(self._device).uuid), own)
         try:
-            best = ceilings.load_or_measure(self._device, watch=Watch(card))
+            # Beside other lanes' work rates would be too low, and stay so.
+            with self._turns.alone():
+                best = ceilings.load_or_measure(self._device, watch=Watch(card))
         except RuntimeError as error:
             print(f"no ceilings, and so no speed of light: {error}", file=sys.stderr)
             best = None
@@ -367,9 +369,9 @@ class Judge:
         return min(limit_bytes, share_bytes) if limit_bytes else share_bytes
 
     def _link(self, channel: Channel, freezer: Freezer) -> Link:
-        arguments = (channel, freezer, self._device, self._limits, self._start_watch)
+        arguments = (channel, freezer, self._device, self._limits, bool(self._workload.late), self._start_watch)
         if self._device.type == "cpu":
-            return HostLink(*arguments, random=self._workload.random)
+            return HostLink(*arguments)
         # Imported where a card is, because cuda-bindings loads the driver.
         from harness.links.cuda_link import CudaLink
 

@@ -119,7 +119,8 @@ def evaluate(
         spent_s["profile"] = time.monotonic() - begun
     bench.clock.kernels["candidate"] = _kernels(profile, timed_us, bench.clock.kernels["baseline"])
     credited_us = samples.baseline_us if slowed else suspicions.credited_us(bench, samples)
-    appraised = appraisal.appraise(bench, samples, [factor * us for us in credited_us], factor, found)
+    gain = suspicions.unseen_gain(bench, samples)
+    appraised = appraisal.appraise(bench, samples, [factor * us for us in credited_us], factor, gain, found)
     passed = appraised.outcome.status is Status.PASSED
     return Ending(
         outcome=appraised.outcome,

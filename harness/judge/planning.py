@@ -65,8 +65,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     most_calls: int
     call_s: float
-    # It draws random numbers: whoever knows the seed before the clock starts may draw them before, too.
-    random: bool = False
+    # Why nothing of a call may be told before the clock starts; empty where it may be.
+    late: str = ""
     oracle_bytes: int | None = None
 
 
@@ -88,7 +88,7 @@ def workload(reference: Reference, timing: TimingConfig, total_s: float, limit_b
     output_refs = dict(zip(made, place(made.values(), NOWHERE)[0], strict=True))
     inputs, outputs = _nbytes(values.tensors(trial.draw.inputs)), _nbytes(made.values())
     calls_to_tell = _calls_to_tell(trial.draw.inputs, trial.output)
-    work, seconds, draw_s, random = trial.work, trial.seconds, trial.draw_s, trial.random
+    work, seconds, draw_s, late = trial.work, trial.seconds, trial.draw_s, trial.late
     # Before it is asked how much is free.
     del trial, made
     call_bytes = inputs + outputs
@@ -117,7 +117,7 @@ def workload(reference: Reference, timing: TimingConfig, total_s: float, limit_b
         memory_bytes=memory_bytes,
         most_calls=longest.calls,
         call_s=seconds,
-        random=random,
+        late=late,
         oracle_bytes=left if limit_bytes else None,
     )
 

@@ -28,7 +28,7 @@ from harness.oracle.structure import flatten, places, unsupported
 from harness.roofline import work
 from harness.wire import generators, layout, values, weights
 from harness.wire.messages import CandidateSource
-from harness.wire.nodes import TensorRef
+from harness.wire.nodes import Node
 
 Result = TypeVar("Result")
 
@@ -60,17 +60,14 @@ class Weights(enum.Enum):
 @dataclass(frozen=True)
 class Trial:
     """A draw and the output for it, how long a warm call and a draw take in seconds, and what the call has to do at
-    least.
-
-    `random`: it draws numbers from the device's generator.
-    """
+    least. `late` is why nothing of a call may be told before the clock starts, in words (`Reference.late`)."""
 
     draw: Draw
     output: Any
     seconds: float
     draw_s: float
     work: work.Estimate
-    random: bool
+    late: str
 
 
 class Reference:
@@ -101,6 +98,9 @@ class Reference:
         # Why some weights are ones and zeros; empty where none is.
         self.why_plain = ""
         self._purpose = "inputs"
+        # Of the first draw, what is no tensor, and whether it was something else in another one.
+        self._numbers: Node | None = None
+        self._numbers_vary = False
 
     def differs(self, weights: Weights) -> bool:
         """Whether who has such weights has others than these."""
@@ -139,6 +139,8 @@ class Reference:
         inputs = values.cast_floating(tuple(inputs), self.dtype)
         if self._draws == 1:
             _require_transferable(inputs)
+            self._numbers = values.beside_tensors(inputs)
+        self._numbers_vary |= values.beside_tensors(inputs) != self._numbers
         return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator of {self._purpose} {self._draws}"))
 
     @functools.cached_property
@@ -205,13 +207,24 @@ class Reference:
             what = "shapes" if _form(output) != forms[1] else "keys or lengths"
             text = f"the output's {what} depend on the inputs' values, so that nothing can be compared call by call"
             raise modules.LoadFault("contract", f"{self._file}: {text}")
-        random = generators.drawn_from(self.device, draw.seed)
+        late = self._late(draw)
         with torch.no_grad():
             for name, tensor in self.state().items():
                 if name in before:
                     tensor.copy_(before[name])
         draw_s = min(first_s, second_s)
-        return Trial(draw=draw, output=output, seconds=seconds, draw_s=draw_s, work=estimate, random=random)
+        return Trial(draw=draw, output=output, seconds=seconds, draw_s=draw_s, work=estimate, late=late)
+
+    def _late(self, called: Draw) -> str:
+        """Why nothing of a call may be told before the clock starts, after one on such a draw; empty where it may be.
+
+        Who knows the seed can draw numbers from it; who knows an input can do all that hangs on that one alone.
+        """
+        if generators.drawn_from(self.device, called.seed):
+            return "the reference draws random numbers"
+        while self._numbers is not None and not self._numbers_vary and self._draws < ALIKE:
+            self.draw()
+        return "an input that is no tensor differs from draw to draw" if self._numbers_vary else ""
 
     @door
     def _call(self, draw: Draw) -> Any:
@@ -262,8 +275,7 @@ def _require_transferable(inputs: Any) -> None:
         place, what = found
         fault = f"get_inputs returns what cannot be handed over: {place} is {wording.a(what.python_type)}"
         raise modules.LoadFault("contract", f"{fault}; it may return {values.SENDABLE}")
-    anything = TensorRef(block=0, offset=0, dtype="", shape=(), stride=(), device="")
-    waiting = [msgspec.to_builtins(values.encode(inputs, lambda _: anything))]
+    waiting = [msgspec.to_builtins(values.encode(inputs, lambda _: values.SOME_TENSOR))]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):

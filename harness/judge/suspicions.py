@@ -30,6 +30,18 @@ def batching(bench: Bench, samples: Samples) -> tuple[Suspicion | None, Samples]
     return _batching(bench, samples), samples
 
 
+def unseen_gain(bench: Bench, samples: Samples) -> float:
+    """By how many times the candidate may have gained by computing calls together, where `batching` sees nothing."""
+    if not samples.candidate_single_us:
+        return 1.0
+    return bursts.unseen_gain(
+        samples.candidate_single_us,
+        samples.candidate_us,
+        baseline_single_us=_usual_singles(bench, samples),
+        baseline_burst_us=samples.baseline_us,
+    )
+
+
 def bursts_unreliable(bench: Bench, baseline: Usual) -> Suspicion | None:
     """Why bursts of several calls are unreliable, from the baseline's times; None if these do not show it."""
     if not bench.clock.fixed_cost.resolves(statistics.median(baseline.single_us)):
@@ -96,7 +108,7 @@ def _tolerance(bench: Bench, calls: int) -> _Tolerance:
 
 def own_wait(bench: Bench, samples: Samples) -> Suspicion | None:
     """What a candidate that waits for the device itself gains by that alone."""
-    if bench.clock.name != "device_ungated" or bench.problem.workload.random:
+    if bench.clock.name != "device_ungated" or bench.problem.workload.late:
         return None
     gated_us = bench.before.alone.gated.a_call(bench.clock.bursts["baseline"].shortest)
     return company.own_wait(gated_us, samples.baseline_us, samples.candidate_us)
@@ -114,13 +126,17 @@ def _batching(bench: Bench, samples: Samples) -> Suspicion | None:
         if count < bursts.FEWEST_SINGLES:
             message = f"too few single calls of the {side} could be timed; timed by single calls"
             return Suspicion("one_call_bursts", message, {"singles": count})
-    # A candidate that loads the device in the baseline's turns would excuse its own slow single calls.
-    most = _most_us(bench, 1)
     return bursts.batching(
         samples.candidate_single_us,
         samples.candidate_us,
-        baseline_single_us=[min(us, most) for us in samples.baseline_single_us],
+        baseline_single_us=_usual_singles(bench, samples),
         baseline_burst_us=samples.baseline_us,
         # What a process takes to go on from its standstill is no measure of what a quick candidate gains.
         at_most=bursts.UNREMARKABLE_GAIN if on_cpu else math.inf,
     )
+
+
+def _usual_singles(bench: Bench, samples: Samples) -> list[float]:
+    """The baseline's single calls: one that loads the device in the baseline's turns would excuse its own slow ones."""
+    most = _most_us(bench, 1)
+    return [min(us, most) for us in samples.baseline_single_us]

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import torch
 
 from harness.config import Limits
@@ -21,7 +20,7 @@ from harness.wire import host_memory, layout, values
 from harness.wire.channel import Channel, ProtocolError
 from harness.wire.host_memory import ForeignMemory
 from harness.wire.layout import BadReference
-from harness.wire.messages import Armed, Burst, Enqueued, Go, Hello, SharedBlock
+from harness.wire.messages import Armed, Burst, Call, Enqueued, Go, Hello, SharedBlock
 from harness.wire.nodes import INPUT_BLOCK, NOWHERE, OWN_MEMORY, Node, TensorRef
 
 # Inputs are spoilt by one of these, drawn anew each time: a known one would be some problem's very answer, as all ones
@@ -42,14 +41,12 @@ class HostLink(Link):
         freezer: Freezer,
         device: torch.device,
         limits: Limits,
+        late: bool,
         watch: StartWatch,
-        *,
-        random: bool,
     ) -> None:
-        super().__init__(channel, freezer, device, limits)
+        super().__init__(channel, freezer, device, limits, late)
         self._watch = watch
         self._learns = False
-        self._random = random
         self._memory: ForeignMemory | None = None
         self._nodes: list[Node] = []
         self._returned: list[Any] = []
@@ -61,9 +58,11 @@ class HostLink(Link):
     ) -> BurstReading:
         deadline = time.monotonic() + (deadline_s or self.limits.call_s)
         self._number_burst()
-        turn_us = self._announce(draws, profiled, deadline)
+        calls = self._calls(draws)
+        late = calls if self._come_late(draws) else []
+        turn_us = self._announce([] if late else calls, profiled, deadline)
         self._write_inputs(draws)
-        judge_us, enqueued = self._timed([draw.seed for draw in draws] if self._random else [], deadline)
+        judge_us, enqueued = self._timed(late, deadline)
         if self._learns:
             self._watch.learn(len(draws), turn_us)
         else:
@@ -116,13 +115,11 @@ class HostLink(Link):
         if self._memory is not None:
             self._memory.close()
 
-    def _announce(self, draws: list[Draw], profiled: bool, deadline: float) -> float:
+    def _announce(self, calls: list[Call], profiled: bool, deadline: float) -> float:
         """Tell the runner which burst comes, before the clock starts; returns the microseconds that this took."""
         begun = time.perf_counter()
         self.freezer.thaw()
-        calls = self._calls(draws)
-        # No nonce and no seeds yet: they come with the inputs.
-        calls = [msgspec.structs.replace(call, seed=0) for call in calls]
+        # No nonce yet: it comes with the inputs.
         self._send(
             Burst(number=self._number, nonce=0, calls=calls, blocks=self._unsent, gated=False, profiled=profiled)
         )
@@ -131,12 +128,13 @@ class HostLink(Link):
         self.freezer.settle()
         return (time.perf_counter() - begun) * 1e6
 
-    def _timed(self, seeds: list[int], deadline: float) -> tuple[float, Enqueued]:
-        """One turn of a runner that is stopped before and after. Its answer is decoded after the clock.
+    def _timed(self, late: list[Call], deadline: float) -> tuple[float, Enqueued]:
+        """One turn of a runner that is stopped before and after, told of the `late` calls, if there are any. Its answer
+        is decoded after the clock.
 
         Where a member still runs after it was stopped, the clock goes on until it does not.
         """
-        self._send(Go(nonce=self._nonce, seeds=seeds))
+        self._send(Go(nonce=self._nonce, calls=late))
         timeout_s = left_s(deadline)
         started = time.perf_counter()
         self.freezer.thaw()

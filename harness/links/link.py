@@ -94,15 +94,19 @@ class LateOutput(AssayError):
 class Link:
     """One runner, from the judge's side. Subclasses hold the clock of their kind of device.
 
-    From `prepare` on the runner stands still, but for its own bursts.
+    From `prepare` on the runner stands still, but for its own bursts. With `late`, calls are told with their seeds, and
+    only when the clock has started.
     """
 
-    def __init__(self, channel: Channel, freezer: Freezer, device: torch.device, limits: Limits) -> None:
+    def __init__(self, channel: Channel, freezer: Freezer, device: torch.device, limits: Limits, late: bool) -> None:
         self.channel = channel
         self.freezer = freezer
         self.device = device
         self.limits = limits
         self.calls_reserved = 0
+        self._tells_late = late
+        # Of the first call's inputs, what is no tensor.
+        self._numbers: list[Node | None] = []
         # Whether the runner had a burst again because its outputs shared a buffer.
         self.repeated = False
         # Which inputs' memory outputs may have in common, by path and number, as the reference's do; None until they
@@ -254,10 +258,16 @@ class Link:
         for refs, draw in zip(self._input_refs, draws, strict=False):
             waiting = iter([moved(ref, self._base) for ref in refs])
             inputs = values.encode(draw.inputs, lambda _, waiting=waiting: next(waiting))  # type: ignore[misc]
-            calls.append(Call(inputs=inputs, seed=draw.seed))
+            calls.append(Call(inputs=inputs, seed=draw.seed if self._tells_late else None))
         if len(calls) != len(draws):
             raise ValueError(f"{len(draws)} calls in a burst; {self.calls_reserved} are reserved")
         return calls
+
+    def _come_late(self, draws: list[Draw]) -> bool:
+        """Whether what these calls say must not be known before the clock starts: it is not what the first one said."""
+        numbers = [values.beside_tensors(draw.inputs) for draw in draws]
+        self._numbers = self._numbers or numbers[:1]
+        return self._tells_late or any(one != self._numbers[0] for one in numbers)
 
     def _send(self, message: Prepare | Burst | Go) -> None:
         self.channel.send(message, tuple(self._unsent_fds))

@@ -32,6 +32,7 @@ from harness.wire.messages import (
     MOST_NAMES,
     Armed,
     Burst,
+    Call,
     ComeUp,
     Enqueued,
     Failed,
@@ -135,19 +136,18 @@ class Runner:
     def burst(self, message: Burst, fds: list[int], channel: Channel) -> None:
         """Carry out the calls of one burst behind the judge's gate, and say where their outputs are."""
         self.device.open(message.blocks, fds)
-        inputs = [values.decode(call.inputs, self._shared) for call in message.calls]
+        calls = self._told(message.calls)
         # Before the gate, because it waits for the device.
         profiler = Profiler(self.device.device) if message.profiled else None
         nonce = message.nonce
-        seeds: list[int] | list[None] = [call.seed for call in message.calls]
         with torch.no_grad():
             if self.device.synchronous:
                 channel.send(Armed(number=message.number))
                 go = channel.receive(None)[0]
-                nonce, seeds = go.nonce, go.seeds or [None] * len(inputs)
+                nonce, calls = go.nonce, self._told(go.calls) or calls
             self.device.begin(message.number, self._own)
-            for seed, given in zip(seeds, inputs, strict=True):
-                self._call(seed, given, profiler)
+            for seed, inputs in calls:
+                self._call(seed, inputs, profiler)
         self.device.end(message.number, whole_device=not message.gated)
 
         def finished() -> Finished:
@@ -167,6 +167,10 @@ class Runner:
         # On the CPU nothing may follow: the process stands still from here on, and goes on on the next burst's clock.
         if not self.device.synchronous:
             channel.send(finished())
+
+    def _told(self, calls: list[Call]) -> list[tuple[int | None, Any]]:
+        """The seed and the inputs of each call."""
+        return [(call.seed, values.decode(call.inputs, self._shared)) for call in calls]
 
     def _addresses_of_state(self) -> frozenset[int]:
         """Where parameters and buffers lie: handed over in place, they would be poisoned as other outputs are."""

@@ -37,20 +37,21 @@ class BurstClock:
     """The clock that both sides of a comparison are timed by, and the bursts that it is read around.
 
     `calibrated` is a burst's fixed cost by this clock, `empty_us` what a burst without calls takes on a card without
-    the gate, `random` whether the reference draws random numbers. Whoever measures keeps `gated`, `bursts`, `burst_us`
-    (what a burst of each side takes) and `kernels` (how many a call of each side runs) up to date.
+    the gate, `late` why nothing of a call may be told before the clock starts (`Reference.late`). Whoever measures
+    keeps `gated`, `bursts`, `burst_us` (what a burst of each side takes) and `kernels` (how many a call of each side
+    runs) up to date.
     """
 
-    def __init__(self, calibrated: FixedCost, empty_us: float = 0.0, *, on_card: bool, random: bool) -> None:
+    def __init__(self, calibrated: FixedCost, empty_us: float = 0.0, *, on_card: bool, late: str) -> None:
         self.on_card = on_card
-        # Behind a gate the calls are told before the clock starts, with their seeds.
-        self.gated = on_card and not random
+        # Behind a gate the calls are told before the clock starts.
+        self.gated = on_card and not late
         self.bursts: dict[Side, BurstPlan] = {}
         self.burst_us: dict[Side, float] = {}
         self.kernels: dict[Side, int] = {}
         self._calibrated = calibrated
         self._empty_us = empty_us
-        self._random = random
+        self._late = late
 
     @property
     def name(self) -> str:
@@ -64,7 +65,7 @@ class BurstClock:
         """Empty where the times are not those of a card without the gate."""
         if self.name != "device_ungated":
             return ""
-        reason = "the reference draws random numbers" if self._random else "the candidate waits for the device itself"
+        reason = self._late or "the candidate waits for the device itself"
         return f"{reason}, so times include launch latency and the way of the messages"
 
     @property

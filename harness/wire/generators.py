@@ -33,8 +33,12 @@ def seed_all(device: torch.device, number: int) -> None:
 
 
 def drawn_from(device: torch.device, number: int) -> bool:
-    """Whether numbers were drawn from the device's generator since `seed(device, number)`."""
+    """Whether numbers were drawn from the host's or the device's generator since `seed(device, number)`."""
+    used = [torch.default_generator]
     if device.type == "cuda":
-        generator = torch.cuda.default_generators[device.index or 0]
-        return not torch.equal(generator.get_state(), torch.Generator(device).manual_seed(number).get_state())
-    return not torch.equal(torch.default_generator.get_state(), torch.Generator().manual_seed(number).get_state())
+        used.append(torch.cuda.default_generators[device.index or 0])
+    return any(not torch.equal(one.get_state(), _seeded(one.device, number).get_state()) for one in used)
+
+
+def _seeded(device: torch.device, number: int) -> torch.Generator:
+    return torch.Generator(device).manual_seed(number)

@@ -99,10 +99,10 @@ class Prepare(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One forward: its inputs, and the seed its generator starts from."""
+    """One forward: its inputs, and the seed its generators start from, where the reference draws from them."""
 
     inputs: Node
-    seed: int
+    seed: int | None = None
 
 
 class Burst(Message, frozen=True, kw_only=True, tag=True):
@@ -123,12 +123,11 @@ class Burst(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Go(Message, frozen=True, kw_only=True, tag=True):
-    """On the CPU: the inputs of the burst announced before are there. `nonce` takes the place of the burst's, `seeds`
-    that of its calls': what is drawn from a seed is work, too, and not to be done before the clock starts. No seeds
-    where the reference draws nothing: seeding would be on the clock for nothing."""
+    """On the CPU: the inputs of the burst announced before are there. `nonce` takes the place of the burst's, and so
+    do `calls`, if there are any: what they say is not to be worked on before the clock starts (`Link.late`)."""
 
     nonce: int
-    seeds: list[int]
+    calls: list[Call] = []
 
 
 # Runner to judge. Every word of these is a claim.

@@ -5,7 +5,7 @@ A value is a tensor, a scalar (None, bool, int, float, str), a torch dtype, or a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -36,6 +36,8 @@ MAX_ITEMS = 1 << 15
 # Integers of eight bytes that are compared together.
 WORDS_AT_ONCE = 1 << 24
 SCALARS = (type(None), bool, int, float, str)
+# Where all that matters is that a tensor is there.
+SOME_TENSOR = TensorRef(block=0, offset=0, dtype="", shape=(), stride=(), device="")
 # Looked up here, because some attributes of torch import a package.
 DTYPES = {name: value for name, value in vars(torch).items() if isinstance(value, torch.dtype)}
 
@@ -65,6 +67,13 @@ def encode(value: Any, tensor: Callable[[torch.Tensor], TensorRef], depth: int =
             return Opaque(python_type=f"dict with {fault}"[:LONGEST_WORD])
         return Mapping(items=tuple((key, encode(item, tensor, depth + 1)) for key, item in value.items()))
     return Opaque(python_type=_type_name(value)[:LONGEST_WORD])
+
+
+def beside_tensors(values: Iterable[Any]) -> Node | None:
+    """All of these values that is no tensor; None where that is nothing."""
+    if all(isinstance(value, torch.Tensor) for value in values):
+        return None
+    return encode(list(values), lambda _: SOME_TENSOR)
 
 
 def _is_too_large(value: Any) -> bool:

@@ -219,9 +219,18 @@ def test_who_loads_the_card_in_some_of_the_baseline_s_turns_gains_no_more_than_i
     slowed = suspicions.slow_baseline(made, samples)
     credited_us = suspicions.credited_us(made, samples)
     if slowed is None:
-        said = appraisal.appraise(made, samples, credited_us, 1.0, [])
+        said = appraisal.appraise(made, samples, credited_us, 1.0, 1.0, [])
         assert said.figures.speedup < 1.1 * 400 / 300
         assert said.figures.timing.baseline_held == sum(us > 1000 for us in samples.baseline_us)
+
+
+def test_an_interval_allows_for_what_short_calls_may_gain_together():
+    made, samples = sampled(Card(5.0, 3.6), Card(5.1, 2.6))
+    assert suspicions.batching(made, samples)[0] is None
+    gain = suspicions.unseen_gain(made, samples)
+    said = appraisal.appraise(made, samples, samples.baseline_us, 1.0, gain, [])
+    assert said.figures.speedup_lo < 1.0 < said.figures.speedup
+    assert [warning for warning in said.warnings if warning.startswith("short_calls: a call takes ")]
 
 
 def test_load_in_the_baseline_s_turns_excuses_no_calls_that_are_done_in_the_first_one():
@@ -571,7 +580,7 @@ def test_a_slowed_baseline_is_compared_by_its_time_alone_and_kept_as_it_was_read
     made, samples = sampled(Slowed(400.0, 400.0), Liar(100.0, 100.0))
     slowed = suspicions.slow_baseline(made, samples)
     factor = slowed.evidence["factor"]
-    said = appraisal.appraise(made, samples, [factor * us for us in samples.baseline_us], factor, [slowed])
+    said = appraisal.appraise(made, samples, [factor * us for us in samples.baseline_us], factor, 1.0, [slowed])
     assert said.figures.speedup == pytest.approx(4.0, rel=0.05)
     assert said.figures.baseline_ms == pytest.approx(0.4, rel=0.05)
     assert said.figures.timing.baseline_us == pytest.approx([4000.0] * len(samples.baseline_us), rel=0.05)

@@ -32,7 +32,7 @@ class Made:
             output = x + 1
         draw = Draw(inputs=(x,), seed=0)
         return Trial(
-            draw=draw, output=output, seconds=self.call_s, draw_s=self.draw_s, work=seen.estimate(output), random=False
+            draw=draw, output=output, seconds=self.call_s, draw_s=self.draw_s, work=seen.estimate(output), late=""
         )
 
 

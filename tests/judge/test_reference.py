@@ -153,6 +153,26 @@ def test_an_output_that_cannot_be_handed_over_is_told_with_what_may_be(returning
     assert str(raised.value).endswith("with texts or integers as keys")
 
 
+@pytest.mark.parametrize(
+    ("output", "inputs", "why"),
+    [
+        ("x + 1", "torch.rand(40), 0.5", ""),
+        ("x * inputs[1]", "torch.rand(40), float(torch.rand(()))", "an input that is no tensor differs"),
+        ("x * inputs[1]['time'][0]", "torch.rand(40), {'time': [random.randrange(2)]}", "an input that is no tensor"),
+        ("nn.functional.dropout(x)", "torch.rand(40)", "draws random numbers"),
+        ("x + torch.randn(40, device='cpu')", "torch.rand(40)", "draws random numbers"),
+    ],
+)
+def test_what_a_call_says_beside_its_tensors_may_be_told_early_only_if_it_says_nothing_new(
+    tmp_path, output, inputs, why
+):
+    file = tmp_path / "problem.py"
+    file.write_text(PROBLEM.format(inputs=inputs).replace("return inputs[0]", f"x = inputs[0]; return {output}"))
+    late = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1).try_out().late
+    assert why in late
+    assert bool(why) == bool(late)
+
+
 def test_so_is_an_input(reference):
     with pytest.raises(LoadFault, match=r"input\[1\] is an int of more than 64 bits; it may return tensors, numbers"):
         reference("torch.rand(40), 2**70").draw()

@@ -54,8 +54,9 @@ class Runner(threading.Thread):
     def burst(self, message):
         self.gate.wait_open(message.number, self.stream.cuda_stream)
         self.kept = []
+        self.heard = message
         for call in message.calls:
-            (ref,) = call.inputs.items
+            ref = call.inputs.items[0]
             self.places.append(ref.offset)
             given, out = view(self.blocks[ref.block], ref), self.room()
             self.stream.put(lambda given=given, out=out: self.work(given, out))
@@ -99,12 +100,19 @@ def connected(monkeypatch):
     monkeypatch.setattr(CudaLink, "ENQUEUE_S", 0.3)
     links, runners = [], []
 
-    def connect(kind=Runner, shape=(SIZE,)):
+    def connect(kind=Runner, shape=(SIZE,), late=False):
         ours, its = pair()
         limits = Limits(call_s=3.0)
         freezer = SimpleNamespace(thaw=lambda: None, freeze=lambda: None)
         link = CudaLink(
-            Channel(ours, FromRunner), freezer, torch.device("cpu"), limits, StartWatch(), warm=False, turns=CardTurns()
+            Channel(ours, FromRunner),
+            freezer,
+            torch.device("cpu"),
+            limits,
+            late,
+            StartWatch(),
+            warm=False,
+            turns=CardTurns(),
         )
         runner = kind(card, its)
         given, made = (place([torch.zeros(some)], NOWHERE)[0] for some in (SIZE, shape))
@@ -120,6 +128,23 @@ def connected(monkeypatch):
     card.over = True
     for runner in runners:
         runner.join(5.0)
+
+
+def test_what_is_told_before_the_gate_opens_was_told_before(connected):
+    """No seed, and of what is no tensor nothing new: all that hangs on it alone would be done before the clock starts."""
+    link, runner = connected.connect()
+    same, other = (Draw(inputs=(torch.randn(SIZE), {"time": number}), seed=7) for number in (0.25, 0.5))
+    assert link.burst([same, same]).gated
+    assert {call.seed for call in runner.heard.calls} == {None}
+    assert not link.burst([same, other]).gated
+    assert not runner.heard.gated
+    assert link.burst([same]).gated
+
+
+def test_where_nothing_may_be_told_before_the_clock_starts_no_burst_is_gated(connected):
+    link, runner = connected.connect(late=True)
+    assert not link.burst(draws(2)).gated
+    assert [call.seed for call in runner.heard.calls] == [0, 1]
 
 
 def draws(count=4):

@@ -20,7 +20,7 @@ class Sized(Link):
 @pytest.mark.parametrize("nbytes", [4, 512, 1 << 20, 6 << 30])
 @pytest.mark.parametrize("calls", [1, 4])
 def test_places_differ_and_lie_no_further_apart_than_they_have_to(nbytes, calls):
-    link = Sized(None, None, torch.device("cpu"), Limits())
+    link = Sized(None, None, torch.device("cpu"), Limits(), False)
     # Of the size that is asked for, without its memory.
     refs, end = place([torch.empty(nbytes // 4, device="meta")], NOWHERE)
     link.reserve(calls, refs, {"output": refs[0]})
@@ -32,7 +32,7 @@ def test_places_differ_and_lie_no_further_apart_than_they_have_to(nbytes, calls)
 
 
 def test_who_has_to_know_where_its_inputs_lie_finds_them_at_one_place():
-    link = Sized(None, None, torch.device("cpu"), Limits())
+    link = Sized(None, None, torch.device("cpu"), Limits(), False)
     given = torch.empty(1 << 10)
     refs, end = place([given], NOWHERE)
     link.reserve(3, refs, {"output": refs[0]}, places=1)

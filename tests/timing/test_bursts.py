@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.timing.bursts import BurstPlan, batching, plan, unreliable
+from harness.timing.bursts import BurstPlan, batching, plan, unreliable, unseen_gain
 
 MIB = 1 << 20
 
@@ -117,6 +117,18 @@ def test_what_a_slow_baselines_first_call_costs_excuses_no_quick_candidate() -> 
 def test_weights_that_stay_in_a_cache_excuse_nobody_beyond_what_the_baseline_gains_by_them() -> None:
     assert suspicion(22.0, 8.0) == "batched_calls"
     assert suspicion(22.0, 8.0, baseline=(64.0, 22.0)) == ""
+
+
+def test_what_short_calls_may_gain_together_is_bounded_and_of_long_ones_next_to_nothing() -> None:
+    baseline = {"baseline_single_us": [4.99] * 10, "baseline_burst_us": [3.57] * 40}
+    # Seen on an H100: two launches for three calls, as quick alone as their honest twin.
+    assert batching([5.12] * 10, [2.55] * 40, **baseline) is None
+    assert unseen_gain([5.12] * 10, [2.55] * 40, **baseline) > 1.4
+    # Who gains by company what the baseline gains, or less, has nothing to hide.
+    assert unseen_gain([4.99] * 10, [3.57] * 40, **baseline) == 1.0
+    assert unseen_gain([3.0] * 10, [3.0] * 40, **baseline) == 1.0
+    long = {"baseline_single_us": [1010.0] * 10, "baseline_burst_us": [1000.0] * 40}
+    assert 1.0 < unseen_gain([515.0] * 10, [500.0] * 40, **long) < 1.02
 
 
 def test_a_handful_of_outliers_or_too_few_singles_prove_nothing() -> None:
