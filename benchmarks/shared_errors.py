@@ -1,11 +1,13 @@
-"""Errors that rows or columns of a float32 product share, in roundings of its size: the figures behind `rule.SHARED`.
+"""Errors that rows or columns of a float32 product share, and what is left of them, in roundings of its size: the
+figures behind `rule.SHARED` and `rule.apart`.
 
     python benchmarks/shared_errors.py                    1024, 4096 and 16384 products
     python benchmarks/shared_errors.py 2048
 
 Simulated on a CPU for several kinds of operands. Honest: a plain running sum; tensor cores that take eight or sixteen
 products at a time and cut off the sum to 24 bits, or to 23, which is coarser than they are; split operands on those.
-Dishonest: operands, or one of them, with the digits of float16 or bfloat16, behind a factor.
+Dishonest: operands, or one of them, with the digits of float16 or bfloat16, behind a factor, or of eight bits without
+their means, which are put back behind the product. The last column is the limit of what is left.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from harness.oracle import rule
 from harness.oracle.formats import FLOAT32, TF32, round_to
-from harness.oracle.shared_errors import shared
+from harness.oracle.shared_errors import sizes
 from harness.oracle.slices import rms
 
 ROWS, COLUMNS = 128, 96
@@ -67,6 +70,18 @@ def rounded(dtype: torch.dtype, *, both: bool = True) -> Kernel:
     return kernel
 
 
+def centred(dtype: torch.dtype) -> Kernel:
+    """Operands without their means are rounded, and the means put back."""
+
+    def kernel(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        of_a, of_b = float(a.mean()), float(b.mean())
+        small_a, small_b = a - of_a, b - of_b
+        low = (small_a.to(dtype).double() @ small_b.to(dtype).double()).add_(of_a * of_b * a.shape[1])
+        return low + of_a * small_b.double().sum(0) + of_b * small_a.double().sum(1, keepdim=True)
+
+    return kernel
+
+
 WAYS: dict[str, Kernel] = {
     "running sum": running_sum,
     "8 at a time": tensor_cores(8, 24),
@@ -76,6 +91,8 @@ WAYS: dict[str, Kernel] = {
     "float16": rounded(torch.float16),
     "one float16": rounded(torch.float16, both=False),
     "bfloat16": rounded(torch.bfloat16),
+    "centred f16": centred(torch.float16),
+    "centred bf16": centred(torch.bfloat16),
 }
 
 
@@ -83,14 +100,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("terms", nargs="*", type=int, default=[1024, 4096, 16384])
     torch.manual_seed(0)
-    print(f"{'terms operands':16}" + "".join(f"{way:>13}" for way in WAYS))
+    print(f"{'terms operands':16}" + "".join(f"{way:>16}" for way in WAYS) + f"{'limit':>9}")
     for terms in parser.parse_args().terms:
         for name, draw in OPERANDS.items():
             a, b = draw(ROWS, terms), draw(terms, COLUMNS)
             exact = a.double() @ b.double()
-            unit = FLOAT32.roundoff * rms(exact)
-            found = (shared(kernel(a, b).float(), exact, float(exact.mean())) / unit for kernel in WAYS.values())
-            print(f"{terms:<6}{name:10}" + "".join(f"{size:13.1f}" for size in found), flush=True)
+            size, spread = rms(exact), float(exact.std())
+            unit = FLOAT32.roundoff * size
+            most = rule.apart(terms, unit, size, spread) / unit
+            found = [sizes(kernel(a, b).float(), exact, float(exact.mean())) for kernel in WAYS.values()]
+            told = "".join(f"{one.shared / unit:8.1f}{one.apart / unit:8.1f}" for one in found)
+            print(f"{terms:<6}{name:10}{told}{most:9.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from harness.links.link import Draw, LateOutput, Link, RepeatAsked
 from harness.machine.card_turns import CardTurns
 from harness.oracle import auditing, novelty
 from harness.oracle.chunks import Few
+from harness.oracle.controls import Tried
 from harness.oracle.exact import cached_bytes
 from harness.oracle.expectation import Expectation, InvalidReference
 from harness.oracle.oracle import Oracle, Sampled
@@ -65,6 +66,7 @@ class Examiner:
         self._reference = reference
         # Whether candidates have weights of one and zero, which they may leave out unseen.
         self.why_plain = reference.why_plain
+        self._is_larger = reference.larger != 1.0
         # Whether a refusal says why, for the candidate that is under way.
         self.explained = True
         self._options = options
@@ -106,7 +108,11 @@ class Examiner:
         del draw, expected
         # What no candidate could be told from here. A permitted precision is no wrong answer.
         permitted = ("lower_precision", "lower_inputs") if allow else ()
-        self.lets_through, decisive = self._lets_through(drawn, few, permitted)
+        tried, decisive = self._audit(drawn, few)
+        passed = [one.control.name for one in tried if not one.refused_on]
+        self.lets_through = [name for name in passed if name not in permitted]
+        # Those that drawn inputs do not tell: who sees to it that others are hard may give them for these.
+        self.hidden = frozenset(one.control.name for one in tried if one.refused_on != auditing.DRAWN)
         self.tried.open(decisive)
         give_back(self._reference.device)
 
@@ -126,6 +132,7 @@ class Examiner:
             "promised by get_inputs and kept by hard inputs": "; ".join(self._reference.promises.words),
             "stress sets left out, because the reference raised": raised,
             "stress sets left out, because they are no different from what is drawn, or promised": unchanged,
+            "matrices drawn larger than the problem asks for": "else a softmax is all but linear" * self._is_larger,
         }
         return [f"{title}: {text}" for title, text in lines.items() if text]
 
@@ -136,10 +143,8 @@ class Examiner:
         names = ", ".join(self.lets_through)
         return f"known wrong answers pass on this problem: {names}" if names else ""
 
-    def _lets_through(
-        self, drawn: list[Expectation], few: Few | None, permitted: tuple[str, ...]
-    ) -> tuple[list[str], frozenset[str]]:
-        """Names of the audit's wrong answers that neither drawn nor, as far as the time goes, hard inputs tell, and of
+    def _audit(self, drawn: list[Expectation], few: Few | None) -> tuple[list[Tried], frozenset[str]]:
+        """What became of the audit's wrong answers on drawn and, as far as the time goes, on hard inputs, and names of
         the sets that are decisive; of a large problem, on a `few` entries of its batch.
 
         Takes what to expect of drawn inputs out of its list, so that it goes before hard inputs are made.
@@ -150,9 +155,7 @@ class Examiner:
         inputs = list(other.inputs)
         output = self._oracle.glance(few.inputs(inputs) if few else inputs, other.seed).native
         del other, inputs
-        found, decisive = auditing.decisive(self._oracle, output, self._audited(drawn, few))
-        passed = [one.control.name for one in found if not one.refused_on]
-        return [name for name in passed if name not in permitted], decisive
+        return auditing.decisive(self._oracle, output, self._audited(drawn, few))
 
     def _audited(self, drawn: list[Expectation], few: Few | None) -> auditing.Sets:
         yield auditing.DRAWN, drawn.pop()

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import secrets
 import socket
 import sys
 import time
@@ -37,6 +38,7 @@ from harness.machine.card import Card, Watch
 from harness.machine.card_turns import CardTurns
 from harness.machine.host_card import HostCard
 from harness.machine.nvml_card import NvmlCard
+from harness.oracle.controls import LINEAR_SOFTMAX
 from harness.oracle.verdict import Finding
 from harness.records import Outcome, Status
 from harness.roofline import ceilings
@@ -110,6 +112,8 @@ UNJUDGED = Outcome(
     message="this problem cannot be judged with the ones and zeros that modules begin with: its parameters need the "
     "reference's names and shapes",
 )
+# By how much weights are made larger that hide what a softmax does; from and to, one after the other.
+SHARPER = ((3.0, 5.0), (6.0, 10.0), (1.5, 2.5))
 NO_HARD_INPUTS = (
     "drawn inputs alone decided, because nothing could be expected of any hard input that there was time for; a larger "
     "check.stress_budget_s may help"
@@ -171,6 +175,7 @@ class Judge:
                 self._reference = self._reference.with_weights(Weights.PLAIN)
                 self._state = _copied(self._reference)
                 self._examiner(request.baseline)
+            self._sharpen(request.baseline)
         except InvalidReference as error:
             fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
             return Opened(fault=fault)
@@ -200,6 +205,30 @@ class Judge:
             return Opened(fault=planning.no_room(error, "while it tried the baseline"))
         self._others_bytes = self._held_by_others()
         return Opened()
+
+    def _sharpen(self, baseline: CandidateSource) -> None:
+        """Draw larger weights where drawn inputs do not tell a softmax from a linear function: with those that modules
+        begin with, its numbers may be so near to each other that attention can be had without any of it.
+
+        By how much is another number for each opening: who looks at weights to see when to be careful always has to be.
+        """
+        if LINEAR_SOFTMAX not in self._examiner(baseline).hidden:
+            return
+        before, of_it = (self._reference, self._state, self._examiners), self._request
+        for least, most in SHARPER:
+            factor = secrets.SystemRandom().uniform(least, most)
+            self._reference = Reference(of_it.problem, of_it.precision, self._device, of_it.seed, factor)
+            self._state, self._examiners = _copied(self._reference), {}
+            if self._state.keys() != before[1].keys():
+                # Some get their shapes in the first call.
+                break
+            try:
+                examiner = self._examiner(baseline)
+            except InvalidReference:
+                continue
+            if examiner.meaningful and LINEAR_SOFTMAX not in examiner.hidden:
+                return
+        self._reference, self._state, self._examiners = before
 
     def close(self) -> None:
         """Hang up on the baseline."""
@@ -297,6 +326,7 @@ class Judge:
                 reference.plain,
                 itertools.chain.from_iterable(renewing),
                 own_weights=own_weights,
+                larger=reference.larger,
             )
             # A name that the supervisor gave: whoever else runs by it is one of PyTorch's own ways, and trusted.
             places = 1 if source.baseline in CAPTURED else INPUT_PLACES

@@ -73,10 +73,13 @@ class Trial:
 class Reference:
     """A problem's `Model`, cast to the precision under test, and a source of draws.
 
-    Raises whatever the problem's own code raises, and modules.LoadFault where it has no `Model` that makes a module.
+    Its matrices are drawn so many times `larger` than it asks for. Raises whatever the problem's own code raises, and
+    modules.LoadFault where it has no `Model` that makes a module.
     """
 
-    def __init__(self, source: CandidateSource, precision: str, device: torch.device, seed: int) -> None:
+    def __init__(
+        self, source: CandidateSource, precision: str, device: torch.device, seed: int, larger: float = 1.0
+    ) -> None:
         self.device = device
         self.dtype = values.dtype_named(precision)
         self._source = source
@@ -88,7 +91,8 @@ class Reference:
         self.init_args: Any = _returned(module, "get_init_inputs")
         self.init_seed = self._derive("weights")
         torch.manual_seed(self.init_seed)
-        with weights.drawn(self.init_seed):
+        self.larger = larger
+        with weights.drawn(self.init_seed), weights.larger(larger):
             self.model = weights.constructed(module, source.entries, self.init_args)
             _cast(self.model, device, self.dtype)
         # Of all that is drawn in place of ones and zeros, the ones and zeros.

@@ -134,9 +134,11 @@ class Link:
         meanwhile: Iterable[bool] = (),
         *,
         own_weights: bool = False,
+        larger: float = 1.0,
     ) -> Ready:
-        """Have the runner construct its class and take over `state`, or what is `plain` of it where it lacks a name of
-        that, or nothing if it is to keep its `own_weights`. Raises as `_receive` does.
+        """Have the runner construct its class, with matrices so many times `larger`, and take over `state`, or what is
+        `plain` of it where it lacks a name of that, or nothing if it is to keep its `own_weights`. Raises as `_receive`
+        does.
 
         While it does, steps of `meanwhile` are taken: until it is done, and one has said that they may end.
         """
@@ -158,6 +160,7 @@ class Link:
             state=dict(zip(state, refs, strict=False)),
             plain=dict(zip(plain, refs[len(state) :], strict=False)),
             own_weights=own_weights,
+            larger=larger,
             blocks=self._unsent,
         )
         self._send(request)

@@ -11,6 +11,7 @@ import math
 
 import torch
 
+from harness.oracle import left_out
 from harness.oracle.fast import Fast
 from harness.oracle.formats import format_of
 from harness.oracle.scale import CONSTANT, PAIRS
@@ -37,7 +38,10 @@ def accepted(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> torch.Tenso
         found, whole = SharedErrors(shape[0], shape[1], y.device, (len(y),)), slice(None)
         away = y - scale.center.to(y.dtype)[:, None, None]
         found.add(whole, whole, difference.reshape(-1, *shape), away.reshape(-1, *shape))
-        near &= found.size() <= (fast.shared_share * scale.spread).clamp_max(fast.limits.shared)
+        of_it = found.sizes()
+        near &= of_it.shared <= (fast.shared_share * scale.spread).clamp_max(fast.limits.shared)
+        apart = (fast.apart_share * scale.spread).clamp_max(fast.limits.apart)
+        near &= of_it.apart <= torch.hypot(apart, error)
     squares = difference.square().sum((1, 2), dtype=torch.float64)
     allowed = _allowed(y, scale, fast)
     difference = (difference / allowed).abs_()
@@ -45,6 +49,9 @@ def accepted(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> torch.Tenso
     near &= (squares / count).sqrt() <= torch.hypot(norm, error)
     near &= (of_row.sum(1) / count).sqrt() <= fast.limits.scaled
     near &= (of_row.amax(1) / columns).sqrt() <= fast.limits.row
+    if left_out.tells(own[0]):
+        lacks = left_out.share(real(got), own, own)
+        near &= ~lacks.beyond(error.clamp_min(fast.expected.smallest))
     # Where a number is NaN, no comparison holds.
     return near & (difference.amax((1, 2)) <= fast.limits.worst) & scale.usual
 

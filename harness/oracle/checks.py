@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.oracle import alike, indices, noise, regions
+from harness.oracle import alike, indices, left_out, noise, regions
 from harness.oracle.case import Case, Earlier
 from harness.oracle.error import measure, wrong_at
 from harness.oracle.exact import ExactReference
@@ -125,6 +125,19 @@ def full(
             refusal = _not_nearest(reference, expected, path, native, got[path], figures)
             if refusal is not None:
                 return refusal
+        if own is not None and left_out.tells(exact := expected.exact[path]):
+            lacks = left_out.share(*(real(one)[None] for one in (leaf, own, exact)))
+            if bool(lacks.beyond(max(yard.base, yard.expected.smallest))):
+                message = f"{path}: {left_out.told(float(lacks.found))}"
+                return Finding(
+                    Status.INCORRECT,
+                    "mismatch:part_left_out",
+                    message,
+                    leaf_error,
+                    leaf_ratio,
+                    leaf=path,
+                    evidence=figures,
+                )
         found = slope(leaf, expected.exact[path], yard.level.roundoff)
         if found is not None:
             slopes[path] = found

@@ -9,7 +9,7 @@ import torch
 
 from harness.oracle.formats import format_of, smallest
 from harness.oracle.scale import Scale, in_range
-from harness.oracle.shared_errors import shared
+from harness.oracle.shared_errors import sizes
 from harness.oracle.slices import matrix, sample, tiles
 
 # Size of the part of an output from which typical errors are estimated.
@@ -34,8 +34,9 @@ class Errors:
     """Distances from the exact output. `norm` is absolute (root mean square); the others are in units of the error
     expected at each element: their root mean square over all, over the worst row, and the worst single one.
 
-    `bulk` is absolute, too, and of the elements within `Scale.bulk` alone; 0 where an output has no such bulk. So is
-    `shared`, of errors that rows or columns have in common (`shared_errors`); 0 where that was not asked.
+    `bulk` is absolute, too, and of the elements within `Scale.bulk` alone; 0 where an output has no such bulk. So are
+    `shared`, of errors that rows or columns have in common, and `apart`, of what is left of them (`shared_errors`); 0
+    where that was not asked.
     `share` is the largest error of a row, relative to the row's distance from the center, of those rows that
     err by more than was asked about. `broken` counts elements that are NaN or infinite where they should not be, or the
     reverse; they are left out of the distances.
@@ -49,6 +50,7 @@ class Errors:
     share: float = 0.0
     bulk: float = 0.0
     shared: float = 0.0
+    apart: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,13 @@ class Tolerances:
     rows: float = math.inf
     bulk: float = math.inf
     shared: float = math.inf
+    apart: float = math.inf
 
     def exceeded(self, errors: Errors) -> str:
         """The first measure over its limit (`broken` for misplaced NaN and infinities), or nothing."""
         if errors.broken:
             return "broken"
-        for name in ("norm", "scaled", "row", "worst", "share", "bulk", "shared"):
+        for name in ("norm", "scaled", "row", "worst", "share", "bulk", "shared", "apart"):
             # Written so that a NaN exceeds.
             if not getattr(errors, name) <= getattr(self, name):
                 return name
@@ -105,14 +108,17 @@ def measure(
 ) -> Errors:
     """Errors of `got` (its own dtype) against `exact` (widened, perhaps on the host), slice by slice.
 
-    Of what costs more to tell, `share` and `shared`, only what has a limit in `asked` is told.
+    Of what costs more to tell, `share`, `shared` and `apart`, only what has a limit in `asked` is told.
 
     A non-finite element is right where the exact output, rounded to the dtype, or the `native` one is non-finite in
     the same way.
     """
     errors = _measure(matrix(got), matrix(exact), scale, expected, None, asked.rows, masked=False)
     if math.isfinite(errors.norm) and math.isfinite(errors.worst):
-        return replace(errors, shared=shared(got, exact, scale.center)) if math.isfinite(asked.shared) else errors
+        if not math.isfinite(min(asked.shared, asked.apart)):
+            return errors
+        found = sizes(got, exact, scale.center)
+        return replace(errors, shared=found.shared, apart=found.apart)
     own = None if native is None else matrix(native)
     return _measure(matrix(got), matrix(exact), scale, expected, own, asked.rows, masked=True)
 

@@ -118,13 +118,13 @@ class ExactReference:
         """
         return self._run(inputs, seed, _as_it_is, mode, training, wrap)
 
-    def composed(self, inputs: list[Any], seed: int) -> Any:
+    def composed(self, inputs: list[Any], seed: int, mode: contextlib.AbstractContextManager[Any] | None = None) -> Any:
         """The same with fused attention taken apart into product, softmax, product, in the problem's precision."""
         allowed = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
         torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
         try:
             with sdpa_kernel(SDPBackend.MATH):
-                return self.native(inputs, seed)
+                return self.native(inputs, seed, mode=mode)
         finally:
             torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(allowed)
 

@@ -36,8 +36,12 @@ VISIBLE = 4.0
 # Errors below this share of the variation are taken for rounding.
 ROUNDED = 1e-3
 ROUNDED_OPERANDS = "whole rows or columns err alike, as those of a product do whose operands are kept with fewer digits"
+CENTRED_OPERANDS = (
+    "each element by itself errs by more than adding up loses, as those of a product do whose operands are kept with "
+    "fewer digits, without their means"
+)
 # Measures of how elements err together, which come last: no other one is over its limit.
-TOGETHER = ("signature", "shared", "grid")
+TOGETHER = ("signature", "shared", "apart", "grid")
 RANDOM = "the reference draws random numbers as it runs, and these may come of others"
 DRAW = "draw them with PyTorch's own functions, as many and in the same order"
 # Of a refusal without a known cause.
@@ -180,9 +184,11 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
         yield Cause("mismatch:not_quantised", "what the reference rounds to a grid on the way is not rounded to it")
     if case.weighed.refused == "signature" and (found := precision.lower_precision(case)) is not None:
         yield found
-    if case.weighed.refused == "shared":
-        share = {"shared_error_ratio": case.weighed.errors.shared / case.yard.unit}
-        yield Cause("precision_downgrade", ROUNDED_OPERANDS, share, precision.SPLIT.format(level="float32"))
+    if case.weighed.refused in ("shared", "apart"):
+        word = ROUNDED_OPERANDS if case.weighed.refused == "shared" else CENTRED_OPERANDS
+        size = getattr(case.weighed.errors, case.weighed.refused)
+        of_it = {f"{case.weighed.refused}_error_ratio": size / case.yard.unit}
+        yield Cause("precision_downgrade", word, of_it, precision.SPLIT.format(level="float32"))
     broken = bool(case.weighed.errors.broken)
     # If most elements are right, the place of the wrong ones says more than a pattern over all elements.
     mostly, placed = counted(mask) >= MOSTLY * mask.numel(), bool(region.word)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from harness.oracle import left_out
 from harness.oracle.error import Expected, Tolerances, measure
 from harness.oracle.fills import NONE, Fills
 from harness.oracle.scale import Scale, scale_of
@@ -33,6 +34,7 @@ class Fast:
     norm_share: float
     own_share: float
     shared_share: float
+    apart_share: float
     fills: Fills = NONE
 
     @classmethod
@@ -45,6 +47,7 @@ class Fast:
             norm_share=yard.limits.norm / spread,
             own_share=yard.own / spread,
             shared_share=yard.limits.shared / spread,
+            apart_share=yard.limits.apart / spread,
             fills=yard.fills,
         )
 
@@ -59,16 +62,22 @@ class Fast:
             norm_share=min(self.norm_share, other.norm_share),
             own_share=min(self.own_share, other.own_share),
             shared_share=min(self.shared_share, other.shared_share),
+            apart_share=min(self.apart_share, other.apart_share),
             fills=self.fills | other.fills,
         )
+
+    def own_error(self, spread: float) -> float:
+        """The reference's, for an output of that spread."""
+        return min(self.own, self.own_share * spread)
 
     def within(self, scale: Scale) -> Tolerances:
         """The limits for an output of this scale: the absolute or the relative figure, whichever allows less."""
         norm = min(self.limits.norm, self.norm_share * scale.spread)
-        own = min(self.own, self.own_share * scale.spread)
+        own = self.own_error(scale.spread)
         # What the reference loses by itself is not shared.
         shared = min(self.limits.shared, self.shared_share * scale.spread)
-        return replace(self.limits, norm=math.hypot(norm, own), shared=shared)
+        apart = min(self.limits.apart, self.apart_share * scale.spread)
+        return replace(self.limits, norm=math.hypot(norm, own), shared=shared, apart=math.hypot(apart, own))
 
 
 @dataclass(frozen=True)
@@ -99,4 +108,8 @@ def quick(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> Quick:
     most = fast.within(scale)
     errors = measure(got, own, scale, fast.expected, native, most)
     distance = errors.norm / scale.spread if scale.spread else errors.norm
-    return Quick(not most.exceeded(errors), distance, errors.norm / most.norm if most.norm else math.inf)
+    accepted = not most.exceeded(errors)
+    if accepted and left_out.tells(own):
+        lacks = left_out.share(*(one[None] for one in (real(got), own, own)))
+        accepted = not bool(lacks.beyond(max(fast.own_error(scale.spread), fast.expected.smallest)))
+    return Quick(accepted, distance, errors.norm / most.norm if most.norm else math.inf)

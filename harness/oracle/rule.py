@@ -187,6 +187,13 @@ def tensor_core_error(terms: int, size: float) -> float:
     return min(TENSOR_CORE * terms * FLOAT32.roundoff, TENSOR_CORE_MOST) * size
 
 
+def apart(terms: int, unit: float, size: float, spread: float) -> float:
+    """The error allowed to each element of a product by itself, of `terms` float32 products whose sums are of that
+    `size` and vary by `spread`: what a running sum loses, and of what tensor cores cut off the part that differs from
+    element to element."""
+    return max(SERIAL * math.sqrt(min(terms, LONGEST)) * unit, tensor_core_error(terms, min(size, spread)))
+
+
 def limit(facts: Facts) -> float:
     """The largest error that counts as rounding at the problem's precision."""
     if facts.tight:

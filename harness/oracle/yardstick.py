@@ -30,7 +30,7 @@ from harness.oracle.scale import Scale, scale_of
 from harness.oracle.slices import SHORTEST_ROW, rms, widened
 
 # For what is measured of the reference's own run.
-ONLY_SHARED = Tolerances(math.inf, shared=0.0)
+ONLY_SHARED = Tolerances(math.inf, shared=0.0, apart=0.0)
 # Measures of errors that few rows or elements decide.
 OF_PLACES = ("scaled", "row", "worst")
 
@@ -142,7 +142,7 @@ class Yardstick:
 
     def as_a_whole(self) -> Yardstick:
         """The same with no limit of its own for the bulk of the output, nor for errors that rows share."""
-        return replace(self, limits=replace(self.limits, bulk=math.inf, shared=math.inf))
+        return replace(self, limits=replace(self.limits, bulk=math.inf, shared=math.inf, apart=math.inf))
 
     def as_seen(self, known: list[Errors]) -> Yardstick:
         """The same with limits of rows and elements by more `known` errors of the reference's own runs."""
@@ -279,8 +279,12 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
             loose[name] = _limits(rule.limit_allowed(facts, error), base, known, scale)
     limits = _limits(rule.limit(facts), base, known, scale)
     if longest.alone and format is FLOAT32 and not tight and not permitted and not few:
-        own_shared = measure(runs.native.to(exact.device), exact, part.scale(scale), expected, asked=ONLY_SHARED).shared
-        limits = replace(limits, shared=max(rule.SHARED * unit, rule.SPREAD * own_shared))
+        own_errors = measure(runs.native.to(exact.device), exact, part.scale(scale), expected, asked=ONLY_SHARED)
+        limits = replace(
+            limits,
+            shared=max(rule.SHARED * unit, rule.SPREAD * own_errors.shared),
+            apart=max(rule.apart(longest.product, unit, scale.size, scale.spread), rule.SPREAD * own_errors.apart),
+        )
     # A few elements that are far larger than all others are hardly ever in the part, and err by as much more.
     seen = _rms_of_finite(exact)
     if seen and seen < scale.size:

@@ -193,7 +193,8 @@ class Runner:
 
     def _made(self, module: ModuleType, arguments: Any, request: Prepare) -> torch.nn.Module:
         torch.manual_seed(request.init_seed)
-        model = weights.constructed(module, request.source.entries, arguments)
+        with weights.larger(request.larger):
+            model = weights.constructed(module, request.source.entries, arguments)
         if lost := _lost_methods(model):
             said = f"{Path(request.source.path).name}: its module sets {lost}, which is a method of every module"
             raise modules.LoadFault("not_a_module", f"{said}: give it another name")

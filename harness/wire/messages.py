@@ -84,7 +84,7 @@ class Prepare(Message, frozen=True, kw_only=True, tag=True):
     """Import the source, construct its entry class, cast it, take over the reference's state.
 
     `plain` has, of what was drawn in place of ones and zeros (weights.py), the ones and zeros. With `own_weights` it
-    keeps what it has constructed.
+    keeps what it has constructed. Matrices are drawn so many times `larger` than the source asks for.
     """
 
     source: CandidateSource
@@ -95,6 +95,7 @@ class Prepare(Message, frozen=True, kw_only=True, tag=True):
     state: dict[str, TensorRef]
     plain: dict[str, TensorRef] = {}
     own_weights: bool = False
+    larger: float = 1.0
     blocks: list[SharedBlock]
 
 

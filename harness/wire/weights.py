@@ -34,6 +34,11 @@ NORMS: tuple[type[nn.Module], ...] = (
 # What torch makes of each, and whether it may be below zero: a negative weight turns a maximum into a minimum.
 USUAL = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
 SIGNED = ("weight",)
+# Of torch.nn.init, what draws a tensor's numbers.
+DRAWS = (
+    *("kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_", "orthogonal_"),
+    *("uniform_", "normal_", "trunc_normal_"),
+)
 # A constant below this hides what it multiplies, as the 1e-6 does by which blocks are scaled down to begin with.
 TINY = 2.0**-9
 
@@ -95,6 +100,28 @@ def drawn(seed: int) -> Iterator[None]:
             setattr(kind, name, reset)
 
 
+@contextlib.contextmanager
+def larger(factor: float) -> Iterator[None]:
+    """Within it, what modules draw for their matrices by torch.nn.init, as torch's own modules do, is so many times as
+    large."""
+    if factor == 1.0:
+        yield
+        return
+    bound = [
+        (holder, name, vars(nn.init)[name])
+        for holder in (nn.init, *(one for one in vars(nn.modules).values() if isinstance(one, ModuleType)))
+        for name in DRAWS
+        if vars(holder).get(name) is vars(nn.init)[name]
+    ]
+    for holder, name, draw in bound:
+        setattr(holder, name, _multiplying(draw, factor))
+    try:
+        yield
+    finally:
+        for holder, name, draw in bound:
+            setattr(holder, name, draw)
+
+
 def draw_the_rest(model: nn.Module, seed: int) -> dict[str, torch.Tensor]:
     """Draw every other parameter of `model` that is all one, all zero or all the same tiny number, in place.
 
@@ -148,6 +175,17 @@ def _filling(reset: Callable[[Any], None], seed: int) -> Callable[[Any], None]:
                     tensor.copy_(_values(tensor, name, seed))
 
     return filled
+
+
+def _multiplying(draw: Callable[..., Any], factor: float) -> Callable[..., Any]:
+    def multiplied(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        drawn = draw(tensor, *args, **kwargs)
+        if tensor.dim() > 1:
+            with torch.no_grad():
+                tensor.mul_(factor)
+        return drawn
+
+    return multiplied
 
 
 def _values(tensor: torch.Tensor, role: str, seed: int) -> torch.Tensor:

@@ -194,3 +194,51 @@ def test_weights_may_be_made_in_inference_mode(evaluate_made):
     )
     record = evaluate_made(PROBLEM, made, device="cpu", timing=QUICK)
     assert record.status is Status.PASSED, record.message
+
+
+# Of scores so small, in bfloat16 beside what is added, a softmax is all but linear.
+BLOCK = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+PRECISION = "bfloat16"
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.qkv, self.{proj} = nn.LayerNorm(64), nn.Linear(64, 192), nn.Linear(64, 64)
+        self.turned = self.{proj}.weight.detach().t().to(torch.bfloat16)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).split(64, -1)
+        return x + {attended}
+
+def get_inputs():
+    return [4 * torch.randn(1, 512, 64)]
+
+def get_init_inputs():
+    return []
+"""
+SUMS = "(k - k.mean(-2, keepdim=True)).transpose(-1, -2) @ v / 8"
+
+
+@pytest.mark.parametrize(
+    ("attended", "proj", "status"),
+    [
+        ("self.proj(F.scaled_dot_product_attention(q, k, v))", "proj", Status.PASSED),
+        # Whoever constructs its weights by itself, or computes something of them, has the same ones.
+        ("self.mine(F.scaled_dot_product_attention(q, k, v))", "mine", Status.PASSED),
+        ("F.scaled_dot_product_attention(q, k, v) @ self.turned + self.proj.bias", "proj", Status.PASSED),
+        (f"self.proj(v.mean(-2, keepdim=True) + q @ ({SUMS}) / 512)", "proj", Status.INCORRECT),
+    ],
+)
+def test_weights_are_larger_where_a_softmax_would_hardly_be_one(evaluate_made, attended, proj, status):
+    honest = "self.proj(F.scaled_dot_product_attention(q, k, v))"
+    reference = BLOCK.format(name="Model", proj="proj", attended=honest)
+    record = evaluate_made(
+        reference, BLOCK.format(name="ModelNew", proj=proj, attended=attended), device="cpu", timing=QUICK
+    )
+    assert record.status is status, record.message
+    if status is Status.PASSED:
+        assert any(note.startswith("matrices drawn larger") for note in record.notes)

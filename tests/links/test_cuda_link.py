@@ -131,7 +131,7 @@ def connected(monkeypatch):
 
 
 def test_what_is_told_before_the_gate_opens_was_told_before(connected):
-    """No seed, and of what is no tensor nothing new: all that hangs on it alone would be done before the clock starts."""
+    """No seed, and of what is no tensor nothing new: what hangs on it alone would be done before the clock starts."""
     link, runner = connected.connect()
     same, other = (Draw(inputs=(torch.randn(SIZE), {"time": number}), seed=7) for number in (0.25, 0.5))
     assert link.burst([same, same]).gated

@@ -134,3 +134,19 @@ def test_each_kind_of_number_is_cast_to_its_own(dtype, paired):
     assert torch.equal(model.turns, turns.to(paired))
     assert (model.scale.dtype, model.index.dtype, model.bias.dtype) == (paired, torch.int64, dtype)
     assert model(torch.ones(2, 3, dtype=dtype)).dtype is dtype
+
+
+def test_matrices_are_drawn_larger_and_all_else_is_as_it_was():
+    def drawn(factor):
+        torch.manual_seed(3)
+        with weights.larger(factor):
+            return nn.ModuleList(
+                [nn.Linear(6, 8), nn.Conv2d(2, 3, 3), nn.MultiheadAttention(8, 2), nn.Embedding(5, 4), nn.GRU(3, 4)]
+            )
+
+    usual, larger = (dict(drawn(factor).named_parameters()) for factor in (1.0, 3.0))
+    for name, tensor in usual.items():
+        torch.testing.assert_close(larger[name], tensor * (3.0 if tensor.dim() > 1 else 1.0))
+    # Nothing of it is left behind.
+    torch.manual_seed(3)
+    assert torch.equal(nn.Linear(6, 8).weight, usual["0.weight"])
