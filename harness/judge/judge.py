@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 import torch
+from torch.nn.parameter import is_lazy
 
 from harness.catalog.baselines import CAPTURED
 from harness.config import Limits
@@ -112,8 +113,9 @@ UNJUDGED = Outcome(
     message="this problem cannot be judged with the ones and zeros that modules begin with: its parameters need the "
     "reference's names and shapes",
 )
-# By how much weights are made larger that hide what a softmax does; from and to, one after the other.
-SHARPER = ((3.0, 5.0), (6.0, 10.0), (1.5, 2.5))
+# By how much weights are drawn larger that hide what a softmax does, from and to; and by how much where the reference
+# itself is hardly exact then.
+LARGER, NOT_SO_LARGE = (3.0, 5.0), (1.5, 2.5)
 NO_HARD_INPUTS = (
     "drawn inputs alone decided, because nothing could be expected of any hard input that there was time for; a larger "
     "check.stress_budget_s may help"
@@ -215,19 +217,20 @@ class Judge:
         if LINEAR_SOFTMAX not in self._examiner(baseline).hidden:
             return
         before, of_it = (self._reference, self._state, self._examiners), self._request
-        for least, most in SHARPER:
+        for least, most in (LARGER, NOT_SO_LARGE):
             factor = secrets.SystemRandom().uniform(least, most)
-            self._reference = Reference(of_it.problem, of_it.precision, self._device, of_it.seed, factor)
-            self._state, self._examiners = _copied(self._reference), {}
-            if self._state.keys() != before[1].keys():
-                # Some get their shapes in the first call.
+            larger = Reference(of_it.problem, of_it.precision, self._device, of_it.seed, factor)
+            if not _has_others(larger, self._state):
                 break
+            self._reference, self._state, self._examiners = larger, _copied(larger), {}
             try:
                 examiner = self._examiner(baseline)
             except InvalidReference:
                 continue
-            if examiner.meaningful and LINEAR_SOFTMAX not in examiner.hidden:
-                return
+            if examiner.meaningful:
+                if LINEAR_SOFTMAX not in examiner.hidden:
+                    return
+                break
         self._reference, self._state, self._examiners = before
 
     def close(self) -> None:
@@ -488,6 +491,14 @@ def _timed(spent_s: dict[str, float], name: str) -> Iterator[None]:
 
 def _copied(reference: Reference) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in reference.state().items()}
+
+
+def _has_others(reference: Reference, before: dict[str, torch.Tensor]) -> bool:
+    """Whether some weights of a reference are others than before; a lazy module's have no shape yet."""
+    now = reference.state()
+    if now.keys() != before.keys() or any(map(is_lazy, now.values())):
+        return False
+    return not all(torch.equal(now[name], before[name]) for name in now)
 
 
 def _checks(first: Finding, hard: HardInputs, examiner: Examiner) -> Checks:

@@ -242,3 +242,27 @@ def test_weights_are_larger_where_a_softmax_would_hardly_be_one(evaluate_made, a
     assert record.status is status, record.message
     if status is Status.PASSED:
         assert any(note.startswith("matrices drawn larger") for note in record.notes)
+
+
+@pytest.mark.parametrize("linear", ["nn.LazyLinear(192)", "Drawn(64, 192)"])
+def test_weights_that_have_no_shape_or_are_drawn_otherwise_stay_as_they_are(evaluate_made, linear):
+    drawn = """
+class Drawn(nn.Module):
+    def __init__(self, width, height):
+        super().__init__()
+        self.weight = nn.Parameter(0.05 * torch.randn(height, width))
+
+    def forward(self, x):
+        return x @ self.weight.T
+
+class {name}"""
+    reference, candidate = (
+        BLOCK.replace("nn.Linear(64, 192)", linear)
+        .replace("nn.Linear(64, 64)", "Drawn(64, 64)")
+        .replace("class {name}", drawn, 1)
+        .format(name=name, proj="proj", attended="self.proj(F.scaled_dot_product_attention(q, k, v))")
+        for name in ("Model", "ModelNew")
+    )
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is Status.PASSED, record.message
+    assert not any(note.startswith("matrices drawn larger") for note in record.notes)
