@@ -136,7 +136,7 @@ class Runner:
     def burst(self, message: Burst, fds: list[int], channel: Channel) -> None:
         """Carry out the calls of one burst behind the judge's gate, and say where their outputs are."""
         self.device.open(message.blocks, fds)
-        calls = self._told(message.calls)
+        calls, inputs = message.calls, self._inputs(message.calls)
         # Before the gate, because it waits for the device.
         profiler = Profiler(self.device.device) if message.profiled else None
         nonce = message.nonce
@@ -144,10 +144,12 @@ class Runner:
             if self.device.synchronous:
                 channel.send(Armed(number=message.number))
                 go = channel.receive(None)[0]
-                nonce, calls = go.nonce, self._told(go.calls) or calls
+                nonce = go.nonce
+                if go.calls:
+                    calls, inputs = go.calls, self._inputs(go.calls)
             self.device.begin(message.number, self._own)
-            for seed, inputs in calls:
-                self._call(seed, inputs, profiler)
+            for call, given in zip(calls, inputs, strict=True):
+                self._call(call.seed, given, profiler)
         self.device.end(message.number, whole_device=not message.gated)
 
         def finished() -> Finished:
@@ -168,9 +170,8 @@ class Runner:
         if not self.device.synchronous:
             channel.send(finished())
 
-    def _told(self, calls: list[Call]) -> list[tuple[int | None, Any]]:
-        """The seed and the inputs of each call."""
-        return [(call.seed, values.decode(call.inputs, self._shared)) for call in calls]
+    def _inputs(self, calls: list[Call]) -> list[Any]:
+        return [values.decode(call.inputs, self._shared) for call in calls]
 
     def _addresses_of_state(self) -> frozenset[int]:
         """Where parameters and buffers lie: handed over in place, they would be poisoned as other outputs are."""
