@@ -9,8 +9,9 @@ time.
 
 from __future__ import annotations
 
+import functools
 import math
-import random
+import secrets
 from typing import NamedTuple
 
 import torch
@@ -24,8 +25,6 @@ LOOKED_AT, LEAST = 256, 32
 MOST, CHANCE = 0.1, 5.0
 # Where a few elements are far larger than all others, those few decide, and rounding of them is no noise.
 FAR = 8.0
-
-_rng = random.SystemRandom()
 
 
 class Share(NamedTuple):
@@ -49,8 +48,7 @@ def tells(output: torch.Tensor) -> bool:
 
 def share(got: torch.Tensor, native: torch.Tensor, true: torch.Tensor) -> Share:
     """Of answers, (n, ...), the reference's own outputs and the true ones, which may be those; of real numbers."""
-    some = (_rng.sample(range(length), min(length, LOOKED_AT)) for length in lines(true[0]))
-    rows, columns = (torch.tensor(places) for places in some)
+    rows, columns = (_some(length, got.device) for length in lines(true[0]))
     # Without a copy of a whole output that is not contiguous.
     places = [*(place[:, None] for place in coordinates(rows, true.shape[1:-1])), columns[None, :]]
 
@@ -66,6 +64,18 @@ def share(got: torch.Tensor, native: torch.Tensor, true: torch.Tensor) -> Share:
     deviation = (error.square().mean((1, 2)) / square / count).sqrt()
     usual = truth.abs().amax((1, 2)) <= FAR * square.sqrt()
     return Share(torch.where(usual, found, math.nan), deviation, square)
+
+
+def _some(length: int, device: torch.device) -> torch.Tensor:
+    if length <= LOOKED_AT:
+        return torch.arange(length, device=device)
+    return torch.randint(length, (LOOKED_AT,), generator=_generator(device), device=device)
+
+
+@functools.cache
+def _generator(device: torch.device) -> torch.Generator:
+    """One that no candidate knows, nor a problem sets."""
+    return torch.Generator(device).manual_seed(secrets.randbits(63))
 
 
 def told(found: float) -> str:
