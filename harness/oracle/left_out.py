@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import secrets
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,7 +20,7 @@ from harness.oracle.shared_errors import lines
 from harness.oracle.slices import coordinates
 
 # So many rows and columns are looked at, and at least so many tell.
-LOOKED_AT, LEAST = 256, 32
+LOOKED_AT, LEAST = 128, 32
 # The least share that counts, beyond what comes by chance, in standard deviations.
 MOST, CHANCE = 0.1, 5.0
 # Where a few elements are far larger than all others, those few decide, and rounding of them is no noise.
@@ -53,8 +53,8 @@ def share(got: torch.Tensor, native: torch.Tensor, true: torch.Tensor) -> Share:
     places = [*(place[:, None] for place in coordinates(rows, true.shape[1:-1])), columns[None, :]]
 
     def own(stack: torch.Tensor) -> torch.Tensor:
-        here = tuple(place.to(stack.device) for place in places)
-        return stack.movedim(0, -1)[here].movedim(-1, 0).to(got.device, torch.float64)
+        here: tuple[Any, ...] = (slice(None), *(place.to(stack.device) for place in places))
+        return stack[here].to(got.device, torch.float64)
 
     truth = _centred(own(true))
     error = _centred(own(got) - own(native))

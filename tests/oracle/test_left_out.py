@@ -51,7 +51,7 @@ def test_whoever_adds_up_all_of_them_is_right():
         assert together == [True, True]
 
 
-@pytest.mark.parametrize("noise", [0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("noise", [0.1, 1.0, 5.0, 100.0])
 def test_noise_is_no_part_however_large(noise):
     true = torch.randn(4, 200, 300)
     found = left_out.share(true + noise * torch.randn(4, 200, 300), true, true)
