@@ -92,13 +92,12 @@ class Reference:
         self.init_seed = self._derive("weights")
         torch.manual_seed(self.init_seed)
         self.larger = larger
-        with weights.drawn(self.init_seed), weights.larger(larger):
+        with weights.drawn(self.init_seed) as drawn, weights.larger(larger):
             self.model = weights.constructed(module, source.entries, self.init_args)
             _cast(self.model, device, self.dtype)
-        # Of all that is drawn in place of ones and zeros, the ones and zeros.
-        self.plain = weights.draw_the_rest(self.model, self.init_seed)
-        # Those of them that no candidate has by its own construction.
-        self._redrawn = frozenset(self.plain) - weights.of_norms(self.model)
+        # Of all that is drawn in place of ones and zeros, the ones and zeros; and the names of what no candidate has by
+        # its own construction.
+        self.plain, self._redrawn = weights.draw_the_rest(self.model, drawn)
         # Why some weights are ones and zeros; empty where none is.
         self.why_plain = ""
         self._purpose = "inputs"

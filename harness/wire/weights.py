@@ -78,13 +78,46 @@ def cast(model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
     model._apply(own)
 
 
+class Drawn:
+    """What normalisations were constructed with: by role and number of elements, one after the other."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._values: dict[tuple[str, int], list[torch.Tensor]] = {}
+        self._found: set[tuple[str, int, int | None]] = set()
+
+    def next(self, tensor: torch.Tensor, role: str) -> torch.Tensor:
+        """The next values of that role for so many elements."""
+        before = self._values.setdefault((role, tensor.numel()), [])
+        before.append(_values(tensor, role, self.seed, str(len(before))))
+        return before[-1]
+
+    def has(self, tensor: torch.Tensor, role: str) -> bool:
+        """Whether a tensor has some of these values."""
+        return self._place(tensor, role) is not None
+
+    def is_first(self, tensor: torch.Tensor, role: str) -> bool:
+        """Whether nobody asked so of the same values before: a module's copy has those of the module."""
+        this = role, tensor.numel(), self._place(tensor, role)
+        is_first = this not in self._found
+        self._found.add(this)
+        return is_first
+
+    def _place(self, tensor: torch.Tensor, role: str) -> int | None:
+        some = enumerate(self._values.get((role, tensor.numel()), []))
+        return next(
+            (place for place, one in some if torch.equal(tensor.detach(), one.to(tensor).view_as(tensor))), None
+        )
+
+
 @contextlib.contextmanager
-def drawn(seed: int) -> Iterator[None]:
+def drawn(seed: int) -> Iterator[Drawn]:
     """Within it, torch's normalisations are constructed with drawn weights, biases and running statistics.
 
-    They depend on `seed`, role and number of elements alone, not on the order of construction. torch's own generators
-    stay as they are.
+    They depend on `seed`, role, number of elements, and how many of these came before: who takes one's for another's is
+    wrong. Who constructs them in another order gets them by name. torch's own generators stay as they are.
     """
+    found = Drawn(seed)
     before = [
         (kind, name, vars(kind)[name])
         for kind in NORMS
@@ -92,9 +125,9 @@ def drawn(seed: int) -> Iterator[None]:
         if name in vars(kind)
     ]
     for kind, name, reset in before:
-        setattr(kind, name, _filling(reset, seed))
+        setattr(kind, name, _filling(reset, found))
     try:
-        yield
+        yield found
     finally:
         for kind, name, reset in before:
             setattr(kind, name, reset)
@@ -122,46 +155,51 @@ def larger(factor: float) -> Iterator[None]:
             setattr(holder, name, draw)
 
 
-def draw_the_rest(model: nn.Module, seed: int) -> dict[str, torch.Tensor]:
-    """Draw every other parameter of `model` that is all one, all zero or all the same tiny number, in place.
+def draw_the_rest(model: nn.Module, drawn: Drawn) -> tuple[dict[str, torch.Tensor], frozenset[str]]:
+    """Draw every other parameter of `model` that is all one, all zero or all the same tiny number, in place, and what
+    copies of normalisations have in common with those that they are copies of.
 
-    By name what these, and what `drawn` has filled, are by construction.
+    By name what these, and what is `drawn`, are by construction; and the names of those that no other module has by its
+    own construction.
     """
     plain: dict[str, torch.Tensor] = {}
+    redrawn: set[str] = set()
     for prefix, module in model.named_modules():
         own = dict(module.named_parameters(recurse=False))
         if isinstance(module, NORMS):
             own |= {name: value for name, value in module.named_buffers(recurse=False) if name in USUAL}
         for name, tensor in own.items():
-            usual = _usual(module, name, tensor, seed)
-            if usual is not None:
-                plain[f"{prefix}.{name}" if prefix else name] = torch.full_like(tensor.detach(), usual)
-    return plain
+            path = f"{prefix}.{name}" if prefix else name
+            usual, is_new = _usual(module, name, tensor, drawn)
+            if usual is None:
+                continue
+            plain[path] = torch.full_like(tensor.detach(), usual)
+            if is_new:
+                redrawn.add(path)
+                of_a_norm = isinstance(module, NORMS) and name in USUAL
+                role = name if of_a_norm else "running_var" if usual else "bias"
+                with torch.no_grad():
+                    tensor.copy_(_values(tensor, role, drawn.seed, path))
+    return plain, frozenset(redrawn)
 
 
-def of_norms(model: nn.Module) -> frozenset[str]:
-    """The names of what torch's normalisations in `model` are constructed with within `drawn`."""
-    norms = [(prefix, module) for prefix, module in model.named_modules() if isinstance(module, NORMS)]
-    return frozenset(f"{prefix}.{name}" if prefix else name for prefix, _ in norms for name in USUAL)
-
-
-def _usual(module: nn.Module, name: str, tensor: torch.Tensor, seed: int) -> float | None:
-    """What a tensor is by construction if it is drawn, or is to be and has been now; None where its values stay."""
+def _usual(module: nn.Module, name: str, tensor: torch.Tensor, drawn: Drawn) -> tuple[float | None, bool]:
+    """What a tensor is by construction if it is drawn, or is to be, and whether it is to be; None where its values
+    stay."""
     if is_lazy(tensor) or not layout.is_strided(tensor) or not tensor.is_floating_point() or not tensor.numel():
-        return None
+        return None, False
     if isinstance(module, NORMS) and name in USUAL:
-        filled = torch.equal(tensor.detach(), _values(tensor, name, seed))
-        return USUAL[name] if filled else None
+        if not drawn.has(tensor, name):
+            return None, False
+        return USUAL[name], not drawn.is_first(tensor, name)
     first = float(tensor.detach().reshape(-1)[0])
     hides = abs(first) < TINY or first == 1.0
     if not tensor.requires_grad or not hides or not bool((tensor == first).all()):
-        return None
-    with torch.no_grad():
-        tensor.copy_(_values(tensor, "running_var" if first else "bias", seed))
-    return first
+        return None, False
+    return first, True
 
 
-def _filling(reset: Callable[[Any], None], seed: int) -> Callable[[Any], None]:
+def _filling(reset: Callable[[Any], None], found: Drawn) -> Callable[[Any], None]:
     """torch's way to reset a normalisation, with drawn values in the place of its ones and zeros."""
 
     def filled(module: nn.Module) -> None:
@@ -172,7 +210,7 @@ def _filling(reset: Callable[[Any], None], seed: int) -> Callable[[Any], None]:
                 if not isinstance(tensor, torch.Tensor) or is_lazy(tensor) or not layout.is_strided(tensor):
                     continue
                 if bool((tensor == usual).all()):
-                    tensor.copy_(_values(tensor, name, seed))
+                    tensor.copy_(found.next(tensor, name))
 
     return filled
 
@@ -188,9 +226,9 @@ def _multiplying(draw: Callable[..., Any], factor: float) -> Callable[..., Any]:
     return multiplied
 
 
-def _values(tensor: torch.Tensor, role: str, seed: int) -> torch.Tensor:
+def _values(tensor: torch.Tensor, role: str, seed: int, which: str) -> torch.Tensor:
     """From 0.5 to 1.5 in place of ones, from -0.5 to 0.5 in place of zeros, in the tensor's shape and dtype."""
-    generator = torch.Generator().manual_seed(seed ^ zlib.crc32(f"{role} {tensor.numel()}".encode()))
+    generator = torch.Generator().manual_seed(seed ^ zlib.crc32(f"{role} {tensor.numel()} {which}".encode()))
     values = torch.rand(tensor.shape, generator=generator) - 0.5 + USUAL[role]
     if role in SIGNED:
         values *= torch.randint(2, tensor.shape, generator=generator) * 2 - 1

@@ -26,13 +26,14 @@ class Model(nn.Module):
 
 
 def made(seed=7):
+    """A model, and what its normalisations were constructed with."""
     torch.manual_seed(1)
-    with weights.drawn(seed):
-        return Model()
+    with weights.drawn(seed) as drawn:
+        return Model(), drawn
 
 
 def test_no_norm_is_constructed_with_ones_and_zeros():
-    model = made()
+    model, _ = made()
     for norm in (model.norm, model.other, model.group):
         for tensor in (norm.weight, norm.bias):
             assert len(tensor.unique()) == tensor.numel()
@@ -60,25 +61,41 @@ def test_what_makes_no_module_is_named(tmp_path):
     assert raised.value.reason == "not_a_module"
 
 
-def test_values_depend_on_role_and_size_alone():
-    model = made()
-    assert torch.equal(model.norm.weight, model.other.weight)
+def test_values_depend_on_role_and_size_and_how_many_came_before():
+    model, _ = made()
+    assert not torch.equal(model.norm.weight, model.other.weight)
     with weights.drawn(7):
+        assert torch.equal(nn.LayerNorm(8).weight, model.norm.weight)
         assert torch.equal(nn.LayerNorm(8).weight, model.other.weight)
     with weights.drawn(8):
-        assert not torch.equal(nn.LayerNorm(8).weight, model.other.weight)
+        assert not torch.equal(nn.LayerNorm(8).weight, model.norm.weight)
+
+
+def test_copies_and_parameters_alike_get_values_of_their_own():
+    with weights.drawn(7) as drawn:
+        layer = nn.TransformerEncoderLayer(8, 2, 16)
+        model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        model.first, model.second = (nn.Parameter(torch.ones(8)) for _ in range(2))
+    plain, redrawn = weights.draw_the_rest(model, drawn)
+    of_layers = [getattr(one, name).weight for one in model.layers for name in ("norm1", "norm2")]
+    values = [*of_layers, model.first, model.second]
+    assert len({tuple(one.tolist()) for one in values}) == len(values)
+    assert {"layers.1.norm1.weight", "layers.1.norm2.bias", "first", "second"} <= redrawn <= set(plain)
+    assert not any(name.startswith("layers.0.norm") for name in redrawn)
+    assert torch.equal(of_layers[0], layer.norm1.weight)
 
 
 def test_other_weights_and_what_is_made_outside_are_as_ever():
-    model = made()
+    model, _ = made()
     torch.manual_seed(1)
     assert torch.equal(model.linear.weight, Model().linear.weight)
     assert torch.equal(nn.LayerNorm(8).weight, torch.ones(8))
 
 
 def test_the_rest_is_drawn_in_place_and_all_is_told():
-    model = made()
-    plain = weights.draw_the_rest(model, 7)
+    model, drawn = made()
+    plain, redrawn = weights.draw_the_rest(model, drawn)
+    assert redrawn == {"scale", "shift"}
     norms = [f"{norm}.{name}" for norm in ("norm", "other", "group") for name in ("weight", "bias")]
     assert set(plain) == {"scale", "shift", "norm.running_mean", "norm.running_var", *norms}
     assert all(
@@ -92,10 +109,10 @@ def test_the_rest_is_drawn_in_place_and_all_is_told():
 
 
 def test_what_a_model_sets_by_itself_stays():
-    with weights.drawn(7):
+    with weights.drawn(7) as drawn:
         model = nn.Sequential(nn.LayerNorm(8))
         nn.init.constant_(model[0].weight, 2.0)
-    assert set(weights.draw_the_rest(model, 7)) == {"0.bias"}
+    assert set(weights.draw_the_rest(model, drawn)[0]) == {"0.bias"}
     assert torch.equal(model[0].weight, torch.full((8,), 2.0))
 
 
@@ -103,16 +120,17 @@ def test_what_a_model_sets_by_itself_stays():
 def test_a_constant_that_hides_what_it_multiplies_is_drawn(size, drawn):
     model = nn.Module()
     model.gamma = nn.Parameter(torch.full((5,), size))
-    plain = weights.draw_the_rest(model, 7)
+    plain, _ = weights.draw_the_rest(model, weights.Drawn(7))
     assert bool((model.gamma >= 0.5).all()) is drawn
     if drawn:
         assert torch.equal(plain["gamma"], torch.full((5,), size))
 
 
 def test_half_precision_has_the_same_values_rounded():
-    model = made().half()
-    assert "norm.weight" in weights.draw_the_rest(model, 7)
-    assert torch.equal(model.norm.weight, made().norm.weight.half())
+    model, drawn = made()
+    model.half()
+    assert "norm.weight" in weights.draw_the_rest(model, drawn)[0]
+    assert torch.equal(model.norm.weight, made()[0].norm.weight.half())
 
 
 @pytest.mark.parametrize(
