@@ -219,13 +219,15 @@ class Judge:
         before, of_it = (self._reference, self._state, self._examiners), self._request
         for least, most in (LARGER, NOT_SO_LARGE):
             factor = secrets.SystemRandom().uniform(least, most)
-            larger = Reference(of_it.problem, of_it.precision, self._device, of_it.seed, factor)
-            if not _has_others(larger, self._state):
-                break
-            self._reference, self._state, self._examiners = larger, _copied(larger), {}
             try:
+                larger = Reference(of_it.problem, of_it.precision, self._device, of_it.seed, factor)
+                if not _has_others(larger, before[1]):
+                    break
+                self._reference, self._state, self._examiners = larger, _copied(larger), {}
                 examiner = self._examiner(baseline)
-            except InvalidReference:
+            except (Exception, SystemExit) as error:
+                # It was written for the weights that it draws, or there is no room for two of it.
+                print(f"no larger weights: {error}", file=sys.stderr)
                 continue
             if examiner.meaningful:
                 if LINEAR_SOFTMAX not in examiner.hidden:

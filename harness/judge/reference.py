@@ -92,7 +92,7 @@ class Reference:
         self.init_seed = self._derive("weights")
         torch.manual_seed(self.init_seed)
         self.larger = larger
-        with weights.drawn(self.init_seed) as drawn, weights.larger(larger):
+        with weights.drawn(self.init_seed) as drawn, weights.larger(larger, module):
             self.model = weights.constructed(module, source.entries, self.init_args)
             _cast(self.model, device, self.dtype)
         # Of all that is drawn in place of ones and zeros, the ones and zeros; and the names of what no candidate has by

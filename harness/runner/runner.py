@@ -194,7 +194,7 @@ class Runner:
 
     def _made(self, module: ModuleType, arguments: Any, request: Prepare) -> torch.nn.Module:
         torch.manual_seed(request.init_seed)
-        with weights.larger(request.larger):
+        with weights.larger(request.larger, module):
             model = weights.constructed(module, request.source.entries, arguments)
         if lost := _lost_methods(model):
             said = f"{Path(request.source.path).name}: its module sets {lost}, which is a method of every module"

@@ -134,17 +134,18 @@ def drawn(seed: int) -> Iterator[Drawn]:
 
 
 @contextlib.contextmanager
-def larger(factor: float) -> Iterator[None]:
+def larger(factor: float, file: ModuleType) -> Iterator[None]:
     """Within it, what modules draw for their matrices by torch.nn.init, as torch's own modules do, is so many times as
-    large."""
+    large, also where the `file` that is loaded has these functions under names of its own."""
     if factor == 1.0:
         yield
         return
+    draws = {id(vars(nn.init)[name]) for name in DRAWS}
     bound = [
-        (holder, name, vars(nn.init)[name])
-        for holder in (nn.init, *(one for one in vars(nn.modules).values() if isinstance(one, ModuleType)))
-        for name in DRAWS
-        if vars(holder).get(name) is vars(nn.init)[name]
+        (holder, name, draw)
+        for holder in (nn.init, *(one for one in vars(nn.modules).values() if isinstance(one, ModuleType)), file)
+        for name, draw in vars(holder).items()
+        if id(draw) in draws
     ]
     for holder, name, draw in bound:
         setattr(holder, name, _multiplying(draw, factor))

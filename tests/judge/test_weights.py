@@ -244,8 +244,8 @@ def test_weights_are_larger_where_a_softmax_would_hardly_be_one(evaluate_made, a
         assert any(note.startswith("matrices drawn larger") for note in record.notes)
 
 
-@pytest.mark.parametrize("linear", ["nn.LazyLinear(192)", "Drawn(64, 192)"])
-def test_weights_that_have_no_shape_or_are_drawn_otherwise_stay_as_they_are(evaluate_made, linear):
+@pytest.mark.parametrize("linear", ["nn.LazyLinear(192)", "Drawn(64, 192)", "Checked(64, 192)"])
+def test_weights_that_have_no_shape_or_are_drawn_otherwise_or_checked_stay_as_they_are(evaluate_made, linear):
     drawn = """
 class Drawn(nn.Module):
     def __init__(self, width, height):
@@ -254,6 +254,11 @@ class Drawn(nn.Module):
 
     def forward(self, x):
         return x @ self.weight.T
+
+class Checked(nn.Linear):
+    def forward(self, x):
+        assert self.weight.abs().max() < 0.2, "diverged"
+        return super().forward(x)
 
 class {name}"""
     reference, candidate = (

@@ -1,5 +1,7 @@
 """Drawn weights in place of ones and zeros."""
 
+import types
+
 import pytest
 import torch
 from torch import nn
@@ -155,9 +157,12 @@ def test_each_kind_of_number_is_cast_to_its_own(dtype, paired):
 
 
 def test_matrices_are_drawn_larger_and_all_else_is_as_it_was():
+    file = types.ModuleType("file")
+    file.own_name = nn.init.normal_
+
     def drawn(factor):
         torch.manual_seed(3)
-        with weights.larger(factor):
+        with weights.larger(factor, file):
             return nn.ModuleList(
                 [nn.Linear(6, 8), nn.Conv2d(2, 3, 3), nn.MultiheadAttention(8, 2), nn.Embedding(5, 4), nn.GRU(3, 4)]
             )
@@ -165,6 +170,9 @@ def test_matrices_are_drawn_larger_and_all_else_is_as_it_was():
     usual, larger = (dict(drawn(factor).named_parameters()) for factor in (1.0, 3.0))
     for name, tensor in usual.items():
         torch.testing.assert_close(larger[name], tensor * (3.0 if tensor.dim() > 1 else 1.0))
+    with weights.larger(3.0, file):
+        assert file.own_name(torch.empty(40, 40)).std() > 2
+    assert file.own_name is nn.init.normal_
     # Nothing of it is left behind.
     torch.manual_seed(3)
     assert torch.equal(nn.Linear(6, 8).weight, usual["0.weight"])
