@@ -83,9 +83,9 @@ def labelled(name: str, problem: ModuleType, kernels: ModuleType, seed: int) -> 
     """A problem with its kernels, and the weights of a seed."""
     torch.manual_seed(seed)
     # As the judge constructs it.
-    with weights.drawn(seed):
+    with weights.drawn(seed) as drawn:
         module = problem.Model(*problem.get_init_inputs())
-    weights.draw_the_rest(module, seed)
+    weights.draw_the_rest(module, drawn)
     made = Problem(name, module, problem.get_inputs)
     for kernel_name, kernel in inspect.getmembers(kernels, inspect.isfunction):
         label, _, rest = kernel_name.partition("_")
