@@ -60,7 +60,7 @@ class Weights(enum.Enum):
 @dataclass(frozen=True)
 class Trial:
     """A draw and the output for it, how long a warm call and a draw take in seconds, and what the call has to do at
-    least. `late` is why nothing of a call may be told before the clock starts, in words (`Reference.late`)."""
+    least. `late` is why nothing of a call may be told before the clock starts, in words."""
 
     draw: Draw
     output: Any

@@ -37,7 +37,7 @@ class BurstClock:
     """The clock that both sides of a comparison are timed by, and the bursts that it is read around.
 
     `calibrated` is a burst's fixed cost by this clock, `empty_us` what a burst without calls takes on a card without
-    the gate, `late` why nothing of a call may be told before the clock starts (`Reference.late`). Whoever measures
+    the gate, `late` why nothing of a call may be told before the clock starts (`Trial.late`). Whoever measures
     keeps `gated`, `bursts`, `burst_us` (what a burst of each side takes) and `kernels` (how many a call of each side
     runs) up to date.
     """

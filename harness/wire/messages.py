@@ -125,7 +125,7 @@ class Burst(Message, frozen=True, kw_only=True, tag=True):
 
 class Go(Message, frozen=True, kw_only=True, tag=True):
     """On the CPU: the inputs of the burst announced before are there. `nonce` takes the place of the burst's, and so
-    do `calls`, if there are any: what they say is not to be worked on before the clock starts (`Link.late`)."""
+    do `calls`, if there are any: what they say is not to be worked on before the clock starts (`Link`)."""
 
     nonce: int
     calls: list[Call] = []

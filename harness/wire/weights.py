@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -84,7 +85,7 @@ class Drawn:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self._values: dict[tuple[str, int], list[torch.Tensor]] = {}
-        self._found: set[tuple[str, int, int | None]] = set()
+        self._met = Counter[tuple[str, int, int]]()
 
     def next(self, tensor: torch.Tensor, role: str) -> torch.Tensor:
         """The next values of that role for so many elements."""
@@ -92,22 +93,18 @@ class Drawn:
         before.append(_values(tensor, role, self.seed, str(len(before))))
         return before[-1]
 
-    def has(self, tensor: torch.Tensor, role: str) -> bool:
-        """Whether a tensor has some of these values."""
-        return self._place(tensor, role) is not None
-
-    def is_first(self, tensor: torch.Tensor, role: str) -> bool:
-        """Whether nobody asked so of the same values before: a module's copy has those of the module."""
-        this = role, tensor.numel(), self._place(tensor, role)
-        is_first = this not in self._found
-        self._found.add(this)
-        return is_first
-
-    def _place(self, tensor: torch.Tensor, role: str) -> int | None:
-        some = enumerate(self._values.get((role, tensor.numel()), []))
-        return next(
-            (place for place, one in some if torch.equal(tensor.detach(), one.to(tensor).view_as(tensor))), None
+    def met(self, tensor: torch.Tensor, role: str) -> int | None:
+        """How often these values have been asked about before, as of a module's copies; None if a tensor has none of
+        them."""
+        some = self._values.get((role, tensor.numel()), [])
+        alike = (
+            place for place, one in enumerate(some) if torch.equal(tensor.detach(), one.to(tensor).view_as(tensor))
         )
+        place = next(alike, None)
+        if place is None:
+            return None
+        self._met[role, tensor.numel(), place] += 1
+        return self._met[role, tensor.numel(), place] - 1
 
 
 @contextlib.contextmanager
@@ -190,9 +187,8 @@ def _usual(module: nn.Module, name: str, tensor: torch.Tensor, drawn: Drawn) -> 
     if is_lazy(tensor) or not layout.is_strided(tensor) or not tensor.is_floating_point() or not tensor.numel():
         return None, False
     if isinstance(module, NORMS) and name in USUAL:
-        if not drawn.has(tensor, name):
-            return None, False
-        return USUAL[name], not drawn.is_first(tensor, name)
+        before = drawn.met(tensor, name)
+        return (None, False) if before is None else (USUAL[name], before > 0)
     first = float(tensor.detach().reshape(-1)[0])
     hides = abs(first) < TINY or first == 1.0
     if not tensor.requires_grad or not hides or not bool((tensor == first).all()):
