@@ -6,12 +6,14 @@ two processes differ by on a GPU, and by one that does not count kernels. Nothin
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from harness.errors import UsageError
 from harness.records import Record
 from harness.store import run_directory
 from harness.timing import burst_clock
@@ -24,8 +26,13 @@ NO_KERNEL = "Memcpy DtoD (Device -> Device)"
 
 
 def main() -> None:
-    runs = [Path(name) for name in sys.argv[1:]] or [ROOT / "results" / name for name in RUNS]
-    same = [record for run in runs for record in run_directory.read(run)[1] if is_the_reference(record)]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="a run directory")
+    runs = parser.parse_args().runs or [ROOT / "results" / name for name in RUNS]
+    try:
+        same = [record for run in runs for record in run_directory.read(run)[1] if is_the_reference(record)]
+    except UsageError as error:
+        parser.error(str(error))
     for record in same:
         kernels = kernels_of(record)
         contained = ["1 inside" if contains_one(record, count) else "1 outside" for count in (1, kernels)]

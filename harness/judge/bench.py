@@ -121,8 +121,9 @@ class Bench:
         """Find out whether the gate can be used, choose burst lengths, and run everything once on these shapes."""
         for side in self._links:
             self._burst(side, 1, gated=False)
-        if self.clock.gated:
-            self.clock.gated = all(self._fits(side, 1) for side in self._links)
+        unfit = next((side for side in self._links if not self._fits(side, 1)), None) if self.clock.gated else None
+        if unfit is not None:
+            self.clock.gated, self.clock.unfit = False, unfit
         self._watch.look()
         for side in self._links:
             self.single_us[side] = min(self.singles(side, LONG_WARM_UP_BURSTS if self._is_long else WARM_UP_BURSTS))
@@ -308,6 +309,9 @@ class Bench:
             if not hard:
                 raise
             raise _on_hard_inputs(error, hard, self._examiners[side].unasked(hard)) from error
+        planned = self.clock.bursts.get("candidate")
+        if side == "candidate" and not reading.gated and planned and len(draws) >= planned.shortest:
+            self.clock.opening_us.append(reading.opening_us)
         refusal = self._examiners[side].burst(self._links[side], draws, hard, self._drawn_call(side, len(draws)))
         if refusal is not None and side == "baseline":
             raise _of_baseline(

@@ -20,7 +20,7 @@ from harness.links.link import BurstReading, Draw, Link, Places
 from harness.links.start_watch import StartWatch
 from harness.machine.card_turns import CardTurns
 from harness.wire import layout, values
-from harness.wire.channel import Channel, DeadlineExceeded
+from harness.wire.channel import Channel, DeadlineExceeded, ProtocolError
 from harness.wire.cuda_driver import reset_persisting_l2
 from harness.wire.cuda_gate import Gate, Hold, fresh_secret
 from harness.wire.cuda_memory import CudaHandle, ImportRefused, Imports, SharedMemory
@@ -30,6 +30,12 @@ from harness.wire.nodes import GATE_BLOCK, INPUT_BLOCK, NOWHERE, Node, TensorRef
 
 FLUSH_FACTOR = 4
 """Times the card's L2 that are written over before each burst."""
+
+MOST_BLOCKS = 1 << 16
+"""Of a runner's memory: more than PyTorch's allocator asks of any card, each of 2 MB or more."""
+
+DRAIN_S = 30.0
+"""How long the judge's own stream may take to end once everything that it waits for is given."""
 
 START_BURSTS = 12
 """Bursts of either length, to learn from how long inputs are on their way."""
@@ -91,6 +97,7 @@ class CudaLink(Link):
         # In memory of the judge's own.
         self._hold = Hold(torch.zeros(Hold.BYTES, dtype=torch.uint8, device=device))
         self._secret = fresh_secret()
+        self._opening_us = 0.0
 
     def burst(
         self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
@@ -115,6 +122,7 @@ class CudaLink(Link):
             slow_start=was_gated and self._watch.slow(len(draws), self._way_us),
             aliased=tuple(enqueued.aliased),
             profile=finished.profile,
+            opening_us=0.0 if was_gated else self._opening_us,
         )
 
     def output(self, call: int) -> Any:
@@ -122,6 +130,9 @@ class CudaLink(Link):
 
     def outputs(self, calls: Sequence[int]) -> list[Any] | None:
         return self._snapshot.together(calls)
+
+    def seen_inputs(self, call: int) -> list[torch.Tensor]:
+        return self._snapshot.inputs(call) if self.inputs_change else super().seen_inputs(call)
 
     def null_us(self, *, gated: bool = True) -> float:
         self._null([], gated)
@@ -197,7 +208,9 @@ class CudaLink(Link):
                     self._send(request)
                 enqueued = self._receive_enqueued(deadline)
                 self._await_card(deadline)
-                self._snapshot = Snapshot(self._outputs(enqueued, len(request.calls)))
+                opens = time.monotonic()
+                self._snapshot = self._found(enqueued, len(request.calls))
+                self._opening_us = 1e6 * (time.monotonic() - opens)
             if was_gated:
                 self._start_held()
             self._stop()
@@ -218,8 +231,12 @@ class CudaLink(Link):
             block.close()
 
     def _drain(self) -> None:
-        """Wait for the judge's stream. A runner may have written over the word that let it go."""
+        """Wait for the judge's stream. A runner may have written over the word that let it go. Raises RuntimeError if
+        it does so for ever, which ends the judge."""
+        deadline = time.monotonic() + DRAIN_S
         while not self._stream.query():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the judge's stream did not end within {DRAIN_S:g} s")
             self._gate.release(self._secret)
             time.sleep(1e-3)
 
@@ -243,7 +260,7 @@ class CudaLink(Link):
     def _ready_to_start(self, enqueued: Enqueued, calls: int) -> None:
         """What can be done for `_start_held` beside others' work: where outputs will lie, and which of their elements
         and of the inputs' come late."""
-        self._snapshot = Snapshot(self._outputs(enqueued, calls))
+        self._snapshot = self._found(enqueued, calls)
         lie_at = self._blocks[INPUT_BLOCK].data_ptr() + self._base
         self._late.draw(self._staged, self._staged_refs, lie_at, self._snapshot.tensors)
         self._stream.wait_stream(torch.cuda.current_stream(self.device))
@@ -358,15 +375,17 @@ class CudaLink(Link):
                 signed(tensor).random_(-1, 1, generator=self._coins)
 
     def _decode(self, node: Node, call: int, places: Places) -> Any:
-        # All of it is copied into the judge's memory: no more elements than were asked for.
-        room = sum(math.prod(ref.shape) for ref in self._output_refs.values())
+        # All of it is copied into the judge's memory, and each tensor is spoilt and looked at by kernels of its own,
+        # behind a stop where few of them have room: no more elements nor tensors than were asked for.
+        room, tensors = sum(math.prod(ref.shape) for ref in self._output_refs.values()), len(self._output_refs)
 
         def tensor(ref: TensorRef) -> Any:
-            nonlocal room
+            nonlocal room, tensors
             if ref.block == NOWHERE:
                 return ref
             room -= math.prod(ref.shape)
-            if room < 0:
+            tensors -= 1
+            if room < 0 or tensors < 0:
                 return ref
             block = self._foreign.get(ref.block)
             if block is None:
@@ -385,8 +404,15 @@ class CudaLink(Link):
 
     def _outputs(self, enqueued: Enqueued, calls: int) -> list[Any]:
         self._foreign |= {block.id: block for block in enqueued.blocks}
+        if len(self._foreign) > MOST_BLOCKS:
+            raise ProtocolError(f"more than {MOST_BLOCKS} blocks of memory")
         # Outputs of a burst that does not count may share memory, may be the candidate's own, and are not spoilt.
         return [] if enqueued.repeat else super()._outputs(enqueued, calls)
+
+    def _found(self, enqueued: Enqueued, calls: int) -> Snapshot:
+        """Where a burst's answers are."""
+        inputs = [super(CudaLink, self).seen_inputs(call) for call in range(calls)] if self.inputs_change else []
+        return Snapshot(self._outputs(enqueued, calls), inputs)
 
     def _add_block(self, number: int, nbytes: int) -> None:
         memory, fd = SharedMemory.create(max(nbytes, 1), self.device.index or 0)

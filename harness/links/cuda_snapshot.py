@@ -6,13 +6,18 @@ there are: what is enqueued on a stream that stands still has to be few, and loa
 
 A few elements of millions are hardly ever among those that are drawn. So of some outputs, of all where a burst has no
 more, the bits of all elements are added up, too: what is written late was all ones or all zeros before, by coins that
-nobody knows, and whoever does not know yet what he will write cannot keep the sum.
+nobody knows, and whoever does not know yet what he will write cannot keep the sum. Nor can he by moving elements to
+other places later: each class of places has a sum of its own, all those that are so many elements apart, a number that
+is drawn for each burst; or each row and each column, where an output does not lie together.
+
+Inputs that a call changes are part of its answer, and are looked at like outputs.
 """
 
 from __future__ import annotations
 
 import functools
 import random
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +31,8 @@ from harness.wire.cuda_memory import as_bytes
 ELEMENTS = 4096
 # Outputs of a burst that are added up: each takes a few operations behind the end.
 SUMS = 128
+# The classes of places that are added up by themselves, from and to.
+CLASSES = (128, 512)
 # An element is looked at as integers, so that bytes count and not values.
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -34,13 +41,15 @@ class Snapshot:
     """A burst's outputs where the candidate put them, and random elements of each as they were right behind the end.
 
     A candidate that returns before its work is done (on another stream, say) has elements that change in between.
+    `inputs` has those of each call where they are looked at, too; `tensors` are the outputs' alone.
     """
 
-    def __init__(self, outputs: list[Any]) -> None:
+    def __init__(self, outputs: list[Any], inputs: Sequence[list[torch.Tensor]] = ()) -> None:
         self.tensors = values.tensors(outputs)
         self._outputs = outputs
+        self._inputs = inputs
         alike: dict[Any, list[torch.Tensor]] = {}
-        for tensor in self.tensors:
+        for tensor in [*self.tensors, *values.tensors(list(inputs))]:
             if tensor.numel():
                 alike.setdefault((tensor.shape, tensor.stride(), tensor.dtype), []).append(tensor)
 
@@ -70,6 +79,13 @@ class Snapshot:
 
     def output(self, call: int) -> Any:
         """The output of a call as it is now, copied. Raises LateOutput where it is not what was seen."""
+        return self._copied(self._outputs[call])
+
+    def inputs(self, call: int) -> list[torch.Tensor]:
+        """The same of the inputs of a call."""
+        return list(self._copied(self._inputs[call]))
+
+    def _copied(self, its: Any) -> Any:
         changed: list[float] = []
 
         def copied(tensor: torch.Tensor) -> torch.Tensor:
@@ -79,10 +95,10 @@ class Snapshot:
             changed.append(share)
             return copy
 
-        output = values.mapped(self._outputs[call], copied)
+        found = values.mapped(its, copied)
         if any(changed):
             raise LateOutput(max(changed))
-        return output
+        return found
 
     def together(self, calls: Sequence[int]) -> list[Any] | None:
         """The outputs of some calls as they are now, copied; None where any is not what was seen."""
@@ -123,18 +139,40 @@ class _Alike:
         # torch converts before it adds: a sum of another width than its terms takes a copy of them, up to eight times
         # as large, behind the end mark. One of their own width wraps around, which hides nothing in 32 bits.
         self._total = self._word if self._word.itemsize >= 4 else torch.int64
-        self._sums = torch.zeros(len(tensors), dtype=self._total, device=one.device)
+        words = signed(one).view(self._word)
+        self._shape = words.shape
+        self._classes = secrets.choice(range(*CLASSES)) if _lies_together(words) else 0
+        self._sums = [
+            torch.zeros((len(tensors), *left[1:]), dtype=self._total, device=one.device)
+            for some, dims in self._summands(words[None])
+            for left in ([size for dim, size in enumerate(some.shape) if dim not in dims],)
+        ]
+
+    def _summands(self, stack: torch.Tensor) -> list[tuple[torch.Tensor, tuple[int, ...]]]:
+        """Of a stack of tensors in words, what is added up along which dimensions."""
+        if not self._classes:
+            dims = tuple(range(1, stack.dim()))
+            return [(stack, dims[1:]), (stack, dims[:-1])]
+        flat = stack.view(len(stack), -1)
+        whole = flat.shape[1] - flat.shape[1] % self._classes
+        return [(flat[:, :whole].view(len(flat), -1, self._classes), (1,)), (flat[:, None, whole:], (1,))]
 
     def add_up(self) -> None:
         for row in self.summed:
-            # In memory of before: an allocation behind the end mark could wait for the device.
-            torch.sum(signed(self.tensors[row]).view(self._word), dim=None, dtype=self._total, out=self._sums[row])
+            words = signed(self.tensors[row]).view(self._word)
+            for (some, dims), sums in zip(self._summands(words[None]), self._sums, strict=True):
+                # In memory of before: an allocation behind the end mark could wait for the device.
+                torch.sum(some, dims, dtype=self._total, out=sums[row : row + 1])
 
     def _same_sums(self, flat: torch.Tensor, rows: list[int]) -> torch.Tensor:
         """Whether copies, one in each row of `flat`, of the tensors in these `rows` have the sums that were seen."""
         unknown = torch.tensor([row not in self.summed for row in rows], device=flat.device)
-        seen = self._sums[torch.tensor(rows, device=flat.device)]
-        return ((flat.view(self._word).sum(1, dtype=self._total) == seen) | unknown).all()
+        its = torch.tensor(rows, device=flat.device)
+        stack = flat.view(self._word).view(len(rows), *self._shape)
+        same = torch.ones_like(unknown)
+        for (some, dims), sums in zip(self._summands(stack), self._sums, strict=True):
+            same &= (some.sum(dims, dtype=self._total) == sums[its]).flatten(1).all(1)
+        return (same | unknown).all()
 
     def copies(self, tensors: list[torch.Tensor]) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Some of the tensors as they are now, and whether what was seen is the same there (one bool, on the card)."""
@@ -177,6 +215,15 @@ class _Look:
 
     def take(self) -> None:
         torch.index_select(self._memory, 0, self._places, out=self._seen)
+
+
+def _lies_together(words: torch.Tensor) -> bool:
+    """Whether it can be looked at as one row."""
+    try:
+        words.view(-1)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _word(tensors: list[torch.Tensor]) -> torch.dtype:

@@ -67,7 +67,8 @@ class BurstReading(msgspec.Struct, frozen=True, kw_only=True):
 
     `gated` tells whether the device waited for the judge with everything already enqueued; `aliased` the positions of
     inputs that the runner says the output of its first call shares memory with; `profile` what it says that it ran,
-    where it was asked to be profiled. The outputs are `Link.output`'s.
+    where it was asked to be profiled; `opening_us` what of a burst without the gate the judge took to open its outputs,
+    which are `Link.output`'s.
     """
 
     judge_us: float
@@ -77,6 +78,7 @@ class BurstReading(msgspec.Struct, frozen=True, kw_only=True):
     slow_start: bool = False
     aliased: tuple[int, ...] = ()
     profile: Profile | None = None
+    opening_us: float = 0.0
 
 
 class RepeatAsked(AssayError):
@@ -112,6 +114,8 @@ class Link:
         # Which inputs' memory outputs may have in common, by path and number, as the reference's do; None until they
         # are known to have no other's, and may not from then on.
         self.may_return: frozenset[tuple[str, int]] | None = None
+        # Whether what becomes of inputs is part of the answer.
+        self.inputs_change = False
         self._number = self._nonce = 0
         # As if they began at byte 0 of their block. In each burst they do at `_base`.
         self._input_refs: list[list[TensorRef]] = []
@@ -225,7 +229,8 @@ class Link:
         return sum(map(layout.nbytes, self._output_refs.values()))
 
     def seen_inputs(self, call: int) -> list[torch.Tensor]:
-        """The inputs of call number `call` as they lie in shared memory now."""
+        """The inputs of call number `call` as they lie in shared memory now. With `inputs_change` raises LateOutput if
+        that is not what lay there when the clock stopped."""
         return [view(self._blocks[INPUT_BLOCK], moved(ref, self._base)) for ref in self._input_refs[call]]
 
     def shared_inputs(self, call: int) -> set[tuple[str, int]]:

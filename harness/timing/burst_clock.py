@@ -38,16 +38,19 @@ class BurstClock:
 
     `calibrated` is a burst's fixed cost by this clock, `empty_us` what a burst without calls takes on a card without
     the gate, `late` why nothing of a call may be told before the clock starts (`Trial.late`). Whoever measures
-    keeps `gated`, `bursts`, `burst_us` (what a burst of each side takes) and `kernels` (how many a call of each side
-    runs) up to date.
+    keeps `gated`, `unfit` (the side whose calls cannot be enqueued behind the gate), `bursts`, `burst_us` (what a burst
+    of each side takes), `opening_us` (what of the candidate's bursts without the gate went by opening its outputs) and
+    `kernels` (how many a call of each side runs) up to date.
     """
 
     def __init__(self, calibrated: FixedCost, empty_us: float = 0.0, *, on_card: bool, late: str) -> None:
         self.on_card = on_card
         # Behind a gate the calls are told before the clock starts.
         self.gated = on_card and not late
+        self.unfit: Side = "candidate"
         self.bursts: dict[Side, BurstPlan] = {}
         self.burst_us: dict[Side, float] = {}
+        self.opening_us: list[float] = []
         self.kernels: dict[Side, int] = {}
         self._calibrated = calibrated
         self._empty_us = empty_us
@@ -65,7 +68,7 @@ class BurstClock:
         """Empty where the times are not those of a card without the gate."""
         if self.name != "device_ungated":
             return ""
-        reason = self._late or "the candidate waits for the device itself"
+        reason = self._late or f"the {self.unfit} waits for the device itself, or launches more than that can queue"
         return f"{reason}, so times include launch latency and the way of the messages"
 
     @property
@@ -104,8 +107,10 @@ class BurstClock:
             return HOST_PROCESS_SHARE + max(error, hidden)
         systematic = fixed.systematic(self.burst_us["baseline"], self.burst_us["candidate"])
         if self.name == "device_ungated":
-            # Who sees to messages more quickly than the baseline's runner gains that.
-            systematic += self._empty_us / self.burst_us["candidate"]
+            # Who sees to messages more quickly than the baseline's runner gains that; and who works on while the judge
+            # opens its outputs, that time.
+            opening_us = statistics.median(self.opening_us) if self.opening_us else 0.0
+            systematic += (self._empty_us + opening_us) / self.burst_us["candidate"]
         unlike = [
             math.hypot(PROCESS_US * self.kernels.get(side, 1) * self.bursts[side].calls, PROCESS_BURST_US) / burst_us
             for side, burst_us in self.burst_us.items()

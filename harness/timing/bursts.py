@@ -21,6 +21,8 @@ UNREMARKABLE_GAIN = 1.25
 # they are no longer relied on.
 FIRST_CALL_BEYOND_BASELINE_US = 2.0
 RELIABLE_GAIN = 1.05
+# Standard deviations of chance that a difference of two sides' quartiles may come to.
+CHANCE = 3.0
 # With fewer single calls of each side, or fewer bursts of several calls, nothing is concluded.
 FEWEST_SINGLES = 10
 FEWEST_BURSTS = 2
@@ -82,12 +84,14 @@ def batching(
     baseline_single_us: Sequence[float],
     baseline_burst_us: Sequence[float],
     at_most: float = math.inf,
+    scatters: bool = False,
 ) -> Suspicion | None:
     """Evidence that the calls of a burst may have been computed together: single calls take longer.
 
     All times are microseconds a call by the judge's clock, fixed cost removed. If a single call takes more than
-    `at_most` times a call in a burst, bursts are not relied on, whatever the baseline shows. None if fewer than ten
-    single calls or two bursts of a side are known.
+    `at_most` times a call in a burst, bursts are not relied on, whatever the baseline shows. `scatters`: the way of the
+    messages is in single calls, so their quartiles are uncertain by what the baseline's readings scatter. None if fewer
+    than ten single calls or two bursts of a side are known.
 
     Two grades, by how much longer a single call takes than a call in a burst:
     `one_call_bursts`: by more than the baseline's plus 5 % and 2 us; as a difference, this excuses no quick candidate
@@ -108,10 +112,12 @@ def batching(
     ratio = max(1.0, usual_single / usual_burst)
     explained = max(burst * ratio, burst + usual_single - usual_burst) * RELIABLE_GAIN
     in_itself = burst * min(at_most, max(UNREMARKABLE_GAIN, ratio * RELIABLE_GAIN))
-    reliable = min(explained, in_itself) + FIRST_CALL_BEYOND_BASELINE_US
+    chance_us = CHANCE * math.sqrt(2) * statistics.quartile_deviation(baseline_single_us) if scatters else 0.0
+    reliable = min(explained, in_itself) + FIRST_CALL_BEYOND_BASELINE_US + chance_us
     if single <= reliable:
         return None
     honest = max(explained + FIRST_CALL_BEYOND_BASELINE_US, burst * ratio * UNREMARKABLE_GAIN + FIRST_CALL_US)
+    honest += chance_us
     gain = single / burst
     seen = f"a single call takes {single:.1f} us, a call in a burst {burst:.1f} us: {gain:.1f} times less"
     return Suspicion(

@@ -34,6 +34,8 @@ HANDLE_BYTES = 64
 """Size of the driver's CUipcMemHandle."""
 
 _INT64_MAX = 2**63 - 1
+# Whatever CUDA allocates begins at a multiple of this ("CUDA C++ Programming Guide", Device Memory Accesses).
+ALLOCATION_BYTES = 256
 _IPC_LAZY_ENABLE_PEER_ACCESS = 1  # the only flag cuIpcOpenMemHandle accepts
 
 
@@ -308,6 +310,9 @@ class Imports:
         nbytes = int(size) - (address - int(base))
         if nbytes <= 0:
             raise ImportRefused("the handle leads to an allocation without a size")
+        if address % ALLOCATION_BYTES:
+            # A kernel that takes several bytes at such an address breaks the context as well.
+            raise ImportRefused("the handle leads to an address where no allocation begins")
         # The driver's answer repeats the handle's claim. A kernel that reads past the real end breaks the context for
         # good, whereas a copy to the host is checked against what is mapped before it starts, and refused.
         for end in (address, address + nbytes - 1):

@@ -178,6 +178,8 @@ class Card:
                 monkeypatch.setattr(driver, name, _succeeding(getattr(self, name)))
         for module in (cuda_memory, cuda_snapshot, late_elements):
             monkeypatch.setattr(module, "as_bytes", _bytes_at)
+        # Memory of the host is.
+        monkeypatch.setattr(cuda_memory, "ALLOCATION_BYTES", 64)
         monkeypatch.setattr(cuda_driver, "_primary_context", lambda device: 0)
         for name, made in {
             "Stream": lambda device=None: Stream(self),

@@ -4,6 +4,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 import torch
 
@@ -15,12 +16,13 @@ from harness.links.late_elements import BYTES
 from harness.links.link import INPUT_PLACES, Draw, LateOutput
 from harness.links.start_watch import StartWatch
 from harness.machine.card_turns import CardTurns
+from harness.wire import cuda_memory
 from harness.wire.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError, pair
 from harness.wire.cuda_gate import Gate
 from harness.wire.cuda_memory import SharedMemory
 from harness.wire.layout import place, view
 from harness.wire.messages import Enqueued, Finished, FromRunner, SharedBlock, ToRunner
-from harness.wire.nodes import INPUT_BLOCK, NOWHERE, TensorRef
+from harness.wire.nodes import INPUT_BLOCK, NOWHERE, Sequence, TensorRef
 from tests.links.made_up_card import L2_BYTES, Card, Stream, word, write
 
 SIZE = 3000
@@ -519,3 +521,75 @@ def test_outputs_of_two_calls_that_overlap_are_refused(connected):
     link.burst(draws(1))
     with pytest.raises(ProtocolError, match="share memory"):
         link.burst(draws(2))
+
+
+class Doubles(Runner):
+    """Writes to its input, in place, as the reference does."""
+
+    def work(self, given, out):
+        out.copy_(given.amax().expand(SIZE))
+        given.mul_(2)
+
+
+class DoublesLater(Doubles):
+    """The same, behind the end of the clock."""
+
+    def burst(self, message):
+        self.given = []
+        super().burst(message)
+
+    def work(self, given, out):
+        out.copy_(given.amax().expand(SIZE))
+        self.given.append(given)
+
+    def finish(self, message):
+        super().finish(message)
+        self.stream.put(self.later)
+
+    def later(self):
+        time.sleep(0.05)
+        for given in self.given:
+            given.mul_(2)
+
+
+def test_what_becomes_of_inputs_is_seen_when_the_clock_stops(connected):
+    for kind, in_time in ((Doubles, True), (DoublesLater, False)):
+        link, runner = connected.connect(kind)
+        link.inputs_change = True
+        given = draws(2)
+        assert link.burst(given).gated
+        runner.stream.synchronize()
+        if in_time:
+            assert torch.equal(link.seen_inputs(1)[0], given[1].inputs[0] * 2)
+        else:
+            assert torch.equal(link._snapshot._inputs[1][0], given[1].inputs[0] * 2)
+            with pytest.raises(LateOutput):
+                link.seen_inputs(1)
+
+
+class AnswersWithThousands(Runner):
+    """Each call returns thousands of tensors, all of which would be spoilt behind the stop."""
+
+    def answer(self, message):
+        self.many = many = torch.zeros(SIZE)
+        handle, offset = self.card.exported(many)
+        block = SharedBlock(id=0, nbytes=many.untyped_storage().nbytes(), cuda_handle=handle)
+        one = TensorRef(block=0, offset=offset, dtype="float32", shape=(1,), stride=(1,), device="cuda")
+        calls = [[msgspec.structs.replace(one, offset=offset + 4 * i) for i in range(SIZE)] for _ in message.calls]
+        outputs = [Sequence(kind="list", items=tuple(call)) for call in calls]
+        self.channel.send(Enqueued(number=message.number, nonce=message.nonce, outputs=outputs, blocks=[block]))
+        self.channel.send(Finished(number=message.number, claimed_us=1.0))
+
+
+def test_no_more_tensors_are_looked_at_than_were_asked_for(connected):
+    link, _ = connected.connect(AnswersWithThousands)
+    assert link.burst(draws(1)).gated
+    assert len(link._snapshot.tensors) == 1
+    assert len(link.output(0)) == SIZE
+
+
+def test_an_address_where_no_allocation_begins_is_refused(connected, monkeypatch):
+    link, _ = connected.connect()
+    monkeypatch.setattr(cuda_memory, "ALLOCATION_BYTES", 1 << 40)
+    with pytest.raises(ProtocolError, match="no allocation begins"):
+        link.burst(draws(1))

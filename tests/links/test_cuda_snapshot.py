@@ -55,6 +55,36 @@ def test_so_is_one_of_an_output_of_any_form(outputs, dtype, form):
     assert snapshot.together([0, 1, 2]) is None
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float16, torch.float32, torch.int64, torch.complex128])
+@pytest.mark.parametrize("form", FORMS)
+def test_elements_that_change_places_are_seen(outputs, dtype, form, monkeypatch):
+    """As the ones of a one-hot output do, whatever is moved how far; none of them is looked at by itself."""
+    monkeypatch.setattr(cuda_snapshot, "ELEMENTS", 1)
+    seen = 0
+    for apart in range(1, 65):
+        tensors = [torch.zeros_like(FORMS[form](tensor)) for tensor in outputs(4, dtype)]
+        along = max(range(tensors[0].dim()), key=lambda d: tensors[0].shape[d])
+        there = tensors[0].movedim(along, -1)[(0,) * (tensors[0].dim() - 1)]
+        there[7] = 1
+        snapshot = Snapshot(tensors)
+        snapshot.take()
+        there[7], there[7 + 40 * apart] = 0, 1
+        seen += snapshot.together([0]) is None
+    assert seen >= 60
+
+
+def test_inputs_are_looked_at_where_they_are_part_of_the_answer(outputs):
+    inputs = outputs(4, torch.float32)
+    snapshot = Snapshot([torch.ones(8), 1.0], [inputs[:2], inputs[2:]])
+    assert len(snapshot.tensors) == 1
+    snapshot.take()
+    assert torch.equal(snapshot.inputs(0)[1], inputs[1])
+    inputs[2][0, 5] += 1
+    assert torch.equal(snapshot.output(0), torch.ones(8))
+    with pytest.raises(LateOutput):
+        snapshot.inputs(1)
+
+
 def test_what_is_added_up_needs_no_copy(outputs):
     """Two halves, or four bytes, are one integer where they lie together."""
     sums = {form: Snapshot([of(tensor) for tensor in outputs(16, torch.float16)]) for form, of in FORMS.items()}

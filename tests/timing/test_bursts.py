@@ -191,3 +191,23 @@ def test_what_wakes_a_slow_baseline_excuses_no_quick_candidate_beyond_a_bound() 
     assert found is not None
     assert found.word == "one_call_bursts"
     assert batching([126.0] * 10, together, **baseline, at_most=1.25) is None
+
+
+def told_without_the_gate(burst_us: float, *, scatters: bool) -> float:
+    """Of 400 comparisons whose single calls take the way of the messages, how many raise a suspicion."""
+    rng = random.Random(0)
+    found = []
+    for _ in range(400):
+        single, usual_single = (around(rng, 2800.0, 40, 350.0) for _ in range(2))
+        burst, usual_burst = around(rng, burst_us, 20, 30.0), around(rng, 1650.0, 20, 30.0)
+        found.append(
+            batching(single, burst, baseline_single_us=usual_single, baseline_burst_us=usual_burst, scatters=scatters)
+            is not None
+        )
+    return sum(found) / len(found)
+
+
+def test_the_scatter_of_the_messages_way_raises_no_suspicion() -> None:
+    assert told_without_the_gate(1650.0, scatters=False) > 0.05
+    assert told_without_the_gate(1650.0, scatters=True) < 0.01
+    assert told_without_the_gate(1300.0, scatters=True) > 0.9
