@@ -294,11 +294,11 @@ def test_claims_of_an_imported_pack_are_beside_the_verdicts(tmp_path, capsys):
     config = load(out / "imported.yaml", ["device=cpu"])
     records = session.run(config, tmp_path / "run", CONSOLE, command=["test"], make_executor=FakeExecutor())
     assert [(one.problem, one.claimed_status, one.claimed_speedup) for one in records] == [
-        ("level1/task_1", "correct", 2.5),
-        ("level1/task_1", "", None),
+        ("level1/1", "correct", 2.5),
+        ("level1/1", "", None),
     ]
     capsys.readouterr()
     assert cli.main(["report", str(tmp_path / "run"), "--claims"]) == 0
     said = capsys.readouterr().out
     assert "Claims: 1 right for them, refused here" in said
-    assert "level1/task_1/sample_0: theirs correct 2.50x; ours incorrect, mismatch" in said
+    assert "level1/1/sample_0: theirs correct 2.50x; ours incorrect, mismatch" in said

@@ -143,8 +143,8 @@ class _Folder:
         else:
             level = sample.identity.level
             owner = self._source_name if level is None else f"level{level}"
-            problem = sample.identity.problem
-            name = f"task_{problem}" if problem.isdecimal() else problem or Path(sample.origin.file).stem
+            # Not `task_19`: a folder of such files would be taken for a pack itself.
+            name = sample.identity.problem or Path(sample.origin.file).stem
             data, origin = sample.reference, sample.origin
         key = (owner, sample.identity.problem, data)
         if key not in self._known:

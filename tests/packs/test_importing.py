@@ -109,11 +109,11 @@ def test_one_problem_for_all_its_samples_and_another_for_another_text(tmp_path, 
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "t.json").write_text(json.dumps(rows))
     manifest = imported(tmp_path, texts, code_field="code", reference_field="ref", problem_field="task", level=1)
-    assert [one.file for one in manifest.problems] == ["problems/level1/task_1.py", "problems/level1/task_1_2.py"]
+    assert [one.file for one in manifest.problems] == ["problems/level1/1.py", "problems/level1/1_2.py"]
     assert [one.file for one in manifest.candidates] == [
-        "solutions/level1/task_1/sample_0.py",
-        "solutions/level1/task_1/sample_1.py",
-        "solutions/level1/task_1_2/sample_0.py",
+        "solutions/level1/1/sample_0.py",
+        "solutions/level1/1/sample_1.py",
+        "solutions/level1/1_2/sample_0.py",
     ]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import msgspec
 import pytest
@@ -62,9 +63,17 @@ def test_a_pack_with_problems_of_its_own_needs_no_other(table, texts):
     for places in ([], [str(table)]):
         config = Config(problems=places, solutions=[str(table)], packs=FIELDS)
         owners, candidates, (note,) = selected(config, texts)
-        assert owners == ["level1/task_1", "level1/task_2"]
-        assert candidates == ["level1/task_1/sample_0", "level1/task_2/sample_0"]
+        assert owners == ["level1/1", "level1/2"]
+        assert candidates == ["level1/1/sample_0", "level1/2/sample_0"]
         assert "(its own)" in note
+
+
+def test_what_was_imported_is_no_pack_itself(tmp_path, table, texts):
+    first, _ = named.resolved(Config(problems=[], solutions=[str(table)], packs=FIELDS), texts)
+    for place in ("problems", "solutions"):
+        shutil.copytree(tmp_path / getattr(first, place)[0], tmp_path / "own" / place)
+    config = Config(problems=[str(tmp_path / "own/problems")], solutions=[str(tmp_path / "own/solutions")])
+    assert selected(config, texts) == (["level1/1", "level1/2"], ["level1/1/sample_0", "level1/2/sample_0"], [])
 
 
 def test_a_pack_is_imported_once_and_again_when_anything_of_it_changes(pack, tmp_path, texts, monkeypatch):
@@ -115,7 +124,7 @@ def test_the_command_line_takes_packs_too(table, capsys):
     arguments = ["run", "configs/quickstart.yaml", *places, "--variant", "default", "--device", "cpu", "--dry-run"]
     assert cli.main([*arguments, *sets]) == 0
     said = capsys.readouterr()
-    assert said.out.splitlines() == [f"level1/task_{number} default float32 sample_0" for number in (1, 2)]
+    assert said.out.splitlines() == [f"level1/{number} default float32 sample_0" for number in (1, 2)]
     assert said.err.startswith(f"note: pack {table}: 2 candidates for 2 problems (its own); imported into ")
 
 
