@@ -192,6 +192,7 @@ class Examiner:
 
     def _one_call(self, link: Link, deadline_s: float) -> Finding:
         draw, expected = self.tried.first()
+        link.inputs_change = self._in_place
         try:
             reading = link.burst([draw], gated=False, deadline_s=deadline_s)
         except RepeatAsked:
@@ -341,13 +342,12 @@ class Examiner:
     def _finding(self, link: Link, call: int, draw: Draw, expected: Any, *, explained: bool | None = None) -> Finding:
         explained = self.explained if explained is None else explained
         try:
-            output = link.output(call)
+            output, seen = link.output(call), link.seen_inputs(call)
         except LateOutput as late:
             return Finding(Status.REJECTED, "late_output", str(late), evidence={"late_share": late.share})
         fault = handed_over.fault_of(expected.native[0] if self._in_place else expected.native, output)
         if fault is not None:
             return fault
-        seen = link.seen_inputs(call)
         # On the CPU outputs are not spoilt before a call.
         poison = POISON_READS if link.device.type == "cuda" else None
         if self._in_place:

@@ -11,7 +11,7 @@ import math
 
 import torch
 
-from harness.oracle import left_out
+from harness.oracle import left_out, rule
 from harness.oracle.fast import Fast
 from harness.oracle.formats import format_of
 from harness.oracle.scale import CONSTANT, PAIRS
@@ -42,6 +42,12 @@ def accepted(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> torch.Tenso
         near &= of_it.shared <= (fast.shared_share * scale.spread).clamp_max(fast.limits.shared)
         apart = (fast.apart_share * scale.spread).clamp_max(fast.limits.apart)
         near &= of_it.apart <= torch.hypot(apart, error)
+    if math.isfinite(fast.limits.small):
+        within = y.abs() <= fast.limits.small_size
+        of_small = difference.masked_fill(~within, 0.0).square().sum((1, 2), dtype=torch.float64)
+        small = (fast.small_share * scale.spread).clamp_max(fast.limits.small)
+        most = torch.hypot(small, small / rule.SMALL)
+        near &= (of_small / within.sum((1, 2)).clamp_min(1)).sqrt() <= most
     squares = difference.square().sum((1, 2), dtype=torch.float64)
     allowed = _allowed(y, scale, fast)
     difference = (difference / allowed).abs_()

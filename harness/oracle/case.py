@@ -124,7 +124,7 @@ class Case:
             most = min(most, errors.norm / NEARER, as_rounding)
         # What was refused for its worst element is not explained while that is as far away.
         refused = self.weighed.refused
-        parts = ("scaled", "row", "worst", "share", "bulk")
+        parts = ("scaled", "row", "worst", "share", "bulk", "small")
         if refused in parts and getattr(left, refused) > getattr(yard.limits, refused):
             return None
         return left.norm if _sound(left) and left.norm <= most else None

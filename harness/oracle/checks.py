@@ -100,6 +100,11 @@ def full(
                 figures["decided_by_rounding"] = figures.get("decided_by_rounding", 0) + int(jumps.sum())
         leaf_error, leaf_ratio = _size(weighed, yard)
         figures["leaves"][path] = _figures(weighed, expected, path)
+        if weighed.refused in ("", "small") and own is not None and not yard.whole:
+            lacking = _lacking(path, leaf, own, expected)
+            if lacking:
+                reason = "mismatch:part_left_out"
+                return Finding(Status.INCORRECT, reason, lacking, leaf_error, leaf_ratio, leaf=path, evidence=figures)
         error = max((one for one in (error, leaf_error) if one is not None), default=None)
         ratio = max((one for one in (ratio, leaf_ratio) if one is not None), default=None)
         allowance = weighed.allowance or allowance
@@ -125,23 +130,20 @@ def full(
             refusal = _not_nearest(reference, expected, path, native, got[path], figures)
             if refusal is not None:
                 return refusal
-        if own is not None and left_out.tells(exact := expected.exact[path]):
-            lacks = left_out.share(*(real(one)[None] for one in (leaf, own, exact)))
-            if bool(lacks.beyond(max(yard.base, yard.expected.smallest))):
-                message = f"{path}: {left_out.told(float(lacks.found))}"
-                return Finding(
-                    Status.INCORRECT,
-                    "mismatch:part_left_out",
-                    message,
-                    leaf_error,
-                    leaf_ratio,
-                    leaf=path,
-                    evidence=figures,
-                )
         found = slope(leaf, expected.exact[path], yard.level.roundoff)
         if found is not None:
             slopes[path] = found
     return Finding(Status.PASSED, error=error, error_ratio=ratio, allowance=allowance, evidence=figures, slopes=slopes)
+
+
+def _lacking(path: str, leaf: torch.Tensor, own: torch.Tensor, expected: Expectation) -> str:
+    """What part of the output is missing, or there twice, in words; empty where none is known to be."""
+    yard, exact = expected.yards[path], expected.exact[path]
+    if not left_out.tells(exact):
+        return ""
+    lacks = left_out.share(*(real(one)[None] for one in (leaf, own, exact)))
+    beyond = bool(lacks.beyond(max(yard.base, yard.expected.smallest)))
+    return f"{path}: {left_out.told(float(lacks.found))}" if beyond else ""
 
 
 def _permitted(reference: ExactReference, expected: Expectation, path: str, yard: Yardstick) -> torch.Tensor | None:

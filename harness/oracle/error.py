@@ -35,8 +35,8 @@ class Errors:
     expected at each element: their root mean square over all, over the worst row, and the worst single one.
 
     `bulk` is absolute, too, and of the elements within `Scale.bulk` alone; 0 where an output has no such bulk. So are
-    `shared`, of errors that rows or columns have in common, and `apart`, of what is left of them (`shared_errors`); 0
-    where that was not asked.
+    `shared`, of errors that rows or columns have in common, and `apart`, of what is left of them (`shared_errors`), and
+    `small`, of the elements of no more than `Tolerances.small_size`; 0 where that was not asked.
     `share` is the largest error of a row, relative to the row's distance from the center, of those rows that
     err by more than was asked about. `broken` counts elements that are NaN or infinite where they should not be, or the
     reverse; they are left out of the distances.
@@ -51,11 +51,13 @@ class Errors:
     bulk: float = 0.0
     shared: float = 0.0
     apart: float = 0.0
+    small: float = 0.0
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """The most that each measure of `Errors` may show; `share` of rows that err by more than `rows` only."""
+    """The most that each measure of `Errors` may show; `share` of rows that err by more than `rows` only, `small` of
+    elements of that size at the most."""
 
     norm: float
     scaled: float = math.inf
@@ -66,12 +68,14 @@ class Tolerances:
     bulk: float = math.inf
     shared: float = math.inf
     apart: float = math.inf
+    small: float = math.inf
+    small_size: float = math.inf
 
     def exceeded(self, errors: Errors) -> str:
         """The first measure over its limit (`broken` for misplaced NaN and infinities), or nothing."""
         if errors.broken:
             return "broken"
-        for name in ("norm", "scaled", "row", "worst", "share", "bulk", "shared", "apart"):
+        for name in ("norm", "scaled", "row", "worst", "share", "bulk", "small", "shared", "apart"):
             # Written so that a NaN exceeds.
             if not getattr(errors, name) <= getattr(self, name):
                 return name
@@ -108,19 +112,19 @@ def measure(
 ) -> Errors:
     """Errors of `got` (its own dtype) against `exact` (widened, perhaps on the host), slice by slice.
 
-    Of what costs more to tell, `share`, `shared` and `apart`, only what has a limit in `asked` is told.
+    Of what costs more to tell, `share`, `small`, `shared` and `apart`, only what has a limit in `asked` is told.
 
     A non-finite element is right where the exact output, rounded to the dtype, or the `native` one is non-finite in
     the same way.
     """
-    errors = _measure(matrix(got), matrix(exact), scale, expected, None, asked.rows, masked=False)
+    errors = _measure(matrix(got), matrix(exact), scale, expected, None, asked, masked=False)
     if math.isfinite(errors.norm) and math.isfinite(errors.worst):
         if not math.isfinite(min(asked.shared, asked.apart)):
             return errors
         found = sizes(got, exact, scale.center)
         return replace(errors, shared=found.shared, apart=found.apart)
     own = None if native is None else matrix(native)
-    return _measure(matrix(got), matrix(exact), scale, expected, own, asked.rows, masked=True)
+    return _measure(matrix(got), matrix(exact), scale, expected, own, asked, masked=True)
 
 
 def _measure(
@@ -129,12 +133,12 @@ def _measure(
     scale: Scale,
     expected: Expected,
     native: torch.Tensor | None,
-    asked: float,
+    asked: Tolerances,
     masked: bool,
 ) -> Errors:
     device = got.device
     row, off, size = torch.zeros(3, got.shape[0], dtype=torch.float64, device=device)
-    norm, worst, bulk, inside = torch.zeros(4, dtype=torch.float64, device=device)
+    norm, worst, bulk, inside, small, few = torch.zeros(6, dtype=torch.float64, device=device)
     factor = in_range(scale.spread * max(expected.relative, expected.own), exact.dtype)
     broken = torch.zeros((), dtype=torch.int64, device=device)
     for rows, columns in tiles(got):
@@ -149,19 +153,25 @@ def _measure(
             within = (y - scale.center).abs_() <= scale.bulk
             bulk += torch.linalg.vector_norm(difference.masked_fill(~within, 0.0)).double() ** 2
             inside += within.sum()
-        if math.isfinite(asked):
+        if math.isfinite(asked.small):
+            within = y.abs() <= asked.small_size
+            small += torch.linalg.vector_norm(difference.masked_fill(~within, 0.0)).double() ** 2
+            few += within.sum()
+        if math.isfinite(asked.rows):
             off[rows] += torch.linalg.vector_norm(difference, dim=1, dtype=torch.float64) ** 2
             size[rows] += torch.linalg.vector_norm(y - scale.center, dim=1, dtype=torch.float64) ** 2
         difference.div_(_allowed(y, scale.row[rows], scale.col[columns], scale.level, expected))
         row[rows] += torch.linalg.vector_norm(difference, dim=1).double() ** 2
         worst = torch.maximum(worst, torch.linalg.vector_norm(difference, math.inf).double())
     of_bulk = bulk / inside.clamp_min(1)
-    squares = torch.stack([norm / got.numel(), row.mean() / got.shape[1], row.max() / got.shape[1], of_bulk])
+    of_small = small / few.clamp_min(1)
+    squares = torch.stack([norm / got.numel(), row.mean() / got.shape[1], row.max() / got.shape[1], of_bulk, of_small])
     # Read together: on a card each reading waits for the device.
     found = torch.cat([squares.sqrt(), torch.stack([worst, broken.double()])])
-    whole, scaled, most, near, furthest, lost = found.tolist()
-    share = float(_share(off, size)[(row / got.shape[1]).sqrt() > asked].max()) if most > asked else 0.0
-    return Errors(whole / factor, scaled, most, furthest, int(lost), share, near)
+    whole, scaled, most, near, of_small, furthest, lost = found.tolist()
+    beyond = asked.rows
+    share = float(_share(off, size)[(row / got.shape[1]).sqrt() > beyond].max()) if most > beyond else 0.0
+    return Errors(whole / factor, scaled, most, furthest, int(lost), share, near, small=of_small)
 
 
 def _share(off: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
@@ -302,6 +312,13 @@ class Part:
     def joined(self, slices: list[torch.Tensor]) -> torch.Tensor:
         """The part, of what all slices have of it, in order."""
         return torch.cat(slices, 1 if self.total == 1 else 0)
+
+    def in_lines(self, found: torch.Tensor, length: int) -> torch.Tensor | None:
+        """This part of an output whose last dimension has that length, in rows of it; None where it has only some
+        elements of several rows that the matrix has in one."""
+        if self.width == length:
+            return found
+        return found.reshape(-1, length) if self.columns.numel() == self.width else None
 
     def scale(self, scale: Scale) -> Scale:
         return Scale(**{**vars(scale), "row": scale.row[self.rows], "col": scale.col[self.columns]})

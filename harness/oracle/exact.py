@@ -14,10 +14,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.environment import available_memory_bytes
 from harness.errors import door
+from harness.oracle.added_up import AddedUp
 from harness.oracle.chunks import Cut, Few, Split, few, find_split, independent
 from harness.oracle.float64 import Operation, Widened
 from harness.oracle.formats import Format, is_of_eight_bits, round_to
-from harness.oracle.jitter import Mover, Stepwise
+from harness.oracle.jitter import Everywhere, Mover, Stepwise
 from harness.oracle.lengths import Longest
 from harness.oracle.modes import Unseen
 from harness.oracle.promises import NOTHING, Promises
@@ -172,6 +173,19 @@ class ExactReference:
     def jittered_steps(self, inputs: list[Any], ulps: int, seed: int, draw: int) -> Any:
         """The same with nothing moved but what is rounded to integers on the way."""
         return self._run(inputs, seed, _as_it_is, Stepwise(Mover(ulps, draw)))
+
+    def added_up(self, inputs: list[Any], seed: int) -> Any:
+        """The native output where each float32 product errs by as much as adding up may lose. Raises ValueError where
+        there is none."""
+        mode = AddedUp()
+        output = self._run(inputs, seed, _as_it_is, mode)
+        if not mode.met:
+            raise ValueError("no product in float32")
+        return output
+
+    def jittered_everywhere(self, inputs: list[Any], ulps: int, seed: int, draw: int) -> Any:
+        """The native output where each operation's result is moved."""
+        return self._run(inputs, seed, _as_it_is, Everywhere(Mover(ulps, draw)))
 
     def strict(self, inputs: list[Any], seed: int) -> Any:
         """The output in float32 throughout, without TF32 and whatever narrower dtype the code asks for."""

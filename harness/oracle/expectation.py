@@ -228,6 +228,7 @@ def expect(
     lowered = functools.cache(lambda format: taken(lambda some: reference.lowered(some, format, seed)))
     coarsened = functools.cache(lambda format: taken(lambda some: reference.coarsened(some, format, seed)))
     strict = functools.cache(lambda: taken(lambda some: reference.strict(some, seed)))
+    added_up = functools.cache(lambda: taken(lambda some: reference.added_up(some, seed)))
 
     def leaf_of(run: dict[str, torch.Tensor] | None, path: str) -> torch.Tensor | None:
         return None if run is None else run[path]
@@ -250,6 +251,8 @@ def expect(
             lowered=lower,
             coarsened=coarser,
             strict=lambda: leaf_of(strict(), path),
+            # Elements that should have a fill value, and have not, would count.
+            added_up=lambda: None if path in filled else leaf_of(added_up(), path),
             composed=leaf_of(composed, path),
             permitted=leaf_of(permitted, path),
             jittered=tuple(run[path] for run in jittered(1)),

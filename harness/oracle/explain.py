@@ -40,8 +40,20 @@ CENTRED_OPERANDS = (
     "each element by itself errs by more than adding up loses, as those of a product do whose operands are kept with "
     "fewer digits, without their means"
 )
+EIGHT_BITS = (
+    "small elements err as much as large ones, as those of a product do whose operands have eight bits, and not as "
+    "rounding to 16 bits does"
+)
+# What of a region's words says how many elements there are.
+COUNTED = ("one_element", "few_elements")
+# Measures other than the error of the whole, which may be within its limit.
+OF_PARTS = {
+    "scaled": "beside what is expected of each, elements err by",
+    "row": "the worst row errs by",
+    "worst": "the worst element errs by",
+}
 # Measures of how elements err together, which come last: no other one is over its limit.
-TOGETHER = ("signature", "shared", "apart", "grid")
+TOGETHER = ("signature", "shared", "apart", "small", "grid")
 RANDOM = "the reference draws random numbers as it runs, and these may come of others"
 DRAW = "draw them with PyTorch's own functions, as many and in the same order"
 # Of a refusal without a known cause.
@@ -106,12 +118,14 @@ def _explained(case: Case) -> Explanation:
     if region.box:
         evidence["wrong_within"] = region.box
     cause = next(_causes(case, got, region, mask))
-    some = f"{share:.2%}" if share >= RARE else f"{count}"
-    where = f"{some} of {mask.numel()} elements wrong"
+    where = f"{_share_of(count, mask.numel())} elements wrong"
     if not count:
         where = f"no single one of {mask.numel()} elements stands out"
     elif mask.numel() == 1:
         where = _told(elements["worst"])
+    elif cause.clause == region.sentence and region.word in COUNTED:
+        # It has said how many there are, and where if it is one.
+        where = f"the worst {_told(elements['worst'])}" if count > 1 else _told({**elements["worst"], "index": []})
     elif share < MOSTLY or cause.reason == UNKNOWN:
         # Where most are wrong, a single one says less than the cause, if there is one.
         where += f" (the worst {_told(elements['worst'])})"
@@ -126,14 +140,24 @@ def _explained(case: Case) -> Explanation:
 def explain_other(path: str, got: torch.Tensor, exact: torch.Tensor, mask: torch.Tensor) -> Explanation:
     """The explanation of a refused integer or boolean leaf, whose wrong elements are those in `mask`."""
     region = regions.locate(mask)
-    share = counted(mask) / mask.numel()
+    count = counted(mask)
+    share = count / mask.numel()
     at = int(mask.reshape(-1).to(torch.uint8).argmax())
-    place = {"first": _element(got, exact, at), "wrong_within": region.box}
-    evidence = {"path": path, "shape": list(mask.shape), "share_wrong": share, **place}
+    first = _element(got, exact, at)
+    evidence = {"path": path, "shape": list(mask.shape), "share_wrong": share, "first": first}
+    evidence["wrong_within"] = region.box
     word = region.word or "integers"
     clause = region.sentence or "values differ"
-    message = f"{path}: {clause}; {share:.2%} of {mask.numel()} {str(got.dtype).removeprefix('torch.')} elements wrong"
-    return Explanation(f"mismatch:{word}", message, evidence)
+    message = f"{path}: {clause}"
+    if region.word not in COUNTED:
+        message += f"; {_share_of(count, mask.numel())} {str(got.dtype).removeprefix('torch.')} elements wrong"
+    told = _told({**first, "index": []}) if word == "one_element" else f"the first {_told(first)}"
+    return Explanation(f"mismatch:{word}", f"{message}; {told}", evidence)
+
+
+def _share_of(count: int, total: int) -> str:
+    """In per cent, or how many where these are few."""
+    return f"{count / total:.2%} of {total}" if count >= RARE * total else f"{count} of {total}"
 
 
 def _wrong(case: Case, got: torch.Tensor) -> tuple[torch.Tensor, int]:
@@ -172,7 +196,11 @@ def _size(case: Case) -> str:
         return f"error {share:.2g} of what the output varies by without its few far larger elements"
     unit = "size" if yard.scale.constant else "variation"
     error, own = case.weighed.errors.norm / spread, yard.own / spread
-    return f"error {error:.2g} of the output's {unit}, the reference's own error {own:.2g}"
+    said = f"error {error:.2g} of the output's {unit}, the reference's own error {own:.2g}"
+    if case.weighed.refused in OF_PARTS:
+        beyond = getattr(case.weighed.errors, case.weighed.refused) / getattr(yard.limits, case.weighed.refused)
+        said += f"; {OF_PARTS[case.weighed.refused]} {beyond:.2g} times as much as may be"
+    return said
 
 
 def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.Tensor) -> Iterator[Cause]:
@@ -189,6 +217,9 @@ def _causes(case: Case, got: torch.Tensor, region: regions.Region, mask: torch.T
         size = getattr(case.weighed.errors, case.weighed.refused)
         of_it = {f"{case.weighed.refused}_error_ratio": size / case.yard.unit}
         yield Cause("precision_downgrade", word, of_it, precision.SPLIT.format(level="float32"))
+    if case.weighed.refused == "small":
+        ratio = case.weighed.errors.small / case.yard.limits.small
+        yield Cause("precision_downgrade", EIGHT_BITS, {"small_error_ratio": ratio}, "keep the operands in 16 bits")
     broken = bool(case.weighed.errors.broken)
     # If most elements are right, the place of the wrong ones says more than a pattern over all elements.
     mostly, placed = counted(mask) >= MOSTLY * mask.numel(), bool(region.word)
@@ -338,7 +369,8 @@ def _element(got: torch.Tensor, exact: torch.Tensor, flat: int) -> dict[str, Any
 
 
 def _told(element: dict[str, Any]) -> str:
-    got, expected = (x if isinstance(x, str) else f"{x:.6g}" for x in (element["got"], element["expected"]))
+    both = (element["got"], element["expected"])
+    got, expected = (f"{x:.6g}" if isinstance(x, float) else str(x) for x in both)
     if got == expected:
         got, expected = (f"{element[name]:.9g}" for name in ("got", "expected"))
     at = f"at {element['index']}: " if element["index"] else ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from harness.oracle import left_out
+from harness.oracle import left_out, rule
 from harness.oracle.error import Expected, Tolerances, measure
 from harness.oracle.fills import NONE, Fills
 from harness.oracle.scale import Scale, scale_of
@@ -35,6 +35,7 @@ class Fast:
     own_share: float
     shared_share: float
     apart_share: float
+    small_share: float
     fills: Fills = NONE
 
     @classmethod
@@ -48,6 +49,7 @@ class Fast:
             own_share=yard.own / spread,
             shared_share=yard.limits.shared / spread,
             apart_share=yard.limits.apart / spread,
+            small_share=yard.limits.small / spread,
             fills=yard.fills,
         )
 
@@ -63,6 +65,7 @@ class Fast:
             own_share=min(self.own_share, other.own_share),
             shared_share=min(self.shared_share, other.shared_share),
             apart_share=min(self.apart_share, other.apart_share),
+            small_share=min(self.small_share, other.small_share),
             fills=self.fills | other.fills,
         )
 
@@ -77,7 +80,15 @@ class Fast:
         # What the reference loses by itself is not shared.
         shared = min(self.limits.shared, self.shared_share * scale.spread)
         apart = min(self.limits.apart, self.apart_share * scale.spread)
-        return replace(self.limits, norm=math.hypot(norm, own), shared=shared, apart=math.hypot(apart, own))
+        small = min(self.limits.small, self.small_share * scale.spread)
+        return replace(
+            self.limits,
+            norm=math.hypot(norm, own),
+            shared=shared,
+            apart=math.hypot(apart, own),
+            # Small elements err by a third of that at the most in the reference's own run.
+            small=math.hypot(small, small / rule.SMALL),
+        )
 
 
 @dataclass(frozen=True)

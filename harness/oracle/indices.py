@@ -19,6 +19,7 @@ from harness.oracle.exact import ExactReference
 from harness.oracle.float64 import Operation
 from harness.oracle.formats import FLOAT32, format_of
 from harness.oracle.rule import TIGHT
+from harness.oracle.slices import counted
 from harness.oracle.structure import flatten
 
 # Operators whose index is into so many last dimensions of their operand, as one.
@@ -47,6 +48,8 @@ DRAWS = 12
 SMALL_SHARE, OWN_SHARE = 20, 256
 # Values that are looked at together.
 BLOCK = 1 << 24
+# So few elements that are not explained by moving inputs are looked at by moving each operation's result.
+FEW_LEFT, FEW_LEFT_SHARE = 4, 1e-4
 # A decision at the edge of what rounding does may be missed: one in so many may, and only by one.
 MISSED = 10
 
@@ -259,21 +262,32 @@ def _undecided(
     narrow = format_of(reference.precision(inputs)).bits < FLOAT32.bits
     given, exact = _whole(got), _whole(exact)
     differs = _whole(native) != exact
-    # 16-bit numbers that are widened before they are divided and rounded are exact there: only the steps round.
-    for run, ulps in ((reference.jittered_throughout, JITTER[narrow]), (reference.jittered_steps, JITTER[False])):
+    found = torch.zeros_like(differs)
+    # 16-bit numbers that are widened before they are divided and rounded are exact there: only the steps round. And
+    # where a loop magnifies it, what each operation's own rounding does is more than what the inputs' does.
+    for run, ulps in (
+        (reference.jittered_throughout, JITTER[narrow]),
+        (reference.jittered_steps, JITTER[False]),
+        (reference.jittered_everywhere, 1),
+    ):
         low, high = exact, exact
         for draw in range(DRAWS):
             seen = _whole(dict(flatten(run(inputs, ulps, seed, draw)))[path])
             low, high = torch.minimum(low, seen), torch.maximum(high, seen)
         if not _is_no_rounding(low < high, differs):
-            return _seen(given, exact, low, high)
-    return torch.zeros_like(differs)
+            found = found | _seen(given, exact, low, high)
+            # Many are no rounding of a loop's, and to run it so takes long.
+            if not 0 < counted((given != exact) & ~found) <= max(FEW_LEFT, FEW_LEFT_SHARE * found.numel()):
+                break
+    return found
 
 
 def _seen(given: torch.Tensor, exact: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
-    """Where what is given is among or between the values seen, or just beside a few of many such."""
-    between = (low < high) & (given >= low) & (given <= high)
-    missed = (given != exact) & ~between & (given >= low - 1) & (given <= high + 1)
+    """Where what is given is among or between the values seen, and a few of many such: just beside these, or anywhere
+    where several were seen, since what a loop magnifies has no bounds."""
+    moves = low < high
+    between = moves & (given >= low) & (given <= high)
+    missed = (given != exact) & ~between & (moves | ((given >= low - 1) & (given <= high + 1)))
     known = int((between & (given != exact)).sum())
     return between | missed if int(missed.sum()) * MISSED <= known else between
 

@@ -62,6 +62,22 @@ class Stepwise(Mode):
         return result
 
 
+class Everywhere(Mode):
+    """Within it, all that operators calculate is moved: another order, or a fused product and sum, rounds otherwise."""
+
+    def __init__(self, move: Mover) -> None:
+        super().__init__()
+        self._move = move
+
+    @door
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        # What is written in place, or is a view, has others' memory.
+        if not isinstance(result, torch.Tensor) or func.is_view or func._schema.is_mutable:
+            return result
+        return self._move(result)
+
+
 def _are_integers(tensor: torch.Tensor) -> bool:
     """Whether a step before has made integers of all, which another formula gets as they are."""
     return torch.equal(tensor, tensor.round())

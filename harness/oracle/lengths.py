@@ -35,7 +35,7 @@ class Longest:
     cross entropy of what is zero or one, where -100 stands for the logarithm of zero, and `lost_nan` for a NaN that is
     compared or ordered, and so decides something without being seen. `by` has the
     addresses of what products of matrices were by, no more than `DEEP` of them, and `chosen` what was chosen by order.
-    `products` counts products of matrices in the newest run, `others` all operators there that calculate otherwise.
+    `products` counts products of matrices in the newest run, `sums` all else there that is added up.
     """
 
     any: int = 1
@@ -45,7 +45,7 @@ class Longest:
     seen: set[str] = field(default_factory=set)
     by: set[int] = field(default_factory=set)
     products: int = 0
-    others: int = 0
+    sums: int = 0
     chosen: set[Chosen] = field(default_factory=set)
 
     @property
@@ -70,13 +70,13 @@ class Longest:
         return frozenset(kind for kind, is_so in has.items() if is_so)
 
     @property
-    def alone(self) -> bool:
-        """Whether the output is one product of matrices, and nothing else is calculated."""
-        return (self.products, self.others) == (1, 0)
+    def one_product(self) -> bool:
+        """Whether one product of matrices is all that is added up."""
+        return (self.products, self.sums) == (1, 0)
 
     def begin(self) -> None:
         """A run begins."""
-        self.products = self.others = 0
+        self.products = self.sums = 0
 
     def meet(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Take note of an operator about to run."""
@@ -90,10 +90,8 @@ class Longest:
             self.products += 1
             self._multiply(args)
         elif grid_of(name, args, kwargs) is not None:
-            self.others += 1
             self.seen.add("grid")
-        elif not _moves(name, args):
-            self.others += 1
+        self.sums += name in _REDUCTIONS or name in _OF_MANY
         for table, is_product in ((_PRODUCTS, True), (_REDUCTIONS, False)):
             if name in table:
                 try:
@@ -126,11 +124,13 @@ class Longest:
             self.by.update(addresses[-1:])
 
 
-def _moves(name: str, args: tuple[Any, ...]) -> bool:
-    """Whether an operator only moves numbers, or scales all of them by one."""
-    if name in _SCALES:
-        return not any(isinstance(factor, torch.Tensor) for factor in args[1:])
-    return name in _MOVES
+def terms_of(name: str, args: tuple[Any, ...]) -> int:
+    """How many products each element of an operator's result is the sum of; 0 where it is no product of matrices."""
+    try:
+        return _PRODUCTS[name](args) if name in _PRODUCTS else 0
+    except (IndexError, TypeError, AttributeError):
+        # Another overload.
+        return 0
 
 
 def grid_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
@@ -234,13 +234,6 @@ _VARIANCES: dict[str, Callable[[tuple[Any, ...]], tuple[torch.Tensor, tuple[int,
     "aten::native_group_norm": _grouped,
 }
 
-_SCALES = {"aten::mul", "aten::mul_", "aten::div", "aten::div_", "aten::neg"}
-_MOVED = (
-    "view _unsafe_view _reshape_alias reshape expand t transpose permute unsqueeze squeeze select slice alias detach "
-    "as_strided clone copy_ _to_copy empty empty_strided tril triu"
-)
-_MOVES = {f"aten::{name}" for name in _MOVED.split()}
-
 _PRODUCTS: dict[str, Callable[[tuple[Any, ...]], int]] = {
     **dict.fromkeys(("aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::vdot"), _inner(0)),
     **dict.fromkeys(("aten::addmm", "aten::baddbmm", "aten::addmv", "aten::addbmm"), _inner(1)),
@@ -285,6 +278,10 @@ _OF_LAPACK = (
     "_linalg_eigh linalg_eig linalg_eigvals _linalg_eigvals _linalg_svd linalg_qr geqrf linalg_lu linalg_lu_factor_ex "
     "_linalg_solve_ex linalg_inv_ex linalg_cholesky_ex linalg_lstsq _linalg_det _linalg_slogdet linalg_ldl_factor_ex"
 )
+
+# What is made of many numbers besides, one way or another.
+_OTHERS = "prod cumprod _fft_r2c _fft_c2r _fft_c2c _cudnn_rnn mkldnn_rnn_layer"
+_OF_MANY = frozenset(f"aten::{name}" for name in (*_OF_LAPACK.split(), *_OTHERS.split()))
 
 # A square is a power or a product of a tensor with itself, which no name tells from other products; those of matrices
 # by themselves are told by `Longest`.

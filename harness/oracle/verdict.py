@@ -79,7 +79,7 @@ def weigh(got: torch.Tensor, errors: Errors, yard: Yardstick, explained: bool = 
     """The rule applied to the errors of `got`; without `explained`, a refusal by size is not asked for its pattern."""
     refused = yard.limits.exceeded(errors)
     # It names the format, which errors that rows share do not.
-    may_be = refused in ("", "shared", "apart")
+    may_be = refused in ("", "small", "shared", "apart")
     alike = likeness(yard.signature, got, errors) if may_be or explained else 0.0
     if may_be and alike >= rule.SIGNATURE and errors.norm > yard.unit:
         refused = "signature"

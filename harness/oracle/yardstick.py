@@ -26,11 +26,10 @@ from harness.oracle.formats import (
 )
 from harness.oracle.lengths import Longest
 from harness.oracle.outliers import MOST, NEARER, NEARLY_ALL, SUSPECT, Outliers
-from harness.oracle.scale import Scale, scale_of
-from harness.oracle.slices import SHORTEST_ROW, rms, widened
+from harness.oracle.scale import PAIRS, Scale, scale_of
+from harness.oracle.shared_errors import lines, sizes
+from harness.oracle.slices import SHORTEST_ROW, rms, sample, widened
 
-# For what is measured of the reference's own run.
-ONLY_SHARED = Tolerances(math.inf, shared=0.0, apart=0.0)
 # Measures of errors that few rows or elements decide.
 OF_PLACES = ("scaled", "row", "worst")
 
@@ -88,7 +87,7 @@ class Yardstick:
     format. finite: whether the reference's output is. unrounded: whether it is the exact one, to the last bit, without
     a sum behind it. fills: its fill values, of which none of the others knows. grid: what tells who leaves a quantiser
     out. jumped: the share of the reference's own output that jumps, which is in no other figure; None where it is not
-    known to jump.
+    known to jump. whole: whether nothing is asked of parts of the output by themselves.
     """
 
     numel: int
@@ -110,6 +109,7 @@ class Yardstick:
     fills: Fills = NONE
     grid: Grid | None = None
     jumped: float | None = None
+    whole: bool = False
 
     @property
     def unit(self) -> float:
@@ -141,8 +141,9 @@ class Yardstick:
         return replace(sensible, limits=replace(sensible.limits, share=rule.SENSE, rows=self.limits.row))
 
     def as_a_whole(self) -> Yardstick:
-        """The same with no limit of its own for the bulk of the output, nor for errors that rows share."""
-        return replace(self, limits=replace(self.limits, bulk=math.inf, shared=math.inf, apart=math.inf))
+        """The same with no limit of its own for some of the output, nor for errors that rows share."""
+        limits = replace(self.limits, bulk=math.inf, small=math.inf, shared=math.inf, apart=math.inf)
+        return replace(self, limits=limits, whole=True)
 
     def as_seen(self, known: list[Errors]) -> Yardstick:
         """The same with limits of rows and elements by more `known` errors of the reference's own runs."""
@@ -166,9 +167,9 @@ class Runs:
     `smooth`: in float64, without rounding to a grid; None where nothing is rounded so. `unrounded` is whether all of
     the native output is the exact one, `may_jump` whether jumps are looked for.
 
-    `lowered` (with products in a format), `coarsened` (from inputs and parameters rounded to it) and `strict` run the
-    reference when they are asked, and answer None where it cannot run that way. `finite` is whether all of the native
-    output is.
+    `lowered` (with products in a format), `coarsened` (from inputs and parameters rounded to it), `strict` and
+    `added_up` (`exact.ExactReference` has them) run the reference when they are asked, and answer None where it cannot
+    run that way. `finite` is whether all of the native output is.
     """
 
     exact: torch.Tensor
@@ -180,6 +181,7 @@ class Runs:
     lowered: Callable[[Format], torch.Tensor | None]
     coarsened: Callable[[Format], torch.Tensor | None]
     strict: Callable[[], torch.Tensor | None]
+    added_up: Callable[[], torch.Tensor | None] = lambda: None
     composed: torch.Tensor | None = None
     permitted: torch.Tensor | None = None
     jittered: tuple[torch.Tensor, ...] = ()
@@ -200,6 +202,7 @@ class Runs:
             lowered=lambda format: one(self.lowered(format)),
             coarsened=lambda format: one(self.coarsened(format)),
             strict=lambda: one(self.strict()),
+            added_up=lambda: one(self.added_up()),
             composed=one(self.composed),
             permitted=one(self.permitted),
             jittered=tuple(map(change, self.jittered)),
@@ -278,13 +281,10 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
             error = max(error, ROUNDING_RMS * BY_NAME[name].roundoff * scale.size)
             loose[name] = _limits(rule.limit_allowed(facts, error), base, known, scale)
     limits = _limits(rule.limit(facts), base, known, scale)
-    if longest.alone and format is FLOAT32 and not tight and not permitted and not few:
-        own_errors = measure(runs.native.to(exact.device), exact, part.scale(scale), expected, asked=ONLY_SHARED)
-        limits = replace(
-            limits,
-            shared=max(rule.SHARED * unit, rule.SPREAD * own_errors.shared),
-            apart=max(rule.apart(longest.product, unit, scale.size, scale.spread), rule.SPREAD * own_errors.apart),
-        )
+    if longest.one_product and format is FLOAT32 and not tight and not permitted and not few:
+        limits = _of_one_product(runs, exact, scale.center, limits, rule.SHARED * unit, floor)
+    if format.bits < FLOAT32.bits and longest.product > 1 and exact.numel() >= rule.SMALL_LEAST:
+        limits = _of_small_elements(runs, exact, limits, base, nudged)
     # A few elements that are far larger than all others are hardly ever in the part, and err by as much more.
     seen = _rms_of_finite(exact)
     if seen and seen < scale.size:
@@ -311,6 +311,44 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     )
     # A kernel by way of Fourier's transform errs everywhere by the largest numbers.
     return made.as_a_whole() if "transformed" in made.kinds else made
+
+
+def _of_one_product(
+    runs: Runs, exact: torch.Tensor, center: float, limits: Tolerances, shared: float, floor: float
+) -> Tolerances:
+    """The limits with those of what errors of one product have in common and have not, at the end of the computation:
+    what comes there of an error of each element's own."""
+    added_up, length = runs.added_up(), lines(runs.exact)[1]
+    true = runs.part.in_lines(exact, length)
+    if added_up is None or true is None:
+        return limits
+    own, its = (sizes(run.to(exact.device).reshape(true.shape), true, center) for run in (runs.native, added_up))
+    return replace(
+        limits,
+        shared=max(shared, rule.SPREAD * own.shared, its.shared),
+        apart=max(its.apart, rule.SPREAD * own.apart, rule.HONEST * floor),
+    )
+
+
+def _of_small_elements(
+    runs: Runs, exact: torch.Tensor, limits: Tolerances, base: float, nudged: torch.Tensor | None
+) -> Tolerances:
+    """The limits with that of the smallest elements' errors, by what the reference's own runs show there."""
+    sizes_of = exact.abs()
+    some = sizes_of.reshape(-1)[sample(exact.numel(), exact.device, PAIRS)]
+    size = float(some.nan_to_num(math.inf).quantile(rule.SMALL_SHARE))
+    within = sizes_of <= size
+    if not math.isfinite(size) or not bool(within.any()):
+        return limits
+
+    def shown(run: torch.Tensor) -> float:
+        return rms((run.to(exact.device) - exact)[within].nan_to_num(0.0, 0.0, 0.0))
+
+    others = (runs.native, runs.composed, *runs.jittered)
+    most = rule.SMALL * max(shown(run) for run in others if run is not None)
+    if nudged is not None:
+        most = max(most, rule.SMALL_MOVED * shown(nudged) / NUDGE)
+    return replace(limits, small=max(most, base), small_size=size)
 
 
 def _jumps(runs: Runs, outliers: Outliers, nudged: torch.Tensor | None) -> bool:

@@ -147,3 +147,40 @@ def test_integers_that_were_rounded_before_do_not_move_as_they_are_converted():
         whole = (x / 3).round().clamp(-127, 127).to(torch.int8)
     saturated = (x / 3).abs() > 130
     assert torch.equal(whole[saturated], (x / 3).sign()[saturated].mul(127).to(torch.int8))
+
+
+def steps_until_it_leaves(product_and_sum, within=4.0):
+    """Of z * z + c, by how a product and a sum are rounded."""
+
+    def count(real, imaginary):
+        a, b = torch.zeros_like(real), torch.zeros_like(imaginary)
+        steps = torch.zeros(real.shape, dtype=torch.int32)
+        for _ in range(60):
+            a, b = product_and_sum(a, a, -(b * b)) + real, product_and_sum(2 * a, b, imaginary)
+            steps += (product_and_sum(a, a, b * b) <= within).int()
+            a, b = a.clamp(-1e6, 1e6), b.clamp(-1e6, 1e6)
+        return steps
+
+    return count
+
+
+def one_after_the_other(x, y, z):
+    return x * y + z
+
+
+def fused(x, y, z):
+    """As a kernel's compiler has it."""
+    return (x.double() * y.double() + z.double()).float()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_loop_makes_of_fused_operations_is_right(seed):
+    torch.manual_seed(seed)
+    inputs = [torch.rand(256, 1024) * 3 - 2, torch.rand(256, 1024) * 2 - 1]
+    oracle = Oracle(Of(steps_until_it_leaves(one_after_the_other)))
+    expected = oracle.expect(inputs)
+    got = steps_until_it_leaves(fused)(*inputs)
+    assert not torch.equal(got, expected.native)
+    assert oracle.check(expected, got).passed
+    for wrong in (steps_until_it_leaves(fused, within=4.1)(*inputs), got + (torch.arange(1024) == 7).int()):
+        assert not oracle.check(expected, wrong).passed

@@ -19,9 +19,32 @@ class Product(nn.Module):
         return a @ b
 
 
-class Saturated(nn.Module):
+class Then(nn.Module):
+    """Something behind the product."""
+
+    def __init__(self, then):
+        super().__init__()
+        self.then = then
+
     def forward(self, a, b):
-        return torch.sigmoid(a @ b - TERMS / 4)
+        return self.then(a @ b)
+
+
+class Normalised(nn.Module):
+    def forward(self, a, b):
+        return torch.softmax(a @ b - TERMS / 4, -1)
+
+
+# What leaves each element for itself.
+BEHIND = {
+    "relu": torch.relu,
+    "half of it": torch.tril,
+    "scaled and more": lambda x: 0.75 * x + 0.5 * torch.linspace(0, TERMS / 4, COLUMNS),
+    "sigmoid": lambda x: torch.sigmoid(x - TERMS / 4),
+    "gelu": lambda x: nn.functional.gelu(x - TERMS / 4),
+    "square": lambda x: x * x,
+    "exponential": lambda x: torch.exp(x / TERMS),
+}
 
 
 def rounded(factor, dtype):
@@ -74,9 +97,9 @@ def drawn(like):
     return like(ROWS, TERMS), like(TERMS, COLUMNS)
 
 
-def verdicts(a, b, got):
+def verdicts(a, b, got, module=None):
     """Of the full check, the fast one, and that of several outputs together."""
-    oracle = Oracle(Product())
+    oracle = Oracle(module or Product())
     full = oracle.check(oracle.expect([a, b]), got)
     glance = oracle.glance([a, b])
     return full, oracle.check(glance, got, explained=False).passed, oracle.check_together([glance] * 2, [got, got])
@@ -128,8 +151,24 @@ def test_rows_of_other_sizes_are_no_reason():
     assert full.passed, full.message
 
 
-@pytest.mark.parametrize(("module", "limited"), [(Product(), True), (Saturated(), False)])
-def test_it_is_asked_only_where_nothing_else_is_calculated(module, limited):
+@pytest.mark.parametrize("then", BEHIND.values(), ids=BEHIND)
+def test_fewer_digits_are_told_behind_what_leaves_each_element_for_itself(then):
+    a, b = drawn(torch.rand)
+    for cheat in (only_one_rounded, rounded_about_the_mean):
+        full, fast, together = verdicts(a, b, then(cheat(a, b)), Then(then))
+        assert (full.passed, fast, together) == (False, False, [False, False])
+
+
+@pytest.mark.parametrize("then", BEHIND.values(), ids=BEHIND)
+@pytest.mark.parametrize("like", [torch.rand, torch.randn])
+def test_a_plain_sum_is_right_there_too(then, like):
+    a, b = drawn(like)
+    full, *_ = verdicts(a, b, then(plain_sum(a, b)), Then(then))
+    assert full.passed, full.message
+
+
+@pytest.mark.parametrize(("module", "limited"), [(Product(), True), (Normalised(), False)])
+def test_it_is_asked_only_where_nothing_else_is_added_up(module, limited):
     yard = Oracle(module).expect([*drawn(torch.rand)]).yards["output"]
     assert math.isfinite(yard.limits.shared) == limited
 
