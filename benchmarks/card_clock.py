@@ -38,7 +38,7 @@ from harness.wire.channel import Channel, pair  # noqa: E402
 from harness.wire.cuda_driver import driver_call, on_device, reset_persisting_l2  # noqa: E402
 from harness.wire.cuda_gate import Gate, fresh_secret  # noqa: E402
 from harness.wire.layout import place  # noqa: E402
-from harness.wire.messages import CandidateSource, FromRunner  # noqa: E402
+from harness.wire.messages import CandidateSource, Construction, FromRunner  # noqa: E402
 from harness.wire.nodes import NOWHERE  # noqa: E402
 
 DEVICE = torch.device("cuda:0")
@@ -90,7 +90,8 @@ class Connected:
         freezer = Freezer(self.process.pid)
         limits = Limits(call_s=20.0, load_s=60.0)
         self.link = CudaLink(channel, freezer, DEVICE, limits, False, self.watch, warm=False, turns=CardTurns())
-        self.link.prepare(CandidateSource(path=str(source), entries=("ModelNew",)), "float32", [], 1, {}, {})
+        candidate = CandidateSource(path=str(source), entries=("ModelNew",))
+        self.link.prepare(candidate, "float32", [], Construction(seed=1), {}, {})
         like = place([torch.zeros(SIZE, device=DEVICE)], NOWHERE)[0]
         self.link.reserve(CALLS, like, {"output": like[0]})
 

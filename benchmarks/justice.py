@@ -83,7 +83,7 @@ def labelled(name: str, problem: ModuleType, kernels: ModuleType, seed: int) -> 
     """A problem with its kernels, and the weights of a seed."""
     torch.manual_seed(seed)
     # As the judge constructs it.
-    with weights.drawn(seed) as drawn:
+    with weights.drawn(weights.Drawn(seed)) as drawn:
         module = problem.Model(*problem.get_init_inputs())
     weights.draw_the_rest(module, drawn)
     made = Problem(name, module, problem.get_inputs)

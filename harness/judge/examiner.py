@@ -66,7 +66,7 @@ class Examiner:
         self._reference = reference
         # Whether candidates have weights of one and zero, which they may leave out unseen.
         self.why_plain = reference.why_plain
-        self._is_larger = reference.larger != 1.0
+        self._is_larger = reference.construction.larger != 1.0
         # Whether a refusal says why, for the candidate that is under way.
         self.explained = True
         self._options = options

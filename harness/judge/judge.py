@@ -326,12 +326,11 @@ class Judge:
                 source,
                 self._request.precision,
                 reference.init_args,
-                reference.init_seed,
+                reference.construction,
                 self._state,
                 reference.plain,
                 itertools.chain.from_iterable(renewing),
                 own_weights=own_weights,
-                larger=reference.larger,
             )
             # A name that the supervisor gave: whoever else runs by it is one of PyTorch's own ways, and trusted.
             places = 1 if source.baseline in CAPTURED else INPUT_PLACES

@@ -27,7 +27,7 @@ from harness.oracle.replica import replica
 from harness.oracle.structure import flatten, places, unsupported
 from harness.roofline import work
 from harness.wire import generators, layout, values, weights
-from harness.wire.messages import CandidateSource
+from harness.wire.messages import CandidateSource, Construction
 from harness.wire.nodes import Node
 
 Result = TypeVar("Result")
@@ -89,12 +89,12 @@ class Reference:
         self._file = Path(source.path).name
         self._module = module
         self.init_args: Any = _returned(module, "get_init_inputs")
-        self.init_seed = self._derive("weights")
-        torch.manual_seed(self.init_seed)
-        self.larger = larger
-        with weights.drawn(self.init_seed) as drawn, weights.larger(larger, module):
-            self.model = weights.constructed(module, source.entries, self.init_args)
-            _cast(self.model, device, self.dtype)
+        seed = self._derive("weights")
+        self.model, drawn = self._constructed(seed, larger)
+        if drawn.changed:
+            # Nobody could tell what a candidate has that constructs them without drawn values.
+            self.model, drawn = self._constructed(seed, larger, drawn.changed)
+        self.construction = Construction(seed=seed, larger=larger, drawn=sorted(drawn.parameters))
         # Of all that is drawn in place of ones and zeros, the ones and zeros; and the names of what no candidate has by
         # its own construction.
         self.plain, self._redrawn = weights.draw_the_rest(self.model, drawn)
@@ -104,6 +104,17 @@ class Reference:
         # Of the first draw, what is no tensor, and whether it was something else in another one.
         self._numbers: Node | None = None
         self._numbers_vary = False
+
+    def _constructed(
+        self, seed: int, larger: float, without: frozenset[tuple[str, int]] = frozenset()
+    ) -> tuple[torch.nn.Module, weights.Drawn]:
+        """The model, and what was drawn for it, but for parameters of such names and sizes."""
+        torch.manual_seed(seed)
+        found = weights.Drawn(seed, without=without)
+        with weights.drawn(found, self._module), weights.larger(larger, self._module):
+            model = weights.constructed(self._module, self._source.entries, self.init_args)
+            _cast(model, self.device, self.dtype)
+        return model, found
 
     def differs(self, weights: Weights) -> bool:
         """Whether who has such weights has others than these."""

@@ -24,6 +24,7 @@ from harness.wire.messages import (
     Burst,
     Call,
     CandidateSource,
+    Construction,
     Enqueued,
     Failed,
     Go,
@@ -132,17 +133,15 @@ class Link:
         source: CandidateSource,
         precision: str,
         init_args: Any,
-        init_seed: int,
+        construction: Construction,
         state: dict[str, torch.Tensor],
         plain: dict[str, torch.Tensor],
         meanwhile: Iterable[bool] = (),
         *,
         own_weights: bool = False,
-        larger: float = 1.0,
     ) -> Ready:
-        """Have the runner construct its class, with matrices so many times `larger`, and take over `state`, or what is
-        `plain` of it where it lacks a name of that, or nothing if it is to keep its `own_weights`. Raises as `_receive`
-        does.
+        """Have the runner construct its class, and take over `state`, or what is `plain` of it where it lacks a name of
+        that, or nothing if it is to keep its `own_weights`. Raises as `_receive` does.
 
         While it does, steps of `meanwhile` are taken: until it is done, and one has said that they may end.
         """
@@ -160,11 +159,10 @@ class Link:
             device=str(self.device),
             precision=precision,
             init_args=values.encode(init_args, lambda _: next(init_refs)),
-            init_seed=init_seed,
+            construction=construction,
             state=dict(zip(state, refs, strict=False)),
             plain=dict(zip(plain, refs[len(state) :], strict=False)),
             own_weights=own_weights,
-            larger=larger,
             blocks=self._unsent,
         )
         self._send(request)

@@ -118,7 +118,8 @@ class Runner:
         extensions.intercept(extensions.Prebuilt(source.libraries, source.failures, source.unconstructed))
         module = modules.execute(Path(source.path), source.overrides)
         arguments = values.decode(request.init_args, self._shared)
-        with weights.drawn(request.init_seed):
+        drawn = weights.Drawn(request.construction.seed, only=frozenset(request.construction.drawn))
+        with weights.drawn(drawn, module):
             self.model = self._made(module, arguments, request)
         plain = not request.own_weights and self._lacks(request.plain)
         if plain:
@@ -193,8 +194,8 @@ class Runner:
         return layout.view(self.device.block(ref.block), ref)
 
     def _made(self, module: ModuleType, arguments: Any, request: Prepare) -> torch.nn.Module:
-        torch.manual_seed(request.init_seed)
-        with weights.larger(request.larger, module):
+        torch.manual_seed(request.construction.seed)
+        with weights.larger(request.construction.larger, module):
             model = weights.constructed(module, request.source.entries, arguments)
         if lost := _lost_methods(model):
             said = f"{Path(request.source.path).name}: its module sets {lost}, which is a method of every module"

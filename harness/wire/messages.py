@@ -80,22 +80,31 @@ class ComeUp(Message, frozen=True, kw_only=True, tag=True):
     device: str
 
 
+class Construction(msgspec.Struct, frozen=True, kw_only=True):
+    """What a module is constructed with, so that whoever constructs the same has the same weights: the seed of
+    PyTorch's generator, by how many times matrices are `larger` than the source asks for, and names and numbers of
+    elements of the parameters outside normalisations that are `drawn` from the start (weights.py)."""
+
+    seed: int
+    larger: float = 1.0
+    drawn: list[tuple[str, int]] = []
+
+
 class Prepare(Message, frozen=True, kw_only=True, tag=True):
     """Import the source, construct its entry class, cast it, take over the reference's state.
 
     `plain` has, of what was drawn in place of ones and zeros (weights.py), the ones and zeros. With `own_weights` it
-    keeps what it has constructed. Matrices are drawn so many times `larger` than the source asks for.
+    keeps what it has constructed.
     """
 
     source: CandidateSource
     device: str
     precision: str
     init_args: Node
-    init_seed: int
+    construction: Construction
     state: dict[str, TensorRef]
     plain: dict[str, TensorRef] = {}
     own_weights: bool = False
-    larger: float = 1.0
     blocks: list[SharedBlock]
 
 

@@ -2,9 +2,10 @@
 
 A kernel could leave those out unseen, or what they multiply.
 
-Judge and runners construct their modules within `drawn`, so that normalisations have the same weights, biases and
-running statistics from the start, also for who computes something from them in `__init__`. The judge alone then draws
-what is left (`draw_the_rest`); a runner gets those with the reference's other parameters. Both `cast` them.
+Judge and runners construct their modules within `drawn`, so that normalisations, and parameters that are registered as
+such constants, have the same values from the start, also for who computes something from them in `__init__`. The judge
+alone then draws what is left (`draw_the_rest`); a runner gets those with the reference's other parameters. Both `cast`
+them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ DRAWS = (
     *("kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_", "orthogonal_"),
     *("uniform_", "normal_", "trunc_normal_"),
 )
+# And what makes constants of them.
+CONSTANTS = ("ones_", "zeros_", "constant_")
+# Of larger parameters values are not drawn while a module is constructed, which would take long.
+MOST_ELEMENTS = 1 << 20
 # A constant below this hides what it multiplies, as the 1e-6 does by which blocks are scaled down to begin with.
 TINY = 2.0**-9
 
@@ -80,52 +85,124 @@ def cast(model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
 
 
 class Drawn:
-    """What normalisations were constructed with: by role and number of elements, one after the other."""
+    """What modules were constructed with in place of constants: by kind and number of elements, one after the other.
 
-    def __init__(self, seed: int) -> None:
+    `only`, if given, are the names and sizes of the parameters outside normalisations that are drawn; `without` those
+    that are not.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        only: frozenset[tuple[str, int]] | None = None,
+        without: frozenset[tuple[str, int]] = frozenset(),
+    ) -> None:
         self.seed = seed
-        self._values: dict[tuple[str, int], list[torch.Tensor]] = {}
+        self._only = only
+        self._without = without
+        self._turns = Counter[tuple[str, int]]()
+        self._values: dict[tuple[str, int], list[tuple[torch.Tensor, float]]] = {}
         self._met = Counter[tuple[str, int, int]]()
+        # Parameters outside normalisations, with their names, as long as this lives; by `id`.
+        self._registered: dict[int, tuple[nn.Parameter, str]] = {}
 
-    def next(self, tensor: torch.Tensor, role: str) -> torch.Tensor:
-        """The next values of that role for so many elements."""
-        before = self._values.setdefault((role, tensor.numel()), [])
-        before.append(_values(tensor, role, self.seed, str(len(before))))
-        return before[-1]
-
-    def met(self, tensor: torch.Tensor, role: str) -> int | None:
-        """How often these values have been asked about before, as of a module's copies; None if a tensor has none of
-        them."""
-        some = self._values.get((role, tensor.numel()), [])
-        alike = (
-            place for place, one in enumerate(some) if torch.equal(tensor.detach(), one.to(tensor).view_as(tensor))
+    @property
+    def parameters(self) -> frozenset[tuple[str, int]]:
+        """Names and sizes of the parameters outside normalisations of which any was drawn."""
+        return frozenset(
+            (name, parameter.numel())
+            for parameter, name in self._registered.values()
+            if (_kind(name), parameter.numel()) in self._values
         )
-        place = next(alike, None)
+
+    @property
+    def changed(self) -> frozenset[tuple[str, int]]:
+        """Names and sizes of those of them that have been changed since: what such a one is without being drawn cannot
+        be told."""
+        return frozenset(
+            (name, parameter.numel())
+            for parameter, name in self._registered.values()
+            if (_kind(name), parameter.numel()) in self._values
+            and _hiding(parameter) is None
+            and self._place(parameter, _kind(name)) is None
+        )
+
+    def fill(self, tensor: torch.Tensor, kind: str, role: str, usual: float) -> None:
+        """The next values of that kind for so many elements, where it was `usual`."""
+        which = self._turn(tensor, kind)
+        drawn = _values(tensor, role, self.seed, f"{kind} {which}")
+        self._values.setdefault((kind, tensor.numel()), []).append((drawn, usual))
+        with torch.no_grad():
+            tensor.copy_(drawn)
+
+    def register(self, parameter: nn.Parameter, name: str, *, constructed: bool = True) -> None:
+        """A parameter gets such a name in some module, or a constant as its numbers; `constructed`: it has numbers."""
+        which = name, parameter.numel()
+        left_out = which in self._without or (self._only is not None and which not in self._only)
+        if left_out or parameter.numel() > MOST_ELEMENTS:
+            return
+        self._registered[id(parameter)] = parameter, name
+        usual = _hiding(parameter) if constructed else None
+        if usual is None:
+            # Its turn all the same: what lies in memory that nobody has written to must not decide about others.
+            self._turn(parameter, _kind(name))
+        else:
+            self.fill(parameter, _kind(name), _role(usual), usual)
+
+    def made_constant(self, tensor: torch.Tensor) -> None:
+        """Some tensor's numbers are all the same now."""
+        if id(tensor) in self._registered:
+            self.register(*self._registered[id(tensor)])
+
+    def met(self, tensor: torch.Tensor, kind: str) -> tuple[int, float] | None:
+        """How often these values have been asked about before, as of a module's copies, and the constant in whose place
+        they are; None if a tensor has none of them."""
+        place = self._place(tensor, kind)
         if place is None:
             return None
-        self._met[role, tensor.numel(), place] += 1
-        return self._met[role, tensor.numel(), place] - 1
+        self._met[kind, tensor.numel(), place] += 1
+        return self._met[kind, tensor.numel(), place] - 1, self._values[kind, tensor.numel()][place][1]
+
+    def _turn(self, tensor: torch.Tensor, kind: str) -> int:
+        self._turns[kind, tensor.numel()] += 1
+        return self._turns[kind, tensor.numel()] - 1
+
+    def _place(self, tensor: torch.Tensor, kind: str) -> int | None:
+        some = self._values.get((kind, tensor.numel()), [])
+        alike = (
+            place for place, (one, _) in enumerate(some) if torch.equal(tensor.detach(), one.to(tensor).view_as(tensor))
+        )
+        return next(alike, None)
 
 
 @contextlib.contextmanager
-def drawn(seed: int) -> Iterator[Drawn]:
-    """Within it, torch's normalisations are constructed with drawn weights, biases and running statistics.
+def drawn(found: Drawn, file: ModuleType | None = None) -> Iterator[Drawn]:
+    """Within it, torch's normalisations are constructed with drawn weights, biases and running statistics, and others'
+    parameters with drawn values where they are registered as constants that hide something, or made such by
+    torch.nn.init, also where the `file` that is loaded has these functions under names of its own.
 
-    They depend on `seed`, role, number of elements, and how many of these came before: who takes one's for another's is
-    wrong. Who constructs them in another order gets them by name. torch's own generators stay as they are.
+    The values depend on the seed, name or role, number of elements, and how many of these came before: who takes one's
+    for another's is wrong. Who constructs them in another order gets them by name. torch's own generators stay as they
+    are.
     """
-    found = Drawn(seed)
     before = [
         (kind, name, vars(kind)[name])
         for kind in NORMS
         for name in ("reset_parameters", "reset_running_stats")
         if name in vars(kind)
     ]
+    register, bound = nn.Module.register_parameter, _bound(CONSTANTS, file)
     for kind, name, reset in before:
         setattr(kind, name, _filling(reset, found))
+    for holder, name, fill in bound:
+        setattr(holder, name, _telling(fill, found))
+    nn.Module.register_parameter = _registering(register, found)  # type: ignore[method-assign]
     try:
         yield found
     finally:
+        nn.Module.register_parameter = register  # type: ignore[method-assign]
+        for holder, name, fill in bound:
+            setattr(holder, name, fill)
         for kind, name, reset in before:
             setattr(kind, name, reset)
 
@@ -137,13 +214,7 @@ def larger(factor: float, file: ModuleType) -> Iterator[None]:
     if factor == 1.0:
         yield
         return
-    draws = {id(vars(nn.init)[name]) for name in DRAWS}
-    bound = [
-        (holder, name, draw)
-        for holder in (nn.init, *(one for one in vars(nn.modules).values() if isinstance(one, ModuleType)), file)
-        for name, draw in vars(holder).items()
-        if id(draw) in draws
-    ]
+    bound = _bound(DRAWS, file)
     for holder, name, draw in bound:
         setattr(holder, name, _multiplying(draw, factor))
     try:
@@ -155,45 +226,85 @@ def larger(factor: float, file: ModuleType) -> Iterator[None]:
 
 def draw_the_rest(model: nn.Module, drawn: Drawn) -> tuple[dict[str, torch.Tensor], frozenset[str]]:
     """Draw every other parameter of `model` that is all one, all zero or all the same tiny number, in place, and what
-    copies of normalisations have in common with those that they are copies of.
+    copies of modules have in common with those that they are copies of.
 
     By name what these, and what is `drawn`, are by construction; and the names of those that no other module has by its
     own construction.
     """
     plain: dict[str, torch.Tensor] = {}
     redrawn: set[str] = set()
+    # What is shared has several names.
+    seen: dict[int, tuple[float, bool] | None] = {}
     for prefix, module in model.named_modules():
-        own = dict(module.named_parameters(recurse=False))
+        own: dict[str, torch.Tensor] = dict(module.named_parameters(recurse=False))
         if isinstance(module, NORMS):
             own |= {name: value for name, value in module.named_buffers(recurse=False) if name in USUAL}
         for name, tensor in own.items():
             path = f"{prefix}.{name}" if prefix else name
-            usual, is_new = _usual(module, name, tensor, drawn)
-            if usual is None:
+            if id(tensor) not in seen:
+                seen[id(tensor)] = _drawn_now(module, name, tensor, drawn, path)
+            if (what := seen[id(tensor)]) is None:
                 continue
+            usual, is_new = what
             plain[path] = torch.full_like(tensor.detach(), usual)
             if is_new:
                 redrawn.add(path)
-                of_a_norm = isinstance(module, NORMS) and name in USUAL
-                role = name if of_a_norm else "running_var" if usual else "bias"
-                with torch.no_grad():
-                    tensor.copy_(_values(tensor, role, drawn.seed, path))
     return plain, frozenset(redrawn)
 
 
-def _usual(module: nn.Module, name: str, tensor: torch.Tensor, drawn: Drawn) -> tuple[float | None, bool]:
-    """What a tensor is by construction if it is drawn, or is to be, and whether it is to be; None where its values
-    stay."""
-    if is_lazy(tensor) or not layout.is_strided(tensor) or not tensor.is_floating_point() or not tensor.numel():
-        return None, False
-    if isinstance(module, NORMS) and name in USUAL:
-        before = drawn.met(tensor, name)
-        return (None, False) if before is None else (USUAL[name], before > 0)
+def _drawn_now(
+    module: nn.Module, name: str, tensor: torch.Tensor, drawn: Drawn, path: str
+) -> tuple[float, bool] | None:
+    """The constant in whose place a tensor is drawn, and whether it is drawn only now; None where its values stay."""
+    if not _has_numbers(tensor):
+        return None
+    of_a_norm = isinstance(module, NORMS) and name in USUAL
+    met = drawn.met(tensor, name if of_a_norm else _kind(name))
+    usual = met[1] if met is not None else None if of_a_norm else _hiding(tensor)
+    if usual is None:
+        return None
+    is_new = met is None or met[0] > 0
+    if is_new:
+        with torch.no_grad():
+            tensor.copy_(_values(tensor, name if of_a_norm else _role(usual), drawn.seed, path))
+    return usual, is_new
+
+
+def _has_numbers(tensor: torch.Tensor) -> bool:
+    """Whether it is one of floating numbers that can be looked at."""
+    if is_lazy(tensor) or tensor.is_meta or not layout.is_strided(tensor):
+        return False
+    return tensor.is_floating_point() and tensor.numel() > 0
+
+
+def _kind(name: str) -> str:
+    """Of a parameter outside normalisations."""
+    return f"parameter {name}"
+
+
+def _role(usual: float) -> str:
+    return "running_var" if usual else "bias"
+
+
+def _hiding(tensor: torch.Tensor) -> float | None:
+    """The number that all elements of a parameter are, if what is multiplied by it, or added to it, is hidden."""
+    if not tensor.requires_grad or not _has_numbers(tensor):
+        return None
     first = float(tensor.detach().reshape(-1)[0])
     hides = abs(first) < TINY or first == 1.0
-    if not tensor.requires_grad or not hides or not bool((tensor == first).all()):
-        return None, False
-    return first, True
+    return first if hides and bool((tensor == first).all()) else None
+
+
+def _bound(names: tuple[str, ...], file: ModuleType | None) -> list[tuple[Any, str, Any]]:
+    """Where functions of torch.nn.init are held, under which names: there, by torch's own modules, and by a file."""
+    own = {id(vars(nn.init)[name]) for name in names}
+    modules_of_torch = (one for one in vars(nn.modules).values() if isinstance(one, ModuleType))
+    return [
+        (holder, name, function)
+        for holder in (nn.init, *modules_of_torch, *([file] if file is not None else []))
+        for name, function in vars(holder).items()
+        if id(function) in own
+    ]
 
 
 def _filling(reset: Callable[[Any], None], found: Drawn) -> Callable[[Any], None]:
@@ -201,13 +312,31 @@ def _filling(reset: Callable[[Any], None], found: Drawn) -> Callable[[Any], None
 
     def filled(module: nn.Module) -> None:
         reset(module)
-        with torch.no_grad():
-            for name, usual in USUAL.items():
-                tensor = getattr(module, name, None)
-                if not isinstance(tensor, torch.Tensor) or is_lazy(tensor) or not layout.is_strided(tensor):
-                    continue
-                if bool((tensor == usual).all()):
-                    tensor.copy_(found.next(tensor, name))
+        for name, usual in USUAL.items():
+            tensor = getattr(module, name, None)
+            if isinstance(tensor, torch.Tensor) and _has_numbers(tensor) and bool((tensor == usual).all()):
+                found.fill(tensor, name, name, usual)
+
+    return filled
+
+
+def _registering(register: Callable[..., None], found: Drawn) -> Callable[..., None]:
+    def registered(module: nn.Module, name: str, param: nn.Parameter | None) -> None:
+        register(module, name, param)
+        if isinstance(param, nn.Parameter) and not isinstance(module, NORMS) and not is_lazy(param):
+            # torch's own modules give them their numbers later.
+            of_torch = type(module).__module__.startswith("torch.")
+            later = of_torch and any(hasattr(module, reset) for reset in ("reset_parameters", "_reset_parameters"))
+            found.register(param, name, constructed=not later)
+
+    return registered
+
+
+def _telling(fill: Callable[..., Any], found: Drawn) -> Callable[..., Any]:
+    def filled(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        made = fill(tensor, *args, **kwargs)
+        found.made_constant(tensor)
+        return made
 
     return filled
 
@@ -225,8 +354,9 @@ def _multiplying(draw: Callable[..., Any], factor: float) -> Callable[..., Any]:
 
 def _values(tensor: torch.Tensor, role: str, seed: int, which: str) -> torch.Tensor:
     """From 0.5 to 1.5 in place of ones, from -0.5 to 0.5 in place of zeros, in the tensor's shape and dtype."""
-    generator = torch.Generator().manual_seed(seed ^ zlib.crc32(f"{role} {tensor.numel()} {which}".encode()))
-    values = torch.rand(tensor.shape, generator=generator) - 0.5 + USUAL[role]
+    generator = torch.Generator("cpu").manual_seed(seed ^ zlib.crc32(f"{role} {tensor.numel()} {which}".encode()))
+    # Also where a module is constructed within a device.
+    values = torch.rand(tensor.shape, generator=generator, device="cpu") - 0.5 + USUAL[role]
     if role in SIGNED:
-        values *= torch.randint(2, tensor.shape, generator=generator) * 2 - 1
+        values *= torch.randint(2, tensor.shape, generator=generator, device="cpu") * 2 - 1
     return values.to(tensor)

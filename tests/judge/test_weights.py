@@ -87,13 +87,27 @@ def get_init_inputs():
 """
 
 
-def test_what_is_computed_of_ones_before_they_have_other_values_is_told(evaluate_made):
-    reference, candidate = (
-        GAIN.format(name=name, gain=gain) for name, gain in (("Model", "self.gain * 2"), ("ModelNew", "self.folded"))
-    )
+# Values that nothing tells as they are given.
+BY_HAND = {"nn.Parameter(torch.ones(64))": "nn.Parameter(torch.zeros(64)); self.gain.data.fill_(1)"}
+
+
+@pytest.mark.parametrize(
+    ("gain", "made", "status"),
+    [
+        ("self.folded", {}, Status.PASSED),
+        ("2", {}, Status.INCORRECT),
+        ("self.folded", BY_HAND, Status.INCORRECT),
+        ("self.gain * 2", BY_HAND, Status.PASSED),
+    ],
+)
+def test_what_is_computed_of_ones_in_the_constructor_has_their_values(evaluate_made, gain, made, status):
+    reference, candidate = GAIN.format(name="Model", gain="self.gain * 2"), GAIN.format(name="ModelNew", gain=gain)
+    for usual, other in made.items():
+        reference, candidate = reference.replace(usual, other), candidate.replace(usual, other)
     record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
-    assert record.status is Status.INCORRECT
-    assert record.message.endswith("what is computed of them in __init__, or left out, is missing here")
+    assert record.status is status, record.message
+    if status is Status.INCORRECT:
+        assert record.message.endswith("what is computed of them in __init__, or left out, is missing here")
 
 
 FOURIER = """
@@ -161,30 +175,38 @@ FOLD = "[one.data.div_(3) for one in self.linear.parameters()]"
 
 
 @pytest.mark.parametrize(
-    ("fold", "forward", "status", "warned"),
+    ("fold", "forward", "status"),
     [
         # By KernelBench's rule both have the same weights, because they are made from the same seed.
-        (FOLD, "self.norm(torch.tanh(self.linear(x))) * self.gain", Status.PASSED, True),
-        (FOLD, "self.norm(torch.tanh(self.linear(x))) * self.gain * 1.001", Status.INCORRECT, False),
+        (FOLD, "self.norm(torch.tanh(self.linear(x))) * self.gain", Status.PASSED),
+        (FOLD, "self.norm(torch.tanh(self.linear(x))) * self.gain * 1.001", Status.INCORRECT),
+        (FOLD, "self.norm(torch.tanh(self.linear(x)))", Status.INCORRECT),
         # Whatever else it draws before, the reference's values are right.
-        ("self.linear.reset_parameters()", DIVIDED, Status.PASSED, False),
+        ("self.linear.reset_parameters()", DIVIDED, Status.PASSED),
         (
             "self.linear.reset_parameters()",
             "self.norm(torch.tanh(self.linear(x))) * self.gain",
             Status.INCORRECT,
-            False,
         ),
         # The norm's weights count all the same.
-        (FOLD, "nn.functional.layer_norm(torch.tanh(self.linear(x)), (32,)) * self.gain", Status.INCORRECT, False),
+        (FOLD, "nn.functional.layer_norm(torch.tanh(self.linear(x)), (32,)) * self.gain", Status.INCORRECT),
     ],
 )
-def test_weights_may_be_folded_in_place(evaluate_made, fold, forward, status, warned):
+def test_weights_may_be_folded_in_place(evaluate_made, fold, forward, status):
     problem = FOLDED.format(name="Model", fold="", forward=DIVIDED)
-    record = evaluate_made(
-        problem, FOLDED.format(name="ModelNew", fold=fold, forward=forward), device="cpu", timing=QUICK
-    )
+    candidate = FOLDED.format(name="ModelNew", fold=fold, forward=forward)
+    record = evaluate_made(problem, candidate, device="cpu", timing=QUICK)
     assert record.status is status, record.message
-    assert any(text.startswith("plain_weights: it changes weights") for text in record.warnings) is warned
+    assert not any(text.startswith("plain_weights") for text in record.warnings)
+
+
+def test_own_weights_that_nobody_else_has_are_ones(evaluate_made):
+    by_hand = FOLDED.replace("torch.ones(32))", "torch.empty(32)); self.gain.data.fill_(1)")
+    problem = by_hand.format(name="Model", fold="", forward=DIVIDED)
+    candidate = by_hand.format(name="ModelNew", fold=FOLD, forward="self.norm(torch.tanh(self.linear(x))) * self.gain")
+    record = evaluate_made(problem, candidate, device="cpu", timing=QUICK)
+    assert record.status is Status.PASSED, record.message
+    assert any(text.startswith("plain_weights: it changes weights") for text in record.warnings)
 
 
 def test_weights_may_be_made_in_inference_mode(evaluate_made):

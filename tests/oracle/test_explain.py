@@ -381,7 +381,7 @@ def test_a_lower_precision_is_known_by_the_direction_of_its_errors(name):
 def tail_of_drawn_weights():
     """A product before a normalisation whose weights are drawn, as the judge's are."""
     torch.manual_seed(1)
-    with weights.drawn(1) as drawn:
+    with weights.drawn(weights.Drawn(1)) as drawn:
         module = GemmTail(512)
     weights.draw_the_rest(module, drawn)
     return module

@@ -30,7 +30,7 @@ class Model(nn.Module):
 def made(seed=7):
     """A model, and what its normalisations were constructed with."""
     torch.manual_seed(1)
-    with weights.drawn(seed) as drawn:
+    with weights.drawn(weights.Drawn(seed)) as drawn:
         return Model(), drawn
 
 
@@ -66,23 +66,24 @@ def test_what_makes_no_module_is_named(tmp_path):
 def test_values_depend_on_role_and_size_and_how_many_came_before():
     model, _ = made()
     assert not torch.equal(model.norm.weight, model.other.weight)
-    with weights.drawn(7):
+    with weights.drawn(weights.Drawn(7)):
         assert torch.equal(nn.LayerNorm(8).weight, model.norm.weight)
         assert torch.equal(nn.LayerNorm(8).weight, model.other.weight)
-    with weights.drawn(8):
+    with weights.drawn(weights.Drawn(8)):
         assert not torch.equal(nn.LayerNorm(8).weight, model.norm.weight)
 
 
 def test_copies_and_parameters_alike_get_values_of_their_own():
-    with weights.drawn(7) as drawn:
+    with weights.drawn(weights.Drawn(7)) as drawn:
         layer = nn.TransformerEncoderLayer(8, 2, 16)
         model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        model.first, model.second = (nn.Parameter(torch.ones(8)) for _ in range(2))
+        model.alike = nn.ParameterList(nn.Parameter(torch.ones(8)) for _ in range(2))
     plain, redrawn = weights.draw_the_rest(model, drawn)
     of_layers = [getattr(one, name).weight for one in model.layers for name in ("norm1", "norm2")]
-    values = [*of_layers, model.first, model.second]
+    values = [*of_layers, *model.alike]
     assert len({tuple(one.tolist()) for one in values}) == len(values)
-    assert {"layers.1.norm1.weight", "layers.1.norm2.bias", "first", "second"} <= redrawn <= set(plain)
+    assert {"layers.1.norm1.weight", "layers.1.norm2.bias"} <= redrawn <= set(plain)
+    assert {"alike.0", "alike.1"} <= set(plain) - redrawn
     assert not any(name.startswith("layers.0.norm") for name in redrawn)
     assert torch.equal(of_layers[0], layer.norm1.weight)
 
@@ -97,7 +98,8 @@ def test_other_weights_and_what_is_made_outside_are_as_ever():
 def test_the_rest_is_drawn_in_place_and_all_is_told():
     model, drawn = made()
     plain, redrawn = weights.draw_the_rest(model, drawn)
-    assert redrawn == {"scale", "shift"}
+    assert not redrawn
+    assert drawn.parameters == {("scale", 3), ("shift", 1)}
     norms = [f"{norm}.{name}" for norm in ("norm", "other", "group") for name in ("weight", "bias")]
     assert set(plain) == {"scale", "shift", "norm.running_mean", "norm.running_var", *norms}
     assert all(
@@ -110,8 +112,82 @@ def test_the_rest_is_drawn_in_place_and_all_is_told():
     assert torch.equal(model.mask, torch.ones(3))
 
 
+LOW_RANK = """
+import torch
+from torch import nn
+from torch.nn.init import zeros_ as emptied
+
+class Adapter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Linear(6, 8)
+        self.down = nn.Linear(6, 2, bias=False)
+        self.up = nn.Linear(2, 8, bias=False)
+        emptied(self.up.weight)
+        self.gain = nn.Parameter(torch.ones(8))
+        self.tied = nn.Module()
+        self.tied.gain = self.gain
+        self.merged = (self.base.weight + self.up.weight @ self.down.weight).detach() * self.gain[:, None].detach()
+
+class Overwritten(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.forget = nn.Parameter(torch.zeros(8))
+        self.forget.data[:4] = 1
+        self.kept = nn.Parameter(torch.zeros(8))
+"""
+
+
+@pytest.fixture
+def low_rank(tmp_path):
+    path = tmp_path / "low_rank.py"
+    path.write_text(LOW_RANK)
+    return modules.execute(path)
+
+
+def constructed(module, name, found):
+    torch.manual_seed(1)
+    with weights.drawn(found, module):
+        return weights.constructed(module, (name,), [])
+
+
+def test_what_is_computed_of_constants_in_the_constructor_is_of_the_drawn_ones(low_rank):
+    found = weights.Drawn(7)
+    model = constructed(low_rank, "Adapter", found)
+    plain, redrawn = weights.draw_the_rest(model, found)
+    # Tied ones stay so.
+    assert (set(plain), redrawn) == ({"up.weight", "gain", "tied.gain"}, frozenset())
+    assert not found.changed
+    assert model.gain is model.tied.gain
+    merged = (model.base.weight + model.up.weight @ model.down.weight) * model.gain[:, None]
+    torch.testing.assert_close(model.merged, merged.detach())
+    assert len(model.up.weight.unique()) == 16
+    # A runner draws what it is told, and nothing else of its own.
+    again = constructed(low_rank, "Adapter", weights.Drawn(7, only=found.parameters))
+    torch.testing.assert_close(again.merged, model.merged, rtol=0, atol=0)
+    other = constructed(low_rank, "Adapter", weights.Drawn(7, only=frozenset({("gain", 8)})))
+    assert torch.equal(other.gain, model.gain)
+    assert not other.up.weight.any()
+    assert low_rank.emptied is nn.init.zeros_
+
+
+def test_constants_that_are_changed_in_part_are_told(low_rank):
+    found = weights.Drawn(7)
+    constructed(low_rank, "Overwritten", found)
+    assert found.changed == {("forget", 8)}
+    model = constructed(low_rank, "Overwritten", weights.Drawn(7, without=found.changed))
+    assert model.forget.tolist() == [1.0] * 4 + [0.0] * 4
+    assert len(model.kept.unique()) == 8
+
+
+def test_where_a_module_is_constructed_makes_no_difference():
+    with torch.device("meta"), weights.drawn(weights.Drawn(7)):
+        assert nn.LayerNorm(8).weight.is_meta
+        assert not nn.LayerNorm(8, device="cpu").weight.eq(1).any()
+
+
 def test_what_a_model_sets_by_itself_stays():
-    with weights.drawn(7) as drawn:
+    with weights.drawn(weights.Drawn(7)) as drawn:
         model = nn.Sequential(nn.LayerNorm(8))
         nn.init.constant_(model[0].weight, 2.0)
     assert set(weights.draw_the_rest(model, drawn)[0]) == {"0.bias"}
