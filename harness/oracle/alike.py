@@ -12,6 +12,7 @@ import math
 import torch
 
 from harness.oracle import left_out, rule
+from harness.oracle.error import is_small
 from harness.oracle.fast import Fast
 from harness.oracle.formats import format_of
 from harness.oracle.scale import CONSTANT, PAIRS
@@ -43,7 +44,7 @@ def accepted(got: torch.Tensor, native: torch.Tensor, fast: Fast) -> torch.Tenso
         apart = (fast.apart_share * scale.spread).clamp_max(fast.limits.apart)
         near &= of_it.apart <= torch.hypot(apart, error)
     if math.isfinite(fast.limits.small):
-        within = y.abs() <= fast.limits.small_size
+        within = is_small(y, fast.limits.small_size)
         of_small = difference.masked_fill(~within, 0.0).square().sum((1, 2), dtype=torch.float64)
         small = (fast.small_share * scale.spread).clamp_max(fast.limits.small)
         most = torch.hypot(small, small / rule.SMALL)

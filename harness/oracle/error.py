@@ -127,6 +127,12 @@ def measure(
     return _measure(matrix(got), matrix(exact), scale, expected, own, asked, masked=True)
 
 
+def is_small(exact: torch.Tensor, size: float) -> torch.Tensor:
+    """Which elements are no larger than that, and not nothing at all, as what a ReLU or a mask leaves of a product."""
+    sizes_of = exact.abs()
+    return (sizes_of <= size).logical_and_(sizes_of > 0)
+
+
 def _measure(
     got: torch.Tensor,
     exact: torch.Tensor,
@@ -154,7 +160,7 @@ def _measure(
             bulk += torch.linalg.vector_norm(difference.masked_fill(~within, 0.0)).double() ** 2
             inside += within.sum()
         if math.isfinite(asked.small):
-            within = y.abs() <= asked.small_size
+            within = is_small(y, asked.small_size)
             small += torch.linalg.vector_norm(difference.masked_fill(~within, 0.0)).double() ** 2
             few += within.sum()
         if math.isfinite(asked.rows):

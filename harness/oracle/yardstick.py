@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from harness.oracle import rule
-from harness.oracle.error import Errors, Expected, Part, Tolerances, expected_errors, measure
+from harness.oracle.error import Errors, Expected, Part, Tolerances, expected_errors, is_small, measure
 from harness.oracle.fills import NONE, Fills
 from harness.oracle.formats import (
     BY_NAME,
@@ -334,10 +334,13 @@ def _of_small_elements(
     runs: Runs, exact: torch.Tensor, limits: Tolerances, base: float, nudged: torch.Tensor | None
 ) -> Tolerances:
     """The limits with that of the smallest elements' errors, by what the reference's own runs show there."""
-    sizes_of = exact.abs()
-    some = sizes_of.reshape(-1)[sample(exact.numel(), exact.device, PAIRS)]
-    size = float(some.nan_to_num(math.inf).quantile(rule.SMALL_SHARE))
-    within = sizes_of <= size
+    some = exact.reshape(-1)[sample(exact.numel(), exact.device, PAIRS)].abs().nan_to_num(math.inf)
+    some = some[some > 0]
+    # Of a product that is masked, or cut off below, as much as of others.
+    if len(some) * exact.numel() < rule.SMALL_LEAST * min(PAIRS, exact.numel()):
+        return limits
+    size = float(some.quantile(rule.SMALL_SHARE))
+    within = is_small(exact, size)
     if not math.isfinite(size) or not bool(within.any()):
         return limits
 

@@ -42,6 +42,16 @@ class Linear(nn.Module):
         return between(product) + self.of.bias.double()
 
 
+class Cut(Linear):
+    """Half of it is zeros."""
+
+    def forward(self, x):
+        return torch.relu(super().forward(x))
+
+    def made(self, x, operand, between):
+        return torch.relu(super().made(x, operand, between))
+
+
 class Block(nn.Module):
     """What is added to its input."""
 
@@ -74,6 +84,7 @@ class Attention(nn.Module):
 PROBLEMS = {
     "linear of positive": (Linear, lambda: [torch.rand(ROWS, TERMS)]),
     "linear": (Linear, lambda: [torch.randn(ROWS, TERMS)]),
+    "cut": (Cut, lambda: [torch.randn(ROWS, TERMS)]),
     "block": (Block, lambda: [torch.randn(ROWS, 256)]),
     "attention": (Attention, lambda: list(torch.randn(3, 2, 4, 128, 64))),
 }
