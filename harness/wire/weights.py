@@ -105,15 +105,13 @@ class Drawn:
         self._met = Counter[tuple[str, int, int]]()
         # Parameters outside normalisations, with their names, as long as this lives; by `id`.
         self._registered: dict[int, tuple[nn.Parameter, str]] = {}
+        # Of them, those that were drawn.
+        self._filled: set[int] = set()
 
     @property
     def parameters(self) -> frozenset[tuple[str, int]]:
-        """Names and sizes of the parameters outside normalisations of which any was drawn."""
-        return frozenset(
-            (name, parameter.numel())
-            for parameter, name in self._registered.values()
-            if (_kind(name), parameter.numel()) in self._values
-        )
+        """Names and sizes of the parameters outside normalisations that were drawn."""
+        return frozenset((name, parameter.numel()) for parameter, name in self._drawn())
 
     @property
     def changed(self) -> frozenset[tuple[str, int]]:
@@ -121,11 +119,12 @@ class Drawn:
         be told."""
         return frozenset(
             (name, parameter.numel())
-            for parameter, name in self._registered.values()
-            if (_kind(name), parameter.numel()) in self._values
-            and _hiding(parameter) is None
-            and self._place(parameter, _kind(name)) is None
+            for parameter, name in self._drawn()
+            if _hiding(parameter) is None and self._place(parameter, _kind(name)) is None
         )
+
+    def _drawn(self) -> list[tuple[nn.Parameter, str]]:
+        return [self._registered[which] for which in self._filled]
 
     def fill(self, tensor: torch.Tensor, kind: str, role: str, usual: float) -> None:
         """The next values of that kind for so many elements, where it was `usual`."""
@@ -148,6 +147,7 @@ class Drawn:
             self._turn(parameter, _kind(name))
         else:
             self.fill(parameter, _kind(name), _role(usual), usual)
+            self._filled.add(id(parameter))
 
     def made_constant(self, tensor: torch.Tensor) -> None:
         """Some tensor's numbers are all the same now."""

@@ -135,6 +135,9 @@ class Overwritten(nn.Module):
         self.forget = nn.Parameter(torch.zeros(8))
         self.forget.data[:4] = 1
         self.kept = nn.Parameter(torch.zeros(8))
+        # Of the same name and size as one that is none.
+        self.one, self.other = nn.Linear(6, 5), nn.Linear(6, 5)
+        nn.init.zeros_(self.one.bias)
 """
 
 
