@@ -351,7 +351,8 @@ class Judge:
             first = examiner.first_call(runner, self._limits.first_call_s)
         if not first.passed:
             outcome = _with_unmatched(first.outcome(), ready.unmatched)
-            if not examiner.why_plain and self._reference.plain and first.reason.startswith("mismatch:exchanged"):
+            drawn_since = self._reference.differs(Weights.OWN)
+            if not examiner.why_plain and drawn_since and first.reason.startswith("mismatch:exchanged"):
                 outcome = msgspec.structs.replace(outcome, message=f"{outcome.message}; {DRAWN_WEIGHTS}")
             raise Refused(outcome, Checks(error_ratio=first.error_ratio), changed_weights=ready.changed)
         return first

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import torch
+from torch.nn.parameter import is_lazy
 
 from harness import wording
 from harness.catalog import modules
@@ -90,10 +91,7 @@ class Reference:
         self._module = module
         self.init_args: Any = _returned(module, "get_init_inputs")
         seed = self._derive("weights")
-        self.model, drawn = self._constructed(seed, larger)
-        if drawn.changed:
-            # Nobody could tell what a candidate has that constructs them without drawn values.
-            self.model, drawn = self._constructed(seed, larger, drawn.changed)
+        self.model, drawn = self._constructed_with_drawn(seed, larger)
         self.construction = Construction(seed=seed, larger=larger, drawn=sorted(drawn.parameters))
         # Of all that is drawn in place of ones and zeros, the ones and zeros; and the names of what no candidate has by
         # its own construction.
@@ -105,12 +103,28 @@ class Reference:
         self._numbers: Node | None = None
         self._numbers_vary = False
 
-    def _constructed(
-        self, seed: int, larger: float, without: frozenset[tuple[str, int]] = frozenset()
-    ) -> tuple[torch.nn.Module, weights.Drawn]:
-        """The model, and what was drawn for it, but for parameters of such names and sizes."""
+    def _constructed_with_drawn(self, seed: int, larger: float) -> tuple[torch.nn.Module, weights.Drawn]:
+        """The model, and what was drawn for it from the start: nothing outside normalisations where it is not made for
+        that."""
+        none = functools.partial(self._constructed, seed, larger, only=frozenset())
+        try:
+            model, drawn = self._constructed(seed, larger)
+        except Exception:
+            # Of what it computes of them.
+            return none()
+        if drawn.changed:
+            # Nobody could tell what a candidate has that constructs them without drawn values.
+            model, drawn = self._constructed(seed, larger, without=drawn.changed)
+        if drawn.parameters and (lost := _not_finite(model)):
+            without_them = none()
+            if _not_finite(without_them[0]) != lost:
+                return without_them
+        return model, drawn
+
+    def _constructed(self, seed: int, larger: float, **which: Any) -> tuple[torch.nn.Module, weights.Drawn]:
+        """The model, and what was drawn for it; `which` parameters outside normalisations is of weights.Drawn."""
         torch.manual_seed(seed)
-        found = weights.Drawn(seed, without=without)
+        found = weights.Drawn(seed, **which)
         with weights.drawn(found, self._module), weights.larger(larger, self._module):
             model = weights.constructed(self._module, self._source.entries, self.init_args)
             _cast(model, self.device, self.dtype)
@@ -267,6 +281,16 @@ def _returned(module: ModuleType, name: str) -> list[Any]:
         what = wording.a(type(found).__name__)
         raise modules.LoadFault("contract", f"{name} returned {what}; return the arguments in a list")
     return list(found)
+
+
+def _not_finite(model: torch.nn.Module) -> frozenset[str]:
+    """Names of the parameters and buffers that have an infinity or a NaN."""
+    named = (*model.named_parameters(), *model.named_buffers())
+    return frozenset(
+        name
+        for name, tensor in named
+        if not is_lazy(tensor) and layout.is_strided(tensor) and not bool(torch.isfinite(tensor).all())
+    )
 
 
 @door

@@ -24,11 +24,11 @@ from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation, InvalidReference, broken_in, number, require_form
 from harness.oracle.fast import Fast
 from harness.oracle.fills import NONE, Fills
-from harness.oracle.formats import all_finite
+from harness.oracle.formats import all_finite, is_of_eight_bits
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.reorder import LastFirst
 from harness.oracle.slices import real, rms, widened
-from harness.oracle.stress import CHOOSING, RECURRENT, ROLLED, SETS, Stress, named
+from harness.oracle.stress import CHOOSING, POSITIVE, RECURRENT, ROLLED, SETS, Stress, named
 from harness.oracle.structure import all_same, compare, flatten, places, tensors
 from harness.oracle.unsorted import Unsorted, unsorted
 from harness.oracle.verdict import Finding
@@ -140,6 +140,8 @@ class Oracle:
         if all(yard.numel < rule.SIGNATURE_LEAST for yard in expected.yards.values()):
             self._kinds |= {"few", "whole"}
         largest = max((tensor.numel() for tensor in tensors(inputs) if tensor.is_floating_point()), default=0)
+        if (least := _least(inputs)) is not None and least >= 0:
+            self._kinds |= {POSITIVE}
         if any(2 * yard.heaped >= largest > 0 for yard in expected.yards.values()):
             self._kinds |= {"whole"}
         unrounded = frozenset(path for path, yard in expected.yards.items() if yard.unrounded)
@@ -431,3 +433,13 @@ class Oracle:
                 raise InvalidReference(
                     "random", f"the reference's {path} differs from call to call by more than rounding"
                 )
+
+
+def _least(inputs: list[Any]) -> float | None:
+    """The smallest of all floating numbers; None where there are none."""
+    found = [
+        float(one.min())
+        for one in tensors(inputs)
+        if one.is_floating_point() and one.numel() and not is_of_eight_bits(one)
+    ]
+    return min(found, default=None)

@@ -26,6 +26,7 @@ from harness import wording
 from harness.catalog import modules
 from harness.errors import door
 from harness.wire import layout
+from harness.wire.begun import Begun
 
 NORMS: tuple[type[nn.Module], ...] = (
     nn.modules.batchnorm._NormBase,
@@ -140,7 +141,8 @@ class Drawn:
         left_out = which in self._without or (self._only is not None and which not in self._only)
         if left_out or parameter.numel() > MOST_ELEMENTS:
             return
-        self._registered[id(parameter)] = parameter, name
+        # By its first name, if it is shared.
+        self._registered.setdefault(id(parameter), (parameter, name))
         usual = _hiding(parameter) if constructed else None
         if usual is None:
             # Its turn all the same: what lies in memory that nobody has written to must not decide about others.
@@ -148,6 +150,11 @@ class Drawn:
         else:
             self.fill(parameter, _kind(name), _role(usual), usual)
             self._filled.add(id(parameter))
+
+    def name_of(self, tensor: torch.Tensor, name: str) -> str:
+        """The name that a parameter was registered by at first; that `name` where it was not."""
+        found = self._registered.get(id(tensor))
+        return name if found is None else found[1]
 
     def made_constant(self, tensor: torch.Tensor) -> None:
         """Some tensor's numbers are all the same now."""
@@ -225,41 +232,42 @@ def larger(factor: float, file: ModuleType) -> Iterator[None]:
 
 
 def draw_the_rest(model: nn.Module, drawn: Drawn) -> tuple[dict[str, torch.Tensor], frozenset[str]]:
-    """Draw every other parameter of `model` that is all one, all zero or all the same tiny number, in place, and what
-    copies of modules have in common with those that they are copies of.
+    """Draw every other parameter of `model` that is all one, all zero or all the same tiny number, in place, what
+    copies of modules have in common with those that they are copies of, and what begins with another structure that no
+    training would keep (begun.py).
 
     By name what these, and what is `drawn`, are by construction; and the names of those that no other module has by its
     own construction.
     """
     plain: dict[str, torch.Tensor] = {}
     redrawn: set[str] = set()
-    # What is shared has several names.
-    seen: dict[int, tuple[float, bool] | None] = {}
+    begun = Begun(drawn.seed)
+    # What is shared counts by its first name, as for whoever walks through a module's parameters.
+    seen: set[int] = set()
     for prefix, module in model.named_modules():
         own: dict[str, torch.Tensor] = dict(module.named_parameters(recurse=False))
         if isinstance(module, NORMS):
             own |= {name: value for name, value in module.named_buffers(recurse=False) if name in USUAL}
         for name, tensor in own.items():
             path = f"{prefix}.{name}" if prefix else name
-            if id(tensor) not in seen:
-                seen[id(tensor)] = _drawn_now(module, name, tensor, drawn, path)
-            if (what := seen[id(tensor)]) is None:
+            if id(tensor) in seen:
                 continue
-            usual, is_new = what
-            plain[path] = torch.full_like(tensor.detach(), usual)
-            if is_new:
-                redrawn.add(path)
+            seen.add(id(tensor))
+            what = _drawn_now(module, name, tensor, drawn, path) or _changed(begun, tensor, path)
+            if what is not None:
+                plain[path], is_new = what
+                redrawn |= {path} if is_new else set()
     return plain, frozenset(redrawn)
 
 
 def _drawn_now(
     module: nn.Module, name: str, tensor: torch.Tensor, drawn: Drawn, path: str
-) -> tuple[float, bool] | None:
+) -> tuple[torch.Tensor, bool] | None:
     """The constant in whose place a tensor is drawn, and whether it is drawn only now; None where its values stay."""
     if not _has_numbers(tensor):
         return None
     of_a_norm = isinstance(module, NORMS) and name in USUAL
-    met = drawn.met(tensor, name if of_a_norm else _kind(name))
+    met = drawn.met(tensor, name if of_a_norm else _kind(drawn.name_of(tensor, name)))
     usual = met[1] if met is not None else None if of_a_norm else _hiding(tensor)
     if usual is None:
         return None
@@ -267,7 +275,20 @@ def _drawn_now(
     if is_new:
         with torch.no_grad():
             tensor.copy_(_values(tensor, name if of_a_norm else _role(usual), drawn.seed, path))
-    return usual, is_new
+    return torch.full_like(tensor.detach(), usual), is_new
+
+
+def _changed(begun: Begun, tensor: torch.Tensor, path: str) -> tuple[torch.Tensor, bool] | None:
+    """What a parameter with a structure began as, if it is another now."""
+    if not tensor.requires_grad or not _has_numbers(tensor):
+        return None
+    changed = begun.changed(tensor, path)
+    if changed is None:
+        return None
+    before = tensor.detach().clone()
+    with torch.no_grad():
+        tensor.copy_(changed)
+    return before, True
 
 
 def _has_numbers(tensor: torch.Tensor) -> bool:

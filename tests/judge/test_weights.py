@@ -106,8 +106,79 @@ def test_what_is_computed_of_ones_in_the_constructor_has_their_values(evaluate_m
         reference, candidate = reference.replace(usual, other), candidate.replace(usual, other)
     record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
     assert record.status is status, record.message
-    if status is Status.INCORRECT:
-        assert record.message.endswith("what is computed of them in __init__, or left out, is missing here")
+    told = "what is computed of them in __init__, or left out, is missing here" in record.message
+    assert told is (status is Status.INCORRECT and made is BY_HAND)
+
+
+# What a constructor does with its parameters: they are shared, checked, or make something that must be a number.
+MADE = {
+    "tied": """self.gain = nn.Parameter(torch.ones(64))
+        self.inner.scale = self.gain
+        self.folded = 2 * self.gain.detach()""",
+    "checked": """self.gain = nn.Parameter(torch.zeros(64))
+        self.prior = torch.distributions.Normal(self.gain, self.gain + 0.4)
+        self.folded = 2 * self.gain.detach() + 1""",
+    "a root": """self.gain = nn.Parameter(torch.zeros(64))
+        self.register_buffer("folded", torch.rsqrt(self.gain.detach() + 1e-2))""",
+}
+MAKES = GAIN.replace("self.gain = nn.Parameter(torch.ones(64))", "self.inner = nn.Module()").replace(
+    "self.folded = 2 * self.gain.detach()", "{made}"
+)
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_constructors_that_make_something_of_constants_are_judged(evaluate_made, made):
+    reference = MAKES.format(name="Model", gain="self.folded", made=MADE[made])
+    candidate = MAKES.format(name="ModelNew", gain="self.folded", made=MADE[made])
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is Status.PASSED, record.message
+
+
+# Weights that are as they begin, and a kernel that is right for these alone.
+BEGUN = """
+import copy
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.expert = nn.Linear(64, 64)
+        self.other = copy.deepcopy(self.expert)
+        self.turn = nn.Parameter(torch.eye(64))
+        self.rate = nn.Parameter(torch.log(torch.arange(1.0, 5.0)).repeat(64, 1))
+
+    def forward(self, x):
+        return {forward}
+
+def get_inputs():
+    return [torch.randn(64, 64)]
+
+def get_init_inputs():
+    return []
+"""
+LAYERS = "self.other(x).tanh() + self.expert(x)"
+DECAY = "(x[..., None] * torch.exp(-torch.exp(self.rate))).sum(-1)"
+
+
+TURNED = "torch.relu(x @ self.turn.T)"
+
+
+@pytest.mark.parametrize(
+    ("right", "made", "status"),
+    [
+        (LAYERS, LAYERS, Status.PASSED),
+        (LAYERS, "(y := self.expert(x)).tanh() + y", Status.INCORRECT),
+        (TURNED, TURNED, Status.PASSED),
+        (TURNED, "torch.relu(x)", Status.INCORRECT),
+        (DECAY, DECAY, Status.PASSED),
+        (DECAY, "(x[..., None] * torch.exp(-torch.exp(self.rate[0]))).sum(-1)", Status.INCORRECT),
+    ],
+)
+def test_what_is_right_for_weights_as_they_begin_is_wrong(evaluate_made, right, made, status):
+    reference, candidate = BEGUN.format(name="Model", forward=right), BEGUN.format(name="ModelNew", forward=made)
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is status, record.message
 
 
 FOURIER = """

@@ -1,5 +1,6 @@
 """Drawn weights in place of ones and zeros."""
 
+import copy
 import types
 
 import pytest
@@ -159,7 +160,7 @@ def test_what_is_computed_of_constants_in_the_constructor_is_of_the_drawn_ones(l
     model = constructed(low_rank, "Adapter", found)
     plain, redrawn = weights.draw_the_rest(model, found)
     # Tied ones stay so.
-    assert (set(plain), redrawn) == ({"up.weight", "gain", "tied.gain"}, frozenset())
+    assert (set(plain), redrawn) == ({"up.weight", "gain"}, frozenset())
     assert not found.changed
     assert model.gain is model.tied.gain
     merged = (model.base.weight + model.up.weight @ model.down.weight) * model.gain[:, None]
@@ -181,6 +182,36 @@ def test_constants_that_are_changed_in_part_are_told(low_rank):
     model = constructed(low_rank, "Overwritten", weights.Drawn(7, without=found.changed))
     assert model.forget.tolist() == [1.0] * 4 + [0.0] * 4
     assert len(model.kept.unique()) == 8
+
+
+class Structured(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(6, 8)
+        self.other = copy.deepcopy(self.one)
+        self.shared = self.one
+        self.recurrent, self.handed = nn.Parameter(torch.eye(8)), nn.Conv2d(4, 4, 3, bias=False)
+        nn.init.dirac_(self.handed.weight)
+        self.decay = nn.Parameter(torch.log(torch.arange(1.0, 5.0)).repeat(16, 1))
+        self.steps = nn.Parameter(torch.arange(5.0))
+        self.slope = nn.PReLU(8)
+        self.mask = nn.Parameter(torch.eye(8), requires_grad=False)
+        self.small = nn.Parameter(torch.eye(8).to(torch.float8_e4m3fn), requires_grad=True)
+
+
+def test_structure_that_no_training_keeps_is_changed():
+    torch.manual_seed(1)
+    model, found = Structured(), weights.Drawn(7)
+    before = {name: tensor.detach().clone() for name, tensor in model.named_parameters(remove_duplicate=False)}
+    plain, redrawn = weights.draw_the_rest(model, found)
+    assert redrawn == {"other.weight", "other.bias", "recurrent", "handed.weight", "decay"} == set(plain)
+    for name, tensor in plain.items():
+        assert torch.equal(tensor, before[name])
+        assert not torch.isclose(model.get_parameter(name), tensor, rtol=1e-3).all()
+    # A state that goes through it a hundred times neither grows beyond bounds nor is nothing.
+    state = torch.linalg.matrix_power(model.recurrent.detach(), 100).norm()
+    assert 1e-8 < state < 1e3
+    assert set(model.other.weight.unique().tolist()) == set(before["other.weight"].unique().tolist())
 
 
 def test_where_a_module_is_constructed_makes_no_difference():
