@@ -121,8 +121,8 @@ NO_HARD_INPUTS = (
     "check.stress_budget_s may help"
 )
 DRAWN_WEIGHTS = (
-    "parameters that begin as ones and zeros have other values by now: what is computed of them in __init__, or left "
-    "out, is missing here"
+    "parameters that begin as ones or zeros, as copies of others, as identities or with equal rows have other values by "
+    "now: what is computed of them in __init__, or relies on that, is wrong"
 )
 
 
@@ -352,7 +352,8 @@ class Judge:
         if not first.passed:
             outcome = _with_unmatched(first.outcome(), ready.unmatched)
             drawn_since = self._reference.differs(Weights.OWN)
-            if not examiner.why_plain and drawn_since and first.reason.startswith("mismatch:exchanged"):
+            no_cause = first.reason == "mismatch" or first.reason.startswith("mismatch:exchanged")
+            if not examiner.why_plain and drawn_since and no_cause:
                 outcome = msgspec.structs.replace(outcome, message=f"{outcome.message}; {DRAWN_WEIGHTS}")
             raise Refused(outcome, Checks(error_ratio=first.error_ratio), changed_weights=ready.changed)
         return first

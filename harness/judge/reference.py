@@ -43,18 +43,18 @@ class Weights(enum.Enum):
     """Whose weights a candidate has, with why some of them are ones and zeros.
 
     GIVEN: the reference's, where names and shapes match. PLAIN: the same, with what modules begin with for all that the
-    judge draws in place of that. OWN: what its own construction comes to.
+    judge draws or changes in place of that. OWN: what its own construction comes to.
     """
 
     GIVEN = ""
     PLAIN = (
-        "its weights are the ones and zeros that modules begin with, because a parameter of the reference has no "
+        "its weights are as modules begin (ones, zeros, copies of others), because a parameter of the reference has no "
         "counterpart of the same name and shape in it, or the reference can be judged with no others: a kernel may "
-        "leave them out unseen"
+        "make use of that unseen"
     )
     OWN = (
-        "it changes weights in __init__, and is right with its own alone, so parameters that begin as ones and zeros "
-        "have these values: a kernel may leave them out unseen"
+        "it changes weights in __init__, and is right with its own alone, so some are as modules begin (ones, zeros, "
+        "copies of others): a kernel may make use of that unseen"
     )
 
 

@@ -284,7 +284,8 @@ def yardstick(runs: Runs, longest: Longest, allow: tuple[str, ...]) -> Yardstick
     if longest.one_product and format is FLOAT32 and not tight and not permitted and not few:
         limits = _of_one_product(runs, exact, scale.center, limits, rule.SHARED * unit, floor)
     if format.bits < FLOAT32.bits and longest.product > 1 and exact.numel() >= rule.SMALL_LEAST:
-        limits = _of_small_elements(runs, exact, limits, base, nudged)
+        moved = rule.SMALL_MOVED_ALONE if longest.one_product else rule.SMALL_MOVED
+        limits = _of_small_elements(runs, exact, limits, base, nudged, moved)
     # A few elements that are far larger than all others are hardly ever in the part, and err by as much more.
     seen = _rms_of_finite(exact)
     if seen and seen < scale.size:
@@ -331,9 +332,10 @@ def _of_one_product(
 
 
 def _of_small_elements(
-    runs: Runs, exact: torch.Tensor, limits: Tolerances, base: float, nudged: torch.Tensor | None
+    runs: Runs, exact: torch.Tensor, limits: Tolerances, base: float, nudged: torch.Tensor | None, moved: float
 ) -> Tolerances:
-    """The limits with that of the smallest elements' errors, by what the reference's own runs show there."""
+    """The limits with that of the smallest elements' errors, by what the reference's own runs show there, or so many
+    times what inputs that were rounded once more do."""
     some = exact.reshape(-1)[sample(exact.numel(), exact.device, PAIRS)].abs().nan_to_num(math.inf)
     some = some[some > 0]
     # Of a product that is masked, or cut off below, as much as of others.
@@ -350,7 +352,7 @@ def _of_small_elements(
     others = (runs.native, runs.composed, *runs.jittered)
     most = rule.SMALL * max(shown(run) for run in others if run is not None)
     if nudged is not None:
-        most = max(most, rule.SMALL_MOVED * shown(nudged) / NUDGE)
+        most = max(most, moved * shown(nudged) / NUDGE)
     return replace(limits, small=max(most, base), small_size=size)
 
 

@@ -106,7 +106,7 @@ def test_what_is_computed_of_ones_in_the_constructor_has_their_values(evaluate_m
         reference, candidate = reference.replace(usual, other), candidate.replace(usual, other)
     record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
     assert record.status is status, record.message
-    told = "what is computed of them in __init__, or left out, is missing here" in record.message
+    told = "what is computed of them in __init__, or relies on that, is wrong" in record.message
     assert told is (status is Status.INCORRECT and made is BY_HAND)
 
 

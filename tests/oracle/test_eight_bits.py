@@ -102,6 +102,23 @@ def verdicts(name, dtype, operand, between):
     return full, oracle.check(glance, got, explained=False).passed, oracle.check_together([glance] * 2, [got, got])
 
 
+@pytest.mark.parametrize("name", ["linear", "linear of positive", "cut"])
+def test_weights_alone_in_eight_bits_are_told(name):
+    make, draw = PROBLEMS[name]
+    module, inputs = make().to(torch.bfloat16), [one.to(torch.bfloat16) for one in draw()]
+    oracle = Oracle(module)
+    expected = oracle.expect(inputs)
+
+    def finding(operand):
+        with torch.no_grad():
+            product = inputs[0].double() @ operand(module.of.weight.double()).mT + module.of.bias.double()
+            return oracle.check(expected, (torch.relu(product) if name == "cut" else product).to(torch.bfloat16))
+
+    assert not finding(integers).passed
+    # A factor that is folded into them.
+    assert finding(lambda weight: stored(1.37 * weight) / 1.37).passed
+
+
 OPERANDS = [(name, operand, dtype) for name in PROBLEMS for operand in (integers, octets) for dtype in DTYPES]
 
 
