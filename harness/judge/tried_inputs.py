@@ -14,7 +14,7 @@ from harness.links.link import Draw
 from harness.oracle.chunks import Few
 from harness.oracle.expectation import Expectation
 from harness.oracle.oracle import Oracle, Sampled
-from harness.oracle.stress import SETS, Stress
+from harness.oracle.stress import SETS, SIGNS, Stress
 
 # Draws of a set to find out whether anything is asked on it.
 LOOKS = 3
@@ -183,7 +183,11 @@ class TriedInputs:
     @property
     def among_the_first(self) -> frozenset[str]:
         """Names of the sets that are tried whatever the time."""
-        return self.decisive | {one.name for one in SETS if self._oracle.comes_first(one)}
+        first = {one.name for one in SETS if self._oracle.comes_first(one)}
+        if self._is_open and self._oracle.never_negative:
+            # What is wrong below zero goes unseen where nothing drawn is there.
+            first.add(SIGNS)
+        return self.decisive | first
 
     def in_order(self) -> list[Stress]:
         """The sets for such a reference in random order, but for those that come first; these, and what alone tells of

@@ -7,6 +7,7 @@ does not accept goes to the full one, so it only saves time.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,7 +29,7 @@ from harness.oracle.formats import all_finite, is_of_eight_bits
 from harness.oracle.promises import NOTHING, Promises, as_drawn
 from harness.oracle.reorder import LastFirst
 from harness.oracle.slices import real, rms, widened
-from harness.oracle.stress import CHOOSING, POSITIVE, RECURRENT, ROLLED, SETS, Stress, named
+from harness.oracle.stress import CHOOSING, RECURRENT, ROLLED, SETS, Stress, named
 from harness.oracle.structure import all_same, compare, flatten, places, tensors
 from harness.oracle.unsorted import Unsorted, unsorted
 from harness.oracle.verdict import Finding
@@ -122,6 +123,8 @@ class Oracle:
         recurs = any(isinstance(one, (nn.RNNBase, nn.RNNCellBase)) for one in module.modules())
         self._kinds = frozenset({RECURRENT}) if recurs else frozenset[str]()
         self._chosen: frozenset[Chosen] = frozenset()
+        # Whether no drawn number was below zero.
+        self.never_negative = True
         # What of the output is in no promised order.
         self._unsorted: Unsorted | None = None
         # Whether drawn inputs are judged alike when it sees equal numbers the other way round; None before the first.
@@ -140,8 +143,7 @@ class Oracle:
         if all(yard.numel < rule.SIGNATURE_LEAST for yard in expected.yards.values()):
             self._kinds |= {"few", "whole"}
         largest = max((tensor.numel() for tensor in tensors(inputs) if tensor.is_floating_point()), default=0)
-        if (least := _least(inputs)) is not None and least >= 0:
-            self._kinds |= {POSITIVE}
+        self.never_negative = self.never_negative and _least(inputs) >= 0
         if any(2 * yard.heaped >= largest > 0 for yard in expected.yards.values()):
             self._kinds |= {"whole"}
         unrounded = frozenset(path for path, yard in expected.yards.items() if yard.unrounded)
@@ -435,11 +437,7 @@ class Oracle:
                 )
 
 
-def _least(inputs: list[Any]) -> float | None:
-    """The smallest of all floating numbers; None where there are none."""
-    found = [
-        float(one.min())
-        for one in tensors(inputs)
-        if one.is_floating_point() and one.numel() and not is_of_eight_bits(one)
-    ]
-    return min(found, default=None)
+def _least(inputs: list[Any]) -> float:
+    """The smallest of all floating numbers; less than all where there are none."""
+    floating = [one for one in tensors(inputs) if one.is_floating_point() and one.numel() and not is_of_eight_bits(one)]
+    return min((float(one.min()) for one in floating), default=-math.inf)

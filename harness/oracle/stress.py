@@ -36,8 +36,7 @@ class Stress:
     numbers as outputs; `whole`, these or a sum over all of an input; `choosing`, several numbers chosen by their order.
     `finite` ones are for those that give finite numbers on them, and `half` ones for inputs in float16. A `narrow` set
     changes one row or one element of all, one `in_rows` those rows that numbers are chosen from. Of references of the
-    kind `first` it tells what no other does, so that it comes among the first; `recurrent` ones have such a module, and
-    of `positive` ones no drawn number is below zero.
+    kind `first` it tells what no other does, so that it comes among the first; `recurrent` ones have such a module.
     """
 
     name: str
@@ -86,10 +85,10 @@ class Stress:
 # The kind of references that choose several numbers by their order.
 CHOOSING = "choosing"
 RECURRENT = "recurrent"
-# And those whose drawn inputs have no number below zero.
-POSITIVE = "positive"
 # The same numbers in another order.
 ROLLED = "rolled"
+# The same numbers, some of them below zero.
+SIGNS = "signs"
 # Elements that are put in order together.
 AT_ONCE = 1 << 26
 # Of the power of two that huge inputs are scaled by, and of those of many layers, each of which may take a quarter of
@@ -344,8 +343,7 @@ SETS = (
     Stress("about_one", _about_one, "sense", largest_only=True, only="multiplied"),
     # The exponential less one of a small number is right to the one's last digit and no more.
     Stress("scaled_down", _scaled(-7), "absolute"),
-    # What is wrong below zero would go unseen where nothing drawn is there.
-    Stress("signs", _signs(), first=POSITIVE),
+    Stress(SIGNS, _signs()),
     # Every element on one side of zero, whatever was drawn: a maximum that starts from zero is wrong.
     Stress("negative", lambda tensor, _: -tensor.abs(), "wide"),
     # And far from it: where a maximum of zero, or of -1000, was subtracted, every exponential is zero. A variance in
