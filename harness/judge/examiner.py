@@ -64,7 +64,7 @@ class Examiner:
         self, reference: Reference, allow: tuple[str, ...], options: CheckConfig, plan: Workload, turns: CardTurns
     ) -> None:
         self._reference = reference
-        # Whether candidates have weights of one and zero, which they may leave out unseen.
+        # Why candidates have some weights as modules begin, of which they may make use unseen; empty where they do not.
         self.why_plain = reference.why_plain
         self._is_larger = reference.construction.larger != 1.0
         # Whether a refusal says why, for the candidate that is under way.

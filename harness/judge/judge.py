@@ -352,8 +352,8 @@ class Judge:
         if not first.passed:
             outcome = _with_unmatched(first.outcome(), ready.unmatched)
             drawn_since = self._reference.differs(Weights.OWN)
-            no_cause = first.reason == "mismatch" or first.reason.startswith("mismatch:exchanged")
-            if not examiner.why_plain and drawn_since and no_cause:
+            may_be_why = first.reason == "mismatch" or first.reason.startswith("mismatch:exchanged")
+            if not examiner.why_plain and drawn_since and may_be_why:
                 outcome = msgspec.structs.replace(outcome, message=f"{outcome.message}; {DRAWN_WEIGHTS}")
             raise Refused(outcome, Checks(error_ratio=first.error_ratio), changed_weights=ready.changed)
         return first

@@ -40,7 +40,7 @@ MUCH = 16
 
 
 class Weights(enum.Enum):
-    """Whose weights a candidate has, with why some of them are ones and zeros.
+    """Whose weights a candidate has, with why some of them are as modules begin.
 
     GIVEN: the reference's, where names and shapes match. PLAIN: the same, with what modules begin with for all that the
     judge draws or changes in place of that. OWN: what its own construction comes to.
@@ -93,10 +93,10 @@ class Reference:
         seed = self._derive("weights")
         self.model, drawn = self._constructed_with_drawn(seed, larger)
         self.construction = Construction(seed=seed, larger=larger, drawn=sorted(drawn.parameters))
-        # Of all that is drawn in place of ones and zeros, the ones and zeros; and the names of what no candidate has by
-        # its own construction.
+        # Of all that is drawn or changed, what it began as; and the names of what no candidate has by its own
+        # construction.
         self.plain, self._redrawn = weights.draw_the_rest(self.model, drawn)
-        # Why some weights are ones and zeros; empty where none is.
+        # Why some weights are as modules begin; empty where none is.
         self.why_plain = ""
         self._purpose = "inputs"
         # Of the first draw, what is no tensor, and whether it was something else in another one.
@@ -104,13 +104,13 @@ class Reference:
         self._numbers_vary = False
 
     def _constructed_with_drawn(self, seed: int, larger: float) -> tuple[torch.nn.Module, weights.Drawn]:
-        """The model, and what was drawn for it from the start: nothing outside normalisations where it is not made for
-        that."""
+        """The model, and what was drawn for it from the start: nothing outside normalisations where it cannot be
+        constructed with that."""
         none = functools.partial(self._constructed, seed, larger, only=frozenset())
         try:
             model, drawn = self._constructed(seed, larger)
         except Exception:
-            # Of what it computes of them.
+            # A constructor that checks its parameters may raise anything. If that is not why, it raises again.
             return none()
         if drawn.changed:
             # Nobody could tell what a candidate has that constructs them without drawn values.
@@ -150,7 +150,7 @@ class Reference:
         return other
 
     def _plain_among(self, weights: Weights) -> frozenset[str]:
-        """The names of what is drawn here, and ones and zeros there."""
+        """The names of what is drawn here, and as modules begin there."""
         return {Weights.PLAIN: frozenset(self.plain), Weights.OWN: self._redrawn}.get(weights, frozenset())
 
     def state(self) -> dict[str, torch.Tensor]:

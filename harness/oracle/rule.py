@@ -124,7 +124,8 @@ OFF_GRID = 1 / 2
 # first, or else 1.4 times the second; simulated, int8 in place of bf16 shows 2.9 to 4.9 times the first where the
 # second is small, and 2.5 times the second in one product of positive numbers; fp8 shows 16. Where one product is all
 # that is added up, there is nothing to round on the way but one operand by a factor that is folded into it (0.82 to
-# 0.87 times the second, simulated); weights alone in int8, as large as modules draw them, show 1.8 to 2.0 times.
+# 0.87 times the second, simulated); weights alone in int8, as large as modules draw them, show 1.8 to 2.0 times
+# (tests/oracle/test_eight_bits.py judges both).
 SMALL_SHARE, SMALL, SMALL_MOVED, SMALL_LEAST = 0.2, 3.2, 2.0, 1 << 12
 SMALL_MOVED_ALONE = 1.4
 

@@ -12,8 +12,8 @@ import zlib
 
 import torch
 
-# Rows that are looked at first: nearly all matrices have no structure there.
-FIRST_ROWS = 8
+# Elements, or rows, that are looked at first: nearly all matrices have no structure there.
+FIRST = 8
 # What is left of an element, times 0.5 to 1.5, and what is added, as a share of all elements' size: a matrix that is an
 # identity to begin with has eigenvalues near 1 and below, so that a state that goes through it again and again stays.
 KEPT, SCATTERED = 0.6, 0.3
@@ -46,13 +46,12 @@ class Begun:
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    first = slice(FIRST_ROWS)
-    return torch.equal(one.reshape(-1)[first], other.reshape(-1)[first]) and torch.equal(one, other)
+    return torch.equal(one.reshape(-1)[:FIRST], other.reshape(-1)[:FIRST]) and torch.equal(one, other)
 
 
 def _is_constant(tensor: torch.Tensor) -> bool:
     flat = tensor.reshape(-1)
-    return torch.equal(flat[:FIRST_ROWS], flat[:1].expand(len(flat[:FIRST_ROWS]))) and bool((flat == flat[0]).all())
+    return _same(flat, flat[:1].expand_as(flat))
 
 
 def _has_structure(tensor: torch.Tensor) -> bool:
@@ -62,7 +61,7 @@ def _has_structure(tensor: torch.Tensor) -> bool:
         return False
     rows = tensor.reshape(len(tensor), -1)
     # All rows only where the first ones have it.
-    return any(holds(rows[:FIRST_ROWS]) and holds(rows) for holds in (_equal_rows, _equal_columns, _one_each))
+    return any(holds(rows[:FIRST]) and holds(rows) for holds in (_equal_rows, _equal_columns, _one_each))
 
 
 def _equal_rows(rows: torch.Tensor) -> bool:

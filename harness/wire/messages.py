@@ -93,7 +93,7 @@ class Construction(msgspec.Struct, frozen=True, kw_only=True):
 class Prepare(Message, frozen=True, kw_only=True, tag=True):
     """Import the source, construct its entry class, cast it, take over the reference's state.
 
-    `plain` has, of what was drawn in place of ones and zeros (weights.py), the ones and zeros. With `own_weights` it
+    `plain` has, of what was drawn in place of what modules begin with (weights.py), the latter. With `own_weights` it
     keeps what it has constructed.
     """
 
