@@ -20,4 +20,4 @@ def get_inputs() -> list:
 
 
 def get_init_inputs() -> list:
-    return [12]
+    return [4]
