@@ -243,7 +243,7 @@ class Examiner:
             if its is not None:
                 finding = self._hard_finding(link, call, its)
             else:
-                glance = self._oracle.glance(list(draw.inputs), draw.seed)
+                glance = self._glance(draw)
                 finding = self._finding(link, call, draw, glance)
                 if not finding.passed:
                     return self._asked_again(link, draw, glance, finding)
@@ -252,6 +252,10 @@ class Examiner:
             if not finding.passed:
                 return finding
         return None
+
+    def _glance(self, draw: Draw) -> Any:
+        self._turns.pause()
+        return self._oracle.glance(list(draw.inputs), draw.seed)
 
     def _right_together(self, link: Link, draws: list[Draw], calls: list[int]) -> set[int]:
         """Those of the last burst's `calls` that are seen to be right when they are looked at together: a card waits
@@ -263,7 +267,7 @@ class Examiner:
         for some in (calls[first : first + most] for first in range(0, len(calls), most)):
             outputs = link.outputs(some)
             if outputs is not None:
-                glances = [self._oracle.glance(list(draws[call].inputs), draws[call].seed) for call in some]
+                glances = [self._glance(draws[call]) for call in some]
                 judged = zip(some, self._oracle.check_together(glances, outputs), strict=True)
                 right |= {call for call, it_is in judged if it_is} - self._changed_inputs(link, draws, some)
             # Before the next ones are there.

@@ -40,7 +40,9 @@ LEAST_KERNEL_US = 2.0
 
 def measure_before(problem: OpenProblem, examiner: Examiner, baseline: Link) -> Before:
     """What the baseline shows while no candidate is there. Raises Refused, and what Link raises."""
-    before = Before(_calibrated(baseline))
+    # One wait for all of them: each takes less than a wait beside other lanes.
+    with problem.surroundings.turns.alone():
+        before = Before(_calibrated(baseline))
     if problem.reference.device.type == "cpu":
         bench = Bench(problem, {"baseline": examiner}, {"baseline": baseline}, before)
         bench.warm_up()
@@ -48,7 +50,8 @@ def measure_before(problem: OpenProblem, examiner: Examiner, baseline: Link) -> 
             usual = bench.usual("baseline", max(1, min(ALONE_BURSTS, int(ALONE_S / problem.workload.call_s))))
         unreliable = suspicions.bursts_unreliable(bench, usual)
         return dataclasses.replace(before, bursts_unreliable=unreliable, alone=Alone(ungated=_as_read(bench, usual)))
-    before = dataclasses.replace(before, ungated_us=_ungated_us(baseline))
+    with problem.surroundings.turns.alone():
+        before = dataclasses.replace(before, ungated_us=_ungated_us(baseline))
     return dataclasses.replace(before, alone=time_alone(problem, examiner, baseline, before))
 
 

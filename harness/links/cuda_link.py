@@ -20,7 +20,7 @@ from harness.links.link import BurstReading, Draw, Link, Places
 from harness.links.start_watch import StartWatch
 from harness.machine.card_turns import CardTurns
 from harness.wire import layout, values
-from harness.wire.channel import Channel, DeadlineExceeded, ProtocolError
+from harness.wire.channel import Channel, DeadlineExceeded, PeerGone, ProtocolError
 from harness.wire.cuda_driver import reset_persisting_l2
 from harness.wire.cuda_gate import Gate, Hold, fresh_secret
 from harness.wire.cuda_memory import CudaHandle, ImportRefused, Imports, SharedMemory
@@ -36,6 +36,9 @@ MOST_BLOCKS = 1 << 16
 
 DRAIN_S = 30.0
 """How long the judge's own stream may take to end once everything that it waits for is given."""
+
+LOOK_S = 5e-4
+"""How often who waits for a runner looks whether another lane waits."""
 
 START_BURSTS = 12
 """Bursts of either length, to learn from how long inputs are on their way."""
@@ -139,10 +142,11 @@ class CudaLink(Link):
         return self._start.elapsed_time(self._end) * 1e3
 
     def learn_start(self, example: Draw) -> None:
-        for calls in {1, self.calls_reserved}:
-            for _ in range(START_BURSTS):
-                if self._null([example] * calls, gated=True):
-                    self._watch.learn(calls, self._way_us)
+        with self._turns.alone():
+            for calls in {1, self.calls_reserved}:
+                for _ in range(START_BURSTS):
+                    if self._null([example] * calls, gated=True):
+                        self._watch.learn(calls, self._way_us)
 
     def _null(self, draws: list[Draw], gated: bool) -> bool:
         """An empty burst, with inputs but without calls; whether all of it was enqueued before the gate opened."""
@@ -198,7 +202,7 @@ class CudaLink(Link):
                     self._ready_to_start(enqueued, len(request.calls))
         was_gated = enqueued is not None
         # A runner's first burst is never timed.
-        alone = self._turns.alone(self.freezer.freeze) if self._number > 1 else contextlib.nullcontext()
+        alone = self._turns.alone(self.freezer.freeze) if self._number > 1 else self._at_work()
         with alone, self._released_on_failure():
             deadline += self._turns.waited_s - waited_s
             self.freezer.thaw()
@@ -206,7 +210,9 @@ class CudaLink(Link):
                 self._start_first()
                 if not gated:
                     self._send(request)
+                waited_s = self._turns.waited_s
                 enqueued = self._receive_enqueued(deadline)
+                deadline += self._turns.waited_s - waited_s
                 self._await_card(deadline)
                 opens = time.monotonic()
                 self._snapshot = self._found(enqueued, len(request.calls))
@@ -218,6 +224,25 @@ class CudaLink(Link):
             finished = self._await_end(deadline)
             self.freezer.freeze()
             return enqueued, was_gated, finished
+
+    def _at_work(self) -> contextlib.AbstractContextManager[None]:
+        def go_on() -> None:
+            # Whoever waits for it is told.
+            with contextlib.suppress(PeerGone):
+                self.freezer.thaw()
+
+        return self._turns.beside(self.freezer.freeze, go_on)
+
+    def _still_s(self, timeout_s: float) -> float:
+        """Lets other lanes have their turns until the runner says something."""
+        if self._turns.by_itself:
+            return timeout_s
+        begun, waited_s = time.monotonic(), self._turns.waited_s
+        while (left := begun + timeout_s + self._turns.waited_s - waited_s - time.monotonic()) > 0:
+            if select.select([self.channel], [], [], min(left, LOOK_S))[0]:
+                break
+            self._turns.pause()
+        return max(left, LOOK_S)
 
     def close(self) -> None:
         self._drain()

@@ -166,12 +166,17 @@ class Link:
             blocks=self._unsent,
         )
         self._send(request)
-        for may_end in meanwhile:
-            if may_end and self.channel.has_news():
-                break
-        ready: Ready = self._receive(Ready, self.limits.load_s)
+        with self._at_work():
+            for may_end in meanwhile:
+                if may_end and self.channel.has_news():
+                    break
+            ready: Ready = self._receive(Ready, self.limits.load_s)
         self.freezer.freeze()
         return ready
+
+    def _at_work(self) -> contextlib.AbstractContextManager[None]:
+        """Within this the runner works, and nothing is timed."""
+        return contextlib.nullcontext()
 
     def reserve(
         self, calls: int, inputs: list[TensorRef], outputs: dict[str, TensorRef], places: int = INPUT_PLACES
@@ -294,7 +299,11 @@ class Link:
         return message
 
     def _receive_with_fds(self, kind: Any, timeout_s: float) -> tuple[Any, list[int]]:
-        return self._expected(kind, *self.channel.receive(timeout_s))
+        return self._expected(kind, *self.channel.receive(self._still_s(timeout_s)))
+
+    def _still_s(self, timeout_s: float) -> float:
+        """Seconds to wait for a message of the runner's, which may take `timeout_s` of its own time."""
+        return timeout_s
 
     def _expected(self, kind: Any, message: Any, fds: list[int]) -> tuple[Any, list[int]]:
         if isinstance(message, kind):
@@ -315,7 +324,7 @@ class Link:
         self._nonce = secrets.randbits(62)
 
     def _receive_enqueued(self, deadline: float) -> Enqueued:
-        return self._enqueued(*self.channel.receive(left_s(deadline)))
+        return self._enqueued(*self.channel.receive(self._still_s(left_s(deadline))))
 
     def _enqueued(self, message: Any, fds: list[int]) -> Enqueued:
         """An answer to the burst at hand, and to no other."""

@@ -49,6 +49,12 @@ class CardTurns:
         self._settle = settle
         self._tell = tell
         self._held = _FREE
+        self._stop, self._go_on = _nothing, _nothing
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether no other judge can be on the card."""
+        return self._fd is None
 
     def clock(self) -> float:
         """Seconds that pass only while this judge has a turn."""
@@ -95,8 +101,20 @@ class CardTurns:
     def pause(self) -> None:
         """Between two pieces of work within `shared`: let those have their turn who wait to be alone."""
         if self._fd is not None and self._held == _SHARED and self._is_taken(DOOR):
+            self._stop()
             self._give_up()
             self._take(_SHARED)
+            self._go_on()
+
+    @contextlib.contextmanager
+    def beside(self, stop: Callable[[], None], go_on: Callable[[], None]) -> Iterator[None]:
+        """Within this somebody else works on the card for this judge, and is stopped for each pause."""
+        before = self._stop, self._go_on
+        self._stop, self._go_on = stop, go_on
+        try:
+            yield
+        finally:
+            self._stop, self._go_on = before
 
     def close(self) -> None:
         if self._fd is not None:

@@ -43,7 +43,7 @@ def place(tensors: Iterable[torch.Tensor], block: int, start: int = 0) -> tuple[
     refs = []
     for tensor in tensors:
         offset = aligned(start)
-        stride = tensor.stride() if apart(tensor.shape, tensor.stride()) else _contiguous(tensor.shape)
+        stride = tensor.stride() if apart(tensor.shape, tensor.stride()) else contiguous_strides(tensor.shape)
         refs.append(
             TensorRef(
                 block=block,
@@ -123,7 +123,7 @@ def span(shape: Sequence[int], stride: Sequence[int]) -> int:
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
-def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     stride, steps = 1, []
     for size in reversed(shape):
         steps.append(stride)

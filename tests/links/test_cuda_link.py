@@ -1,5 +1,6 @@
 """The judge's end of a runner on a made-up card, and runners that lie to it."""
 
+import os
 import threading
 import time
 from types import SimpleNamespace
@@ -102,10 +103,10 @@ def connected(monkeypatch):
     monkeypatch.setattr(CudaLink, "ENQUEUE_S", 0.3)
     links, runners = [], []
 
-    def connect(kind=Runner, shape=(SIZE,), late=False):
+    def connect(kind=Runner, shape=(SIZE,), late=False, turns=None, told=lambda what: None):
         ours, its = pair()
         limits = Limits(call_s=3.0)
-        freezer = SimpleNamespace(thaw=lambda: None, freeze=lambda: None)
+        freezer = SimpleNamespace(thaw=lambda: told("thaw"), freeze=lambda: told("freeze"))
         link = CudaLink(
             Channel(ours, FromRunner),
             freezer,
@@ -114,7 +115,7 @@ def connected(monkeypatch):
             late,
             StartWatch(),
             warm=False,
-            turns=CardTurns(),
+            turns=turns or CardTurns(),
         )
         runner = kind(card, its)
         given, made = (place([torch.zeros(some)], NOWHERE)[0] for some in (SIZE, shape))
@@ -130,6 +131,38 @@ def connected(monkeypatch):
     card.over = True
     for runner in runners:
         runner.join(5.0)
+
+
+class SlowAtFirst(Runner):
+    def burst(self, message):
+        if message.number == 1:
+            time.sleep(1.0)
+        super().burst(message)
+
+
+def test_another_lanes_burst_does_not_wait_for_a_first_call(connected):
+    file = os.memfd_create("turns")
+    one, other = (CardTurns(os.open(f"/proc/self/fd/{file}", os.O_RDWR)) for _ in range(2))
+    events = []
+    link, _ = connected.connect(SlowAtFirst, turns=one, told=events.append)
+
+    def bursts():
+        with other.shared():
+            for _ in range(3):
+                with other.alone():
+                    events.append("burst")
+                time.sleep(0.02)
+
+    with one.shared():
+        thread = threading.Thread(target=bursts)
+        thread.start()
+        draw = Draw(inputs=(torch.ones(SIZE),), seed=0)
+        link.burst([draw], gated=False)
+        assert events == ["thaw", *["freeze", "burst", "thaw"] * 3, "freeze"]
+        assert torch.equal(link.output(0), 2 * draw.inputs[0])
+    thread.join(5)
+    other.close()
+    os.close(file)
 
 
 def test_what_is_told_before_the_gate_opens_was_told_before(connected):

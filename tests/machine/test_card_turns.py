@@ -72,6 +72,29 @@ def test_a_pause_lets_a_burst_through(judges):
     assert settled[0] == 0, "its own work is done before another's burst begins"
 
 
+def test_who_works_beside_a_judge_is_stopped_for_a_pause(judges):
+    one, other = judges(), judges()
+    events = []
+
+    def burst():
+        with other.shared(), other.alone():
+            events.append("burst")
+
+    with one.shared():
+        with one.beside(lambda: events.append("stop"), lambda: events.append("go on")):
+            one.pause()
+            assert not events, "nobody waits"
+            thread = began(burst)
+            while "burst" not in events:
+                one.pause()
+        thread.join(5)
+        thread = began(burst)
+        while events.count("burst") < 2:
+            one.pause()
+    thread.join(5)
+    assert events == ["stop", "burst", "go on", "burst"]
+
+
 def test_who_waits_for_something_else_keeps_nobody_waiting(judges):
     one, other = judges(), judges()
     with one.shared(), one.away(), other.shared(), other.alone():
