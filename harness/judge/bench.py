@@ -45,6 +45,8 @@ SLOWEST_PLANNED = 2.0
 HOST_FACTOR = 2.0
 # And on a card without the gate, where each burst takes the way of the messages besides, some 1 ms.
 UNGATED_FACTOR = 4.0
+# A device queues so many launches at least, and takes so long for each: whose bursts cannot be enqueued has long calls.
+QUEUED, LAUNCH_US = 1000, 1.0
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,8 @@ class Bench:
         # Of the way from the shortest burst to the longest; both bursts of a pair are as long, so that what a burst
         # costs beside its calls is in both alike.
         self._share = 1.0
+        # So many calls of the candidate could not be enqueued; 0 if all could that were planned.
+        self._too_many = 0
         self.single_us: dict[Side, float] = {}
         self.problem = problem
         self.before = before
@@ -209,7 +213,7 @@ class Bench:
             tell=tell,
         )
         self._meet(self._hard.remaining(self._most_hard))
-        if len(samples.candidate_us) < statistics.FEWEST and LOST_GATE in samples.dropped and self.clock.gated:
+        if self.clock.gated and (self._leaves_the_gate(samples) or self._leaves_it_in_company(samples)):
             # It can be held, and will not be.
             self.give_up_gate()
             return self.sample(rule, tell)
@@ -235,10 +239,23 @@ class Bench:
             baseline_single_us=samples.baseline_single_us + singles["baseline"],
         )
 
+    def _leaves_the_gate(self, samples: Samples) -> bool:
+        return len(samples.candidate_us) < statistics.FEWEST and LOST_GATE in samples.dropped
+
+    def _leaves_it_in_company(self, samples: Samples) -> bool:
+        """Whether the candidate's calls are too short for it to have launched more than can be queued, where bursts
+        have fewer calls for that: it waits for the device where it is asked for several.
+
+        The shorter a burst, the more of each call can be hidden in what a burst costs beside its calls.
+        """
+        return bool(samples.candidate_us) and (
+            statistics.median(samples.candidate_us) * self._too_many < QUEUED * LAUNCH_US and self._too_many > 0
+        )
+
     def give_up_gate(self) -> None:
         """Time both sides with the host's launch latency from now on."""
         self.clock.gated = False
-        if any(plan.calls > 1 for plan in self.clock.bursts.values()):
+        if self._too_many or any(plan.calls > 1 for plan in self.clock.bursts.values()):
             a_call_us = {side: us / self.clock.bursts[side].calls for side, us in self.clock.burst_us.items()}
             self.clock.bursts = self._planned(a_call_us)
             self.clock.burst_us = {side: us * self.clock.bursts[side].calls for side, us in a_call_us.items()}
@@ -381,9 +398,12 @@ class Bench:
         if planned > 1:
             # Nothing may happen for the first time behind the gate.
             self._burst(side, planned, gated=False)
-        if planned == 1 or not self.clock.gated or self._fits(side, planned):
-            return self.problem.workload.most_calls
-        return next((calls for calls in (planned // 4, planned // 16) if calls > 1 and self._fits(side, calls)), 1)
+        fitting = planned
+        while fitting > 1 and self.clock.gated and not self._fits(side, fitting):
+            if side == "candidate":
+                self._too_many = fitting
+            fitting //= 4
+        return max(1, fitting) if fitting < planned else self.problem.workload.most_calls
 
     def _fits(self, side: Side, calls: int) -> bool:
         """Whether a burst can be enqueued behind the closed gate: none can of a candidate that waits for the device.

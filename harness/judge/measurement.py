@@ -22,6 +22,7 @@ from harness.timing.company import FEWEST, Alone, Usual
 from harness.timing.fixed_cost import FixedCost
 from harness.timing.sampling import Side
 from harness.timing.stopping import StoppingRule
+from harness.timing.suspicion import Suspicion
 from harness.wire.channel import DeadlineExceeded, PeerGone
 from harness.wire.messages import Ending
 
@@ -104,15 +105,18 @@ def evaluate(
     bench.time_latency()
     samples = bench.sample(rule, tell_precision)
     batched, samples = suspicions.batching(bench, samples)
+    quicker: Suspicion | None = None
     if batched:
         # In bursts of one call there is no company to gain from, whatever the reason was.
+        in_company = samples.speedup(systematic=bench.clock.systematic)
         bench.one_call_a_burst()
         samples = bench.sample(rule, tell_precision)
+        quicker = suspicions.quicker_alone(bench, in_company.hi, samples)
     slowed = suspicions.slow_baseline(bench, samples)
     batched = batched or before.bursts_unreliable
     waits = suspicions.own_wait(bench, samples)
-    factor = min((suspicion.evidence["factor"] for suspicion in (slowed, waits) if suspicion), default=1.0)
-    found = [suspicion for suspicion in (batched, slowed, waits) if suspicion]
+    factor = min((one.evidence["factor"] for one in (slowed, waits, quicker) if one), default=1.0)
+    found = [suspicion for suspicion in (batched, slowed, waits, quicker) if suspicion]
     timed_us = statistics.median(samples.candidate_us)
     profile: Profile | None = None
     doubts: list[str] = []

@@ -30,6 +30,23 @@ def batching(bench: Bench, samples: Samples) -> tuple[Suspicion | None, Samples]
     return _batching(bench, samples), samples
 
 
+def quicker_alone(bench: Bench, in_company: float, alone: Samples) -> Suspicion | None:
+    """What a candidate gains in bursts of one call beyond the speedup that it had at the most `in_company`.
+
+    It is timed alone because its calls take longer there. Who then reads better by it has hidden something in what a
+    burst costs beside its calls, which is much of a short one. Only behind a card's gate: elsewhere waking is in it.
+    """
+    found = alone.speedup().value
+    if bench.clock.name != "device" or found <= in_company:
+        return None
+    return Suspicion(
+        "quicker_alone",
+        f"{found:.2f}x by single calls, and at most {in_company:.2f}x in bursts of several, though its single calls "
+        "take longer; the speedup is the latter",
+        {"alone": found, "in_company": in_company, "factor": in_company / found},
+    )
+
+
 def unseen_gain(bench: Bench, samples: Samples) -> float:
     """By how many times the candidate may have gained by computing calls together, where `batching` sees nothing."""
     if not samples.candidate_single_us:

@@ -124,6 +124,7 @@ def span(shape: Sequence[int], stride: Sequence[int]) -> int:
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides, in elements, of a tensor in row-major order without gaps."""
     stride, steps = 1, []
     for size in reversed(shape):
         steps.append(stride)

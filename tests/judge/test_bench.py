@@ -169,11 +169,49 @@ def test_a_candidate_of_many_launches_gets_fewer_calls_on_both_sides():
         def burst(self, draws, *, gated, **options):
             return super().burst(draws, gated=gated and len(draws) < 10, **options)
 
-    made, _ = sampled(Card(20.0, 18.0), Launching(20.0, 18.0))
+    made, _ = sampled(Card(20.0, 18.0), Launching(120.0, 118.0))
     assert made.clock.name == "device"
-    assert made.clock.bursts["candidate"].calls == made.clock.bursts["baseline"].calls < 10
+    assert made.clock.bursts["candidate"].calls == made.clock.bursts["baseline"].calls == 3
     made, _ = sampled(Card(20.0, 18.0), Card(20.0, 18.0))
     assert made.clock.bursts["candidate"].calls > 20
+
+
+@pytest.mark.parametrize("most_calls", [1, 5])
+def test_who_waits_for_the_device_where_several_calls_are_asked_for_is_timed_without_the_gate(most_calls):
+    class Waiting(Card):
+        """Its calls are too short for their launches to fill the queue."""
+
+        def burst(self, draws, *, gated, **options):
+            return super().burst(draws, gated=gated and len(draws) <= most_calls, **options)
+
+    made, samples = sampled(Card(20.0, 18.0), Waiting(20.0, 18.0))
+    assert made.clock.name == "device_ungated"
+    assert made.clock.bursts["candidate"].calls == made.clock.bursts["baseline"].calls == 32
+    assert samples.taken_back == 0 < len(samples.candidate_us)
+
+
+class DoneAhead(Card):
+    """Slow in single calls until it is timed by them, and then most of one is hidden in a burst's own cost."""
+
+    def burst(self, draws, **options):
+        with mock.patch.multiple(self, first_us=4.0 if self.hides else self.first_us):
+            return super().burst(draws, **options)
+
+    hides = False
+
+
+def test_who_is_quicker_alone_than_in_company_gains_nothing_by_that():
+    made, samples = sampled(Card(20.0, 18.0), DoneAhead(40.0, 12.0))
+    found, samples = suspicions.batching(made, samples)
+    in_company = samples.speedup(systematic=made.clock.systematic).hi
+    assert found
+    made.one_call_a_burst()
+    honest = made.sample(RULE)
+    assert suspicions.quicker_alone(made, in_company, honest) is None
+    made._links["candidate"].hides = True
+    found = suspicions.quicker_alone(made, in_company, made.sample(RULE))
+    assert found.evidence["factor"] * found.evidence["alone"] == pytest.approx(in_company)
+    assert in_company < 2 < 4 < found.evidence["alone"]
 
 
 def test_two_processes_are_not_told_apart_by_single_calls_of_a_short_kernel():
