@@ -93,8 +93,10 @@ RESOLVED = {True: 2.0, False: HONEST}
 # Rows and elements: how much further the worst of them may go than the norm does, against the reference's own worst.
 # An honest kernel's worst element of 1e8 is at 6 of its own root mean squares, as is the reference's.
 SPREAD = 2.0
-# What the reference's figures count as at the least: what rounding alone shows (0.23, 0.23, 1.0), with some room.
-LEAST_SCALED, LEAST_ROW, LEAST_WORST = 0.25, 0.5, 1.5
+# What the reference's figures count as at the least: what rounding alone shows (0.23, 0.23, 1.0), with some room. The
+# most for the worst element: of 200 fp16 GELUs that round each of their operations, 1 + erf(x) near zero among them,
+# two showed 1.51 and 1.53, the others 1.35 at the most (each over SPREAD and TIGHT).
+LEAST_SCALED, LEAST_ROW, LEAST_WORST = 0.25, 0.5, 2.0
 
 # The signature of a lower precision: the error goes along with the one that the reference gets from such products.
 # 0.3 is 19 standard deviations from chance at the least number of elements, and below the 0.7 that rounding of one

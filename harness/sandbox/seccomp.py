@@ -53,6 +53,9 @@ COMMON = {
     "process_madvise": 440,
     "mount_setattr": 442,
     "quotactl_fd": 443,
+    "landlock_create_ruleset": 444,
+    "landlock_add_rule": 445,
+    "landlock_restrict_self": 446,
     "memfd_secret": 447,
     "process_mrelease": 448,
     "setxattrat": 463,
@@ -72,6 +75,7 @@ X86_64 = {
     "rt_tgsigqueueinfo": 297,
     "connect": 42,
     "socketpair": 53,
+    "setsockopt": 54,
     "clone": 56,
     "semget": 64,
     "semop": 65,
@@ -132,6 +136,7 @@ X86_64 = {
     "vmsplice": 278,
     "move_pages": 279,
     "perf_event_open": 298,
+    "seccomp": 317,
     "fanotify_init": 300,
     "prlimit64": 302,
     "name_to_handle_at": 303,
@@ -207,6 +212,7 @@ AARCH64 = {
     "rt_sigqueueinfo": 138,
     "rt_tgsigqueueinfo": 240,
     "socketpair": 199,
+    "setsockopt": 208,
     "connect": 203,
     "add_key": 217,
     "request_key": 218,
@@ -217,6 +223,7 @@ AARCH64 = {
     "migrate_pages": 238,
     "move_pages": 239,
     "perf_event_open": 241,
+    "seccomp": 277,
     "prlimit64": 261,
     "fanotify_init": 262,
     "name_to_handle_at": 264,
@@ -239,7 +246,7 @@ MACHINES = {
 # Refused for some arguments only, or with an error that callers know how to take.
 SPECIAL = (
     *("socket", "socketpair", "connect", "clone", "clone3", "prctl", "fcntl", "fallocate", "ioctl"),
-    *("setrlimit", "prlimit64", "clock_gettime", "clock_nanosleep"),
+    *("setrlimit", "prlimit64", "clock_gettime", "clock_nanosleep", "setsockopt"),
 )
 # Calls by which a signal is sent, with the place of its number. SIGCONT would let go of what the judge has stopped, as
 # would a timer's (timer_create), a descriptor's (F_SETSIG) or an ending child's (clone).
@@ -255,6 +262,12 @@ SIGCONT, F_SETSIG, CSIGNAL = 18, 10, 0xFF
 # A timer goes on while its process is stopped, and wakes whoever waits at such a file in a hard interrupt, which with
 # thousands of epolls takes another's turn. Refused as by a kernel that does not know them.
 WAKING = ("timerfd_create", "signalfd", "signalfd4")
+# Rules and filters take the kernel's own memory, which is in nobody's figures, and are removed by workers of the
+# kernel's when their last holder is gone: 16 ms for 65,536 rules, in whoever's turn that is. Refused as by a kernel
+# without them. So are a socket's filters (SO_ATTACH_FILTER, SO_ATTACH_BPF, and those of groups of sockets).
+RULING = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp")
+PR_SET_SECCOMP = 22
+FILTERING = (26, 50, 51, 52)
 # Attributes of a file that is memory lie in the kernel's own, which is in nobody's figures: gigabytes a second. Refused
 # as by a file system that has none, which whoever copies files takes.
 LABELLING = ("setxattr", "lsetxattr", "fsetxattr", "setxattrat")
@@ -291,7 +304,7 @@ def restrict(*, shares_user: bool) -> None:
     buffer = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a count, padding, a pointer.
     prog = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
-    number = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
+    number = MACHINES[os.uname().machine].numbers["seccomp"]
     checked(libc.syscall(number, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, prog), "seccomp")
 
 
@@ -314,7 +327,7 @@ def program(machine: str, only: int | None = None) -> bytes:
             code += _when(number, _foreign(name, only)) if only is not None else []
         elif name in SIGNALLING:
             code += _when(number, _argument(SIGNALLING[name], _op(JUMP_EQUAL, SIGCONT, 1, 0), errno.EPERM))
-        elif name in WAKING:
+        elif name in (*WAKING, *RULING):
             code += _when(number, [_op(RETURN, ERRNO | errno.ENOSYS)])
         elif name in LABELLING:
             code += _when(number, [_op(RETURN, ERRNO | errno.EOPNOTSUPP)])
@@ -334,8 +347,12 @@ def program(machine: str, only: int | None = None) -> bytes:
     # A child that outlives the harness would have to take its own parent-death signal away. Pools of workers set it and
     # need not notice: all of the group end together.
     deathless = [_load(0), _op(JUMP_EQUAL, PR_SET_PDEATHSIG, 0, 1), _op(RETURN, PRETEND)]
-    alone = [_op(JUMP_EQUAL, PR_SCHED_CORE, 0, 1), _op(RETURN, ERRNO | errno.EINVAL), _op(RETURN, ALLOW)]
-    code += _when(known.numbers["prctl"], [*deathless, *alone])
+    unknown = [_op(JUMP_EQUAL, PR_SCHED_CORE, 1, 0), _op(JUMP_EQUAL, PR_SET_SECCOMP, 0, 1)]
+    code += _when(known.numbers["prctl"], [*deathless, *unknown, _op(RETURN, ERRNO | errno.EINVAL), _op(RETURN, ALLOW)])
+    tests = [_op(JUMP_EQUAL, option, len(FILTERING) - at, 0) for at, option in enumerate(FILTERING)]
+    code += _when(
+        known.numbers["setsockopt"], [_load(2), *tests, _op(RETURN, ALLOW), _op(RETURN, ERRNO | errno.ENOPROTOOPT)]
+    )
     # With a mode it takes room behind a file's end, which the limit for a file's size does not count.
     code += _when(known.numbers["fallocate"], _argument(1, _op(JUMP_EQUAL, 0, 0, 1), errno.EOPNOTSUPP))
     tests = [_op(JUMP_EQUAL, command, len(RESERVING) - at, 0) for at, command in enumerate(RESERVING)]

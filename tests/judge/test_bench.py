@@ -333,6 +333,10 @@ def test_nobody_is_blamed_where_other_programs_used_the_card():
     disturbed = dataclasses.replace(taken_back, dropped={"disturbed": 9})
     assert suspicions.slow_baseline(made, disturbed) is None
     assert suspicions.credited_us(made, disturbed) == disturbed.baseline_us
+    # On a CPU the kernel's workers are among them, which a candidate can give work.
+    made.on_card = False
+    assert suspicions.slow_baseline(made, disturbed) is not None
+    assert max(suspicions.credited_us(made, disturbed)) < min(disturbed.baseline_us)
 
 
 def test_without_the_gate_bursts_of_both_sides_have_as_many_calls():

@@ -599,9 +599,31 @@ def test_the_filter_knows_whom_a_call_is_about(machine):
     # Nor does anything that a timer wakes work for a stopped one.
     waking = {answer(name) for name in ("timerfd_create", "signalfd", "signalfd4") if name in known.numbers}
     assert waking == {0x00050000 | errno.ENOSYS}
+    # Nor do the kernel's workers on what it has made in the kernel.
+    assert {answer(name) for name in seccomp.RULING} == waking
+    assert answer("prctl", seccomp.PR_SET_SECCOMP) == 0x00050000 | errno.EINVAL
+    assert {answer("setsockopt", 3, 1, option) for option in seccomp.FILTERING} == {0x00050000 | errno.ENOPROTOOPT}
+    assert answer("setsockopt", 3, 1, 7) == allowed
     assert (
         answer("kill", 1, 15) == answer("tgkill", 18, 18, 6) == answer("fcntl", 10, 1) == answer("clone", 0) == allowed
     )
+
+
+def test_no_rules_are_made_in_the_kernel(found, place):
+    """Whole domains of them are removed by its workers, in whoever's turn that is."""
+
+    def attempt():
+        handled = struct.pack("Q", 1 << 2)
+        ruleset = libc.syscall(444, handled, len(handled), 0)
+        one, other = socket.socketpair()
+        filters = ctypes.create_string_buffer(struct.pack("=HBBI", 0x06, 0, 0, 0xFFFF))
+        attached = libc.setsockopt(one.fileno(), 1, 26, struct.pack("HxxxxxxP", 1, ctypes.addressof(filters)), 16)
+        other.close()
+        return [ruleset >= 0, attached == 0]
+
+    assert in_child(attempt)[1]
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) == [False, False]
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_RAW])
