@@ -231,7 +231,8 @@ def _other(reference: ExactReference, expected: Expectation, path: str, native: 
         return None
     wrong = indices.mismatches(got, exact, native)
     if bool(wrong.any()):
-        wrong &= ~indices.excused(reference, expected.inputs, expected.seed, path, got, exact, native, expected.cut)
+        inputs, seed, spans = expected.inputs, expected.seed, expected.spans
+        wrong &= ~indices.excused(reference, inputs, seed, path, got, exact, native, spans, expected.cut)
     if not bool(wrong.any()):
         return None
     why = explain_other(path, got, exact.to(got.device), wrong)
@@ -263,7 +264,8 @@ def _not_nearest(
     """A refusal of an 8-bit floating leaf that is near enough to the right one, but not rounded to it; with
     `only_beside`, of one whose elements are the right numbers or those beside them."""
     exact = expected.exact[path]
-    wrong = indices.not_nearest(reference, expected.inputs, expected.seed, path, got, exact, native)
+    inputs, seed, spans = expected.inputs, expected.seed, expected.spans
+    wrong = indices.not_nearest(reference, inputs, seed, path, got, exact, native, spans)
     if not bool(wrong.any()) or (only_beside and indices.furthest(got, exact) > 1):
         return None
     share, its = counted(wrong) / wrong.numel(), str(native.dtype).removeprefix("torch.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from harness.oracle.error import Part
 from harness.oracle.exact import ExactReference
 from harness.oracle.fills import NONE, Fills, find
 from harness.oracle.formats import FLOAT32, Format, all_finite, calculable, format_of, on_grid
-from harness.oracle.indices import JITTER
+from harness.oracle.indices import JITTER, Spans
 from harness.oracle.lengths import ODD
 from harness.oracle.outliers import RUNS
 from harness.oracle.rule import FURTHER
@@ -55,7 +55,7 @@ class Expectation:
     floating leaves that are nothing but zeros for drawn inputs, as a loss that is switched off. left_out: leaves that
     nothing is asked of. chosen: what the reference chooses by order; chooses: whether it chooses any number so.
     odd: what it does on these inputs that no answer should hang on (lengths.ODD). nearest: 8-bit floats have to be the
-    nearest ones.
+    nearest ones. spans: what of integers rounding decides, as far as that was looked into.
     """
 
     inputs: list[Any]
@@ -72,6 +72,7 @@ class Expectation:
     odd: frozenset[str] = frozenset()
     nearest: bool = False
     cut: Cut | None = None
+    spans: Spans = field(default_factory=dict)
 
     @property
     def meaningful(self) -> bool:

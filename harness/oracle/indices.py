@@ -50,8 +50,14 @@ SMALL_SHARE, OWN_SHARE = 20, 256
 BLOCK = 1 << 24
 # So few elements that are not explained by moving inputs are looked at by moving each operation's result.
 FEW_LEFT, FEW_LEFT_SHARE = 4, 1e-4
+# Of outputs with no more elements, what jitter shows is kept for the next answer to the same inputs.
+KEPT_ELEMENTS = 1 << 22
 # A decision at the edge of what rounding does may be missed: one in so many may, and only by one.
 MISSED = 10
+
+
+# For an expectation, by path and number of the kind of jitter: the least and the largest of each element's values.
+Spans = dict[tuple[str, int], tuple[torch.Tensor, torch.Tensor]]
 
 
 @dataclass(frozen=True)
@@ -80,11 +86,13 @@ def excused(
     got: torch.Tensor,
     exact: torch.Tensor,
     native: torch.Tensor,
+    spans: Spans,
     cut: Cut | None = None,
 ) -> torch.Tensor:
     """A mask of the elements of the output at `path` where any right answer may differ (see the module's text).
 
-    With a `cut` the reference runs in float64 on one slice of the batch after the other.
+    With a `cut` the reference runs in float64 on one slice of the batch after the other. `spans` are those of these
+    inputs, as far as they are known, and take what is found out.
     """
     exact = exact.to(got.device)
     tied, own = torch.zeros(2, *got.shape, dtype=torch.bool, device=got.device)
@@ -94,7 +102,7 @@ def excused(
             continue
         choice = _choice(reference, some, seed, path)
         if choice is None:
-            return _undecided(reference, inputs, seed, path, got, exact, native)
+            return _undecided(reference, inputs, seed, path, got, exact, native, spans)
         for ties, one in ((tied, got), (own, native)):
             ties[here] = _ties(choice, one[here], exact[here])
     left = mismatches(got, exact, native) & ~tied
@@ -110,6 +118,7 @@ def not_nearest(
     got: torch.Tensor,
     exact: torch.Tensor,
     native: torch.Tensor,
+    spans: Spans,
 ) -> torch.Tensor:
     """A mask of the elements of an output in 8-bit floats that are neither the number nearest to the float64 one nor
     the reference's own, where rounding does not decide: of so few numbers the next one is half as far as a digit less.
@@ -117,7 +126,7 @@ def not_nearest(
     wanted = exact.to(got.device, got.dtype)
     wrong = mismatches(_whole(got), _whole(wanted), _whole(native))
     if bool(wrong.any()):
-        wrong &= ~_undecided(reference, inputs, seed, path, got, wanted, native)
+        wrong &= ~_undecided(reference, inputs, seed, path, got, wanted, native, spans)
     return wrong
 
 
@@ -257,6 +266,7 @@ def _undecided(
     got: torch.Tensor,
     exact: torch.Tensor,
     native: torch.Tensor,
+    spans: Spans,
 ) -> torch.Tensor:
     """Where the native output changes under jitter, and `got` is among or between the values seen."""
     narrow = format_of(reference.precision(inputs)).bits < FLOAT32.bits
@@ -265,15 +275,19 @@ def _undecided(
     found = torch.zeros_like(differs)
     # 16-bit numbers that are widened before they are divided and rounded are exact there: only the steps round. And
     # where a loop magnifies it, what each operation's own rounding does is more than what the inputs' does.
-    for run, ulps in (
+    kinds = (
         (reference.jittered_throughout, JITTER[narrow]),
         (reference.jittered_steps, JITTER[False]),
         (reference.jittered_everywhere, 1),
-    ):
-        low, high = exact, exact
-        for draw in range(DRAWS):
-            seen = _whole(dict(flatten(run(inputs, ulps, seed, draw)))[path])
-            low, high = torch.minimum(low, seen), torch.maximum(high, seen)
+    )
+    for at, (run, ulps) in enumerate(kinds):
+        low, high = spans.get((path, at), (exact, exact))
+        if (path, at) not in spans:
+            for draw in range(DRAWS):
+                seen = _whole(dict(flatten(run(inputs, ulps, seed, draw)))[path])
+                low, high = torch.minimum(low, seen), torch.maximum(high, seen)
+            if low.numel() <= KEPT_ELEMENTS:
+                spans[path, at] = low, high
         if not _is_no_rounding(low < high, differs):
             found = found | _seen(given, exact, low, high)
             # Many are no rounding of a loop's, and to run it so takes long.

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from harness.oracle.exact import ExactReference
+from harness.oracle.indices import DRAWS
 from harness.oracle.oracle import Oracle
 from tests.oracle.references import Of
 
@@ -137,3 +138,25 @@ def test_equal_numbers_that_are_known_exactly_keep_a_stable_order():
         expected = oracle.expect([x])
         assert oracle.check(expected, tuple(torch.sort(x, dim=-1, descending=True, stable=True))).passed
         assert not oracle.check(expected, last_first(x)).passed
+
+
+def test_jitter_is_run_once_for_all_answers_to_the_same_inputs(monkeypatch):
+    """To run a loop so takes long, and the audit alone asks about dozens of wrong answers."""
+
+    runs = []
+    throughout = ExactReference.jittered_throughout
+    monkeypatch.setattr(
+        ExactReference, "jittered_throughout", lambda self, *of: runs.append(1) or throughout(self, *of)
+    )
+    oracle = Oracle(Of(lambda x: (torch.tanh(x).cumsum(-1) > 0.3).int()))
+    expected = oracle.expect([torch.randn(64, 256)])
+    wrong = 1 - expected.native
+    before = len(runs)
+    refused = [oracle.check(expected, wrong) for _ in range(3)]
+    assert [one.passed for one in refused] == [False] * 3
+    assert len(runs) - before == DRAWS
+    assert oracle.check(expected, expected.native).passed
+    other = oracle.expect([torch.randn(64, 256)])
+    before = len(runs)
+    assert not oracle.check(other, 1 - other.native).passed
+    assert len(runs) - before == DRAWS
