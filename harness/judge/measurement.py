@@ -66,6 +66,8 @@ def time_alone(problem: OpenProblem, examiner: Examiner, baseline: Link, before:
     if bench.clock.name == "device":
         gated = bench.usual("baseline", count)
         bench.give_up_gate()
+        # As few as can be compared: only candidates that wait for the device are, and each is alone on the card.
+        count = FEWEST
     return Alone(gated, _as_read(bench, bench.usual("baseline", count)))
 
 

@@ -186,7 +186,8 @@ class CudaLink(Link):
 
         The outputs' places are known before the clock stops, so that a look at them is the next thing on the judge's
         stream. Ungated they come with the runner's answer, and the way there is in the reading, as in an empty burst's.
-        To enqueue behind the gate is nothing that another lane's burst would feel; from then on the card is this one's.
+        To enqueue behind the gate, or behind a hold, is nothing that another lane's burst would feel; from then on the
+        card is this one's.
         """
         deadline, waited_s = time.monotonic() + limit_s, self._turns.waited_s
         enqueued = None
@@ -200,10 +201,12 @@ class CudaLink(Link):
                     enqueued = self._enqueued_in_time(deadline, patience_s)
                 if enqueued is not None:
                     self._ready_to_start(enqueued, len(request.calls))
+                    self._start_held()
+                    self._stop()
         was_gated = enqueued is not None
         # A runner's first burst is never timed.
-        alone = self._turns.alone(self.freezer.freeze) if self._number > 1 else self._at_work()
-        with alone, self._released_on_failure():
+        alone = self._turns.alone(self.freezer.freeze, settled=was_gated) if self._number > 1 else self._at_work()
+        with self._released_on_failure(), alone, self._released_on_failure():
             deadline += self._turns.waited_s - waited_s
             self.freezer.thaw()
             if enqueued is None:
@@ -217,9 +220,7 @@ class CudaLink(Link):
                 opens = time.monotonic()
                 self._snapshot = self._found(enqueued, len(request.calls))
                 self._opening_us = 1e6 * (time.monotonic() - opens)
-            if was_gated:
-                self._start_held()
-            self._stop()
+                self._stop()
             self._hold.release(self._number)
             finished = self._await_end(deadline)
             self.freezer.freeze()
@@ -293,6 +294,8 @@ class CudaLink(Link):
             # Once before the stop: the first time may wait for this very stream.
             self._snapshot.take()
             self._spoil({(one.dtype, one.is_contiguous()): one for one in self._snapshot.tensors}.values())
+        # For other lanes' bursts. From the hold on nothing of this process can be waited for.
+        self._stream.synchronize()
 
     def _start_held(self) -> None:
         """On the judge's stream, which stands still until its host has enqueued the end, too: inputs, start, gate.

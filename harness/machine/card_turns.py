@@ -70,14 +70,14 @@ class CardTurns:
             self._give_up()
 
     @contextlib.contextmanager
-    def alone(self, before_waiting: Callable[[], None] = _nothing) -> Iterator[None]:
+    def alone(self, before_waiting: Callable[[], None] = _nothing, *, settled: bool = False) -> Iterator[None]:
         """Have the card, within `shared`, and nobody else anything on it; `before_waiting` is called if that takes
-        waiting. Within itself it changes nothing."""
+        waiting. `settled`: what was begun is done, or cannot go on before. Within itself it changes nothing."""
         held = self._held
         if held == _ALONE or self._fd is None:
             yield
             return
-        self._give_up()
+        self._give_up(settled=settled)
         self._take(_ALONE, before_waiting)
         try:
             yield
@@ -146,9 +146,10 @@ class CardTurns:
         self._lock(DOOR, _FREE, wait=False)
         self._held = kind
 
-    def _give_up(self) -> None:
+    def _give_up(self, *, settled: bool = False) -> None:
         if self._fd is not None and self._held != _FREE:
-            self._settle()
+            if not settled:
+                self._settle()
             self._lock(CARD, _FREE, wait=False)
         self._held = _FREE
 
