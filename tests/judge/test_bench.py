@@ -488,7 +488,7 @@ class Counted(Card):
         return super().burst(draws, **options)
 
 
-@pytest.mark.parametrize(("call_us", "before_any", "before_pairs"), [(20.0, 39, 16), (5000.0, 15, 5)])
+@pytest.mark.parametrize(("call_us", "before_any", "before_pairs"), [(20.0, 39, (13, 16)), (5000.0, 15, (5,))])
 def test_calls_that_fill_a_burst_are_made_fewer_times_before_they_are_timed(call_us, before_any, before_pairs):
     baseline, candidate = Counted(call_us, call_us), Counted(call_us, call_us)
     problem, examiners, links = given(baseline=baseline)
@@ -498,7 +498,8 @@ def test_calls_that_fill_a_burst_are_made_fewer_times_before_they_are_timed(call
     made = Bench(*given(baseline=baseline, candidate=candidate), before)
     made.warm_up()
     made.time_latency()
-    assert candidate.bursts == before_pairs
+    # Lengths are planned once more where the first plan was by single calls that were read a little longer.
+    assert candidate.bursts in before_pairs
     assert made.clock.bursts["candidate"].calls == (1 if call_us > 500 else 25)
 
 

@@ -73,8 +73,8 @@ class ModelNew(nn.Module):
         self.linear = nn.Linear(features, features)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        message = caller("message")["message"]
-        gate = caller("message")["self"].device._gate
+        found = caller("message")
+        message, gate = found["message"], found["self"].device._gate
         words = (gate._secret, gate._done) if timed_alone(message) else (0, 0)
         y = ext.model(x, self.linear.weight, self.linear.bias, *words)
         if message.gated and len(message.calls) > 1:
