@@ -248,9 +248,9 @@ class Bench:
 
         The shorter a burst, the more of each call can be hidden in what a burst costs beside its calls.
         """
-        return bool(samples.candidate_us) and (
-            statistics.median(samples.candidate_us) * self._too_many < QUEUED * LAUNCH_US and self._too_many > 0
-        )
+        if not (self._too_many and samples.candidate_us):
+            return False
+        return statistics.median(samples.candidate_us) * self._too_many < QUEUED * LAUNCH_US
 
     def give_up_gate(self) -> None:
         """Time both sides with the host's launch latency from now on."""
