@@ -47,6 +47,8 @@ class HostLink(Link):
         super().__init__(channel, freezer, device, limits, late)
         self._watch = watch
         self._learns = False
+        # From the first burst's end on whatever the runner does outside its turns is known.
+        self._watched = False
         self._memory: ForeignMemory | None = None
         self._nodes: list[Node] = []
         self._returned: list[Any] = []
@@ -60,9 +62,12 @@ class HostLink(Link):
         self._number_burst()
         calls = self._calls(draws)
         late = calls if self._come_late(draws) else []
+        # In the other side's turn, whose time it may have made longer.
+        beside_us = self.freezer.worked_us() if self._watched else 0.0
         turn_us = self._announce([] if late else calls, profiled, deadline)
         self._write_inputs(draws)
         judge_us, enqueued = self._timed(late, deadline)
+        judge_us += beside_us
         if self._learns:
             self._watch.learn(len(draws), turn_us)
         else:
@@ -76,6 +81,8 @@ class HostLink(Link):
             self._returned = self._outputs(enqueued, len(draws))
         # Whatever was done since the clock stopped and before the outputs had been read was done for them.
         judge_us += self.freezer.worked_us()
+        self.freezer.mark()
+        self._watched = True
         finished = enqueued.finished
         if finished is None:
             raise ProtocolError("an answer without `finished`")
@@ -126,14 +133,17 @@ class HostLink(Link):
         self._receive_burst(Armed, deadline)
         self.freezer.freeze()
         self.freezer.settle()
+        self.freezer.mark()
         return (time.perf_counter() - begun) * 1e6
 
     def _timed(self, late: list[Call], deadline: float) -> tuple[float, Enqueued]:
         """One turn of a runner that is stopped before and after, told of the `late` calls, if there are any. Its answer
         is decoded after the clock.
 
-        Where a member still runs after it was stopped, the clock goes on until it does not.
+        Where a member still runs after it was stopped, the clock goes on until it does not. What was done since then
+        and before the clock was done with the inputs in sight.
         """
+        ahead_us = self.freezer.worked_us()
         self._send(Go(nonce=self._nonce, calls=late))
         timeout_s = left_s(deadline)
         started = time.perf_counter()
@@ -144,7 +154,7 @@ class HostLink(Link):
         ended = time.perf_counter()
         if not self.freezer.settle():
             ended = time.perf_counter()
-        return (ended - started) * 1e6, self._enqueued(*self.channel.decode(frame, fds))
+        return (ended - started) * 1e6 + ahead_us, self._enqueued(*self.channel.decode(frame, fds))
 
     @contextlib.contextmanager
     def _inputs_hidden(self, calls: int) -> Iterator[None]:

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from harness.links.freezer import Freezer
+from harness.links.freezer import Freezer, _waits_for_still_children
 from harness.machine import procfs
 from harness.wire.channel import PeerGone
 
@@ -212,3 +212,17 @@ def test_orphans_are_looked_for_last():
 
     with mock.patch("harness.machine.procfs.children", look):
         assert list(freezer.members()) == [5, 6, 77]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of a system call")
+@pytest.mark.parametrize(("call", "waits"), [("58 0x0", True), ("435 0x1", True), ("296 0x3", False), ("", True)])
+def test_only_who_starts_a_process_waits_for_it(call, waits, tmp_path):
+    """A dead child beside a long write would pass for one that is being started."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    (tmp_path / "children").write_text(f"{child} ")
+    (tmp_path / "syscall").write_text(call)
+    assert _waits_for_still_children(tmp_path) == waits
+    os.waitpid(child, 0)
