@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import random
@@ -12,14 +13,16 @@ from typing import Any
 import msgspec
 
 from harness.config import TimingConfig
+from harness.judge.drawn_ahead import DrawnAhead
 from harness.judge.endings import Refused
-from harness.judge.examiner import Examiner
+from harness.judge.examiner import Answers, Examiner, Wrong
 from harness.judge.hard_turns import HardCall, HardInputs, HardTurns
 from harness.judge.planning import Workload
 from harness.judge.reference import Reference
 from harness.links.link import BurstReading, Draw, Link, RepeatAsked, RunnerFailed
 from harness.machine.card import Card, Watch
 from harness.machine.card_turns import CardTurns
+from harness.oracle.verdict import Finding
 from harness.records import Outcome, Status
 from harness.roofline.floors import Floors
 from harness.roofline.light import Ceilings
@@ -67,6 +70,15 @@ class OpenProblem:
     workload: Workload
     surroundings: Surroundings
     timing: TimingConfig
+    ahead: DrawnAhead
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """What a side has answered, and nobody has compared yet."""
+
+    side: Side
+    answers: Answers
 
 
 @dataclass(frozen=True)
@@ -111,6 +123,11 @@ class Bench:
         self._examiners = examiners
         self._links = links
         self._watch = Watch(problem.surroundings.card)
+        # The last burst's answers are compared while the next one's calls are enqueued; what came of that.
+        self._behind = False
+        self._waiting: _Waiting | None = None
+        self._wrong: tuple[Side, Wrong] | None = None
+        self._failed: Exception | None = None
 
     @property
     def warnings(self) -> list[str]:
@@ -200,19 +217,20 @@ class Bench:
         # Whose bursts have one call each gains nothing by several.
         several = self.clock.bursts["candidate"].calls > 1
         single = self._single if several else None
-        samples = sample(
-            self._reading,
-            rule,
-            self.rng,
-            single=single,
-            between=self._before_a_pair,
-            between_singles=self._before_singles,
-            systematic=self.clock.systematic,
-            # Hard inputs have a budget of their own.
-            clock=lambda: self.problem.surroundings.turns.clock() - self._hard.spent_s,
-            tell=tell,
-        )
-        self._meet(self._hard.remaining(self._most_hard))
+        with self._one_burst_behind():
+            samples = sample(
+                self._reading,
+                rule,
+                self.rng,
+                single=single,
+                between=self._before_a_pair,
+                between_singles=self._before_singles,
+                systematic=self.clock.systematic,
+                # Hard inputs have a budget of their own.
+                clock=lambda: self.problem.surroundings.turns.clock() - self._hard.spent_s,
+                tell=tell,
+            )
+            self._meet(self._hard.remaining(self._most_hard))
         if self.clock.gated and (self._leaves_the_gate(samples) or self._leaves_it_in_company(samples)):
             # It can be held, and will not be.
             self.give_up_gate()
@@ -230,9 +248,10 @@ class Bench:
     def more_singles(self, samples: Samples, count: int) -> Samples:
         """The samples with so many more single calls of each side; raises Refused."""
         singles: dict[Side, list[float]] = {"candidate": [], "baseline": []}
-        for _ in range(count):
-            self._meet(self._hard.before_a_pair(1), singly=True)
-            both_singly(self._single, self.rng, singles)
+        with self._one_burst_behind():
+            for _ in range(count):
+                self._meet(self._hard.before_a_pair(1), singly=True)
+                both_singly(self._single, self.rng, singles)
         return dataclasses.replace(
             samples,
             candidate_single_us=samples.candidate_single_us + singles["candidate"],
@@ -301,10 +320,11 @@ class Bench:
         deadline_s: float | None = None,
         profiled: bool = False,
     ) -> BurstReading:
-        """One burst on fresh inputs, checked."""
-
+        """One burst, checked: a candidate's on fresh inputs."""
+        again = side == "baseline" and self.on_card
+        draw = self.problem.ahead.again if again else functools.partial(self._draws_with, {})
         return self._checked(
-            side, functools.partial(self._draws_with, {}, calls), gated=gated, deadline_s=deadline_s, profiled=profiled
+            side, functools.partial(draw, calls), gated=gated, deadline_s=deadline_s, profiled=profiled
         )
 
     def _checked(
@@ -314,6 +334,7 @@ class Bench:
         if options.get("gated") is None:
             options["gated"] = self.clock.gated
         draws = draw()
+        options["meanwhile"] = functools.partial(self._meanwhile, len(draws))
         try:
             reading = self._links[side].burst(draws, **options)
         except RepeatAsked:
@@ -329,7 +350,59 @@ class Bench:
         planned = self.clock.bursts.get("candidate")
         if side == "candidate" and not reading.gated and planned and len(draws) >= planned.shortest:
             self.clock.opening_us.append(reading.opening_us)
-        refusal = self._examiners[side].burst(self._links[side], draws, hard, self._drawn_call(side, len(draws)))
+        self._conclude()
+        examiner, link, only = self._examiners[side], self._links[side], self._drawn_call(side, len(draws))
+        answers = examiner.answers(link, draws, only) if self._behind and not hard else None
+        if answers is not None:
+            self._waiting = _Waiting(side, answers)
+        else:
+            self._require_right(side, examiner.burst(link, draws, hard, only))
+        return reading
+
+    def _meanwhile(self, calls: int) -> None:
+        """What needs no runner, while one enqueues so many calls. Raises nothing: the burst has to come to its end."""
+        try:
+            self._compare()
+            self.problem.ahead.refill(calls)
+        except Exception as error:
+            self._failed = error
+
+    def _compare(self) -> None:
+        """Compare the answers that wait."""
+        if self._waiting is not None:
+            side, answers = self._waiting.side, self._waiting.answers
+            self._waiting = None
+            wrong = self._examiners[side].wrong(answers)
+            if wrong is not None:
+                self._wrong = side, wrong
+
+    def _conclude(self) -> None:
+        """Raise what has come of the answers before the last burst, which is over; raises Refused."""
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        self._compare()
+        if self._wrong is not None:
+            (side, wrong), self._wrong = self._wrong, None
+            self._require_right(side, self._examiners[side].asked_again(self._links[side], wrong))
+
+    @contextlib.contextmanager
+    def _one_burst_behind(self) -> Iterator[None]:
+        """Within this a burst's answers are compared during the next one, on a card; all are at its end. Raises
+        Refused, also in place of what a later burst raises."""
+        self._behind = self.on_card
+        try:
+            yield
+        except Refused:
+            raise
+        except Exception:
+            self._conclude()
+            raise
+        finally:
+            self._behind = False
+        self._conclude()
+
+    def _require_right(self, side: Side, refusal: Finding | None) -> None:
         if refusal is not None and side == "baseline":
             raise _of_baseline(
                 "the baseline disagrees with the judge's own run of the reference, each call of which starts from the "
@@ -337,7 +410,6 @@ class Bench:
             )
         if refusal is not None:
             raise Refused(refusal.outcome(), Checks(error_ratio=refusal.error_ratio))
-        return reading
 
     def _drawn_call(self, side: Side, calls: int) -> int | None:
         """The one call of a burst that is looked at; None where all are.
@@ -381,10 +453,9 @@ class Bench:
     def _draws_with(self, hard: Mapping[int, HardCall], calls: int) -> list[Draw]:
         draws = []
         for call in range(calls):
-            self.problem.surroundings.turns.pause()
             if call not in hard or self._hard.ahead:
                 # Of a hard one that was made before, too: the time before a burst tells nothing.
-                drawn = self.problem.reference.draw()
+                drawn = self.problem.ahead.fresh()
             draws.append(hard[call].draw if call in hard else drawn)
         return draws
 

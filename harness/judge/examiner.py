@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -55,6 +55,22 @@ UNDETERMINED = (
     "choice: float64 gives others, so that nothing could be asked of an answer; return what does not depend on them, "
     "such as singular values, or products in which they cancel"
 )
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Copies of what calls of one burst returned. None of them came late, and none had changed its inputs."""
+
+    draws: list[Draw]
+    outputs: list[Any]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong answer to drawn inputs."""
+
+    draw: Draw
+    finding: Finding
 
 
 class Examiner:
@@ -231,6 +247,28 @@ class Examiner:
         finally:
             self._make_room()
 
+    def answers(self, link: Link, draws: list[Draw], only: int | None = None) -> Answers | None:
+        """What the last burst's calls, or its call number `only`, returned, if nothing is left to do but to compare it;
+        None where one came late or changed its inputs, or where they take too much room, which `burst` looks into."""
+        calls = list(range(len(draws))) if only is None else [only]
+        if self._in_place or len(calls) * self._call_bytes > TOGETHER_BYTES:
+            return None
+        outputs = link.outputs(calls)
+        if outputs is None or self._changed_inputs(link, draws, calls):
+            return None
+        return Answers([draws[call] for call in calls], outputs)
+
+    def wrong(self, answers: Answers) -> Wrong | None:
+        """The first of these that is wrong. Needs no runner."""
+        glances = [self._glance(draw) for draw in answers.draws]
+        right = self._oracle.check_together(glances, answers.outputs)
+        for draw, output, glance, it_is in zip(answers.draws, answers.outputs, glances, right, strict=True):
+            if not it_is:
+                finding = self._judged(draw, glance, output, values.tensors(draw.inputs), self.explained)
+                if not finding.passed:
+                    return Wrong(draw, finding)
+        return None
+
     def _first_refusal(
         self, link: Link, draws: list[Draw], hard: Sequence[HardCall], only: int | None
     ) -> Finding | None:
@@ -243,14 +281,9 @@ class Examiner:
             if its is not None:
                 finding = self._hard_finding(link, call, its)
             else:
-                glance = self._glance(draw)
-                finding = self._finding(link, call, draw, glance)
-                if not finding.passed:
-                    return self._asked_again(link, draw, glance, finding)
-                # Before the next one is there.
-                del glance
+                finding = self._finding(link, call, draw, self._glance(draw))
             if not finding.passed:
-                return finding
+                return finding if its else self.asked_again(link, Wrong(draw, finding))
         return None
 
     def _glance(self, draw: Draw) -> Any:
@@ -285,14 +318,15 @@ class Examiner:
         differ = torch.stack([it_does for _, it_does in found]).tolist()
         return {call for (call, _), it_does in zip(found, differ, strict=True) if it_does}
 
-    def _asked_again(self, link: Link, draw: Draw, expected: Any, finding: Finding) -> Finding:
+    def asked_again(self, link: Link, wrong: Wrong) -> Finding:
         """A wrong answer of who was right on other draws, with what comes of the same inputs once more."""
+        draw, finding = wrong.draw, wrong.finding
         if finding.error is None:
             return finding
         said = f"{finding.message}; on other draws it was right"
         try:
             link.burst([draw], gated=False, deadline_s=link.limits.call_s)
-            again = self._finding(link, 0, draw, expected)
+            again = self._finding(link, 0, draw, self._glance(draw))
         except (RepeatAsked, *FAILURES):
             # The wrong answer stands, whatever became of this one.
             return replace(finding, message=said)
@@ -349,11 +383,15 @@ class Examiner:
             output, seen = link.output(call), link.seen_inputs(call)
         except LateOutput as late:
             return Finding(Status.REJECTED, "late_output", str(late), evidence={"late_share": late.share})
+        return self._judged(draw, expected, output, seen, explained)
+
+    def _judged(self, draw: Draw, expected: Any, output: Any, seen: list[torch.Tensor], explained: bool) -> Finding:
+        """Of a call's output, and of its inputs as they were seen behind it."""
         fault = handed_over.fault_of(expected.native[0] if self._in_place else expected.native, output)
         if fault is not None:
             return fault
         # On the CPU outputs are not spoilt before a call.
-        poison = POISON_READS if link.device.type == "cuda" else None
+        poison = POISON_READS if self._reference.device.type == "cuda" else None
         if self._in_place:
             finding = self._oracle.check(expected, (output, *seen), poison, explained)
             return _of_inputs(finding, values.tensors(draw.inputs), seen)
@@ -424,4 +462,4 @@ class _WithInputs(nn.Module):
         return (output, *values.tensors(inputs))
 
 
-__all__ = ["Examiner", "InvalidReference"]
+__all__ = ["Answers", "Examiner", "InvalidReference", "Wrong"]

@@ -26,6 +26,7 @@ from harness.catalog.baselines import CAPTURED
 from harness.config import Limits
 from harness.judge import endings, measurement, planning, trials
 from harness.judge.bench import OpenProblem, Surroundings
+from harness.judge.drawn_ahead import DrawnAhead, most_ahead
 from harness.judge.endings import FAILURES, Ended, Refused
 from harness.judge.examiner import Examiner, InvalidReference, give_back
 from harness.judge.footprint import Footprint
@@ -178,6 +179,8 @@ class Judge:
                 self._state = _copied(self._reference)
                 self._examiner(request.baseline)
             self._sharpen(request.baseline)
+            most = most_ahead(self._reference, self._workload)
+            self._ahead = DrawnAhead(self._reference, most, self._turns.pause)
         except InvalidReference as error:
             fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
             return Opened(fault=fault)
@@ -462,7 +465,7 @@ class Judge:
 
     @property
     def _problem(self) -> OpenProblem:
-        return OpenProblem(self._reference, self._workload, self._surroundings, self._timing)
+        return OpenProblem(self._reference, self._workload, self._surroundings, self._timing, self._ahead)
 
     def _baseline_alone(self) -> tuple[OpenProblem, Examiner, Link]:
         """What the baseline is timed with by itself."""

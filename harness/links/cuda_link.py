@@ -7,7 +7,7 @@ import math
 import secrets
 import select
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from harness.config import Limits
 from harness.links.cuda_snapshot import Snapshot, signed
 from harness.links.freezer import Freezer
 from harness.links.late_elements import LateElements
-from harness.links.link import BurstReading, Draw, Link, Places
+from harness.links.link import BurstReading, Draw, Link, Places, nothing
 from harness.links.start_watch import StartWatch
 from harness.machine.card_turns import CardTurns
 from harness.wire import layout, values
@@ -103,10 +103,18 @@ class CudaLink(Link):
         self._opening_us = 0.0
 
     def burst(
-        self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
+        self,
+        draws: list[Draw],
+        *,
+        gated: bool = True,
+        deadline_s: float | None = None,
+        profiled: bool = False,
+        meanwhile: Callable[[], None] = nothing,
     ) -> BurstReading:
         # The runner hears of its calls before the gate opens.
         gated = gated and not self._come_late(draws)
+        if not gated:
+            meanwhile()
         self._begin(draws)
         request = Burst(
             number=self._number,
@@ -116,7 +124,7 @@ class CudaLink(Link):
             gated=gated,
             profiled=profiled,
         )
-        enqueued, was_gated, finished = self._timed(request, gated, deadline_s or self.limits.call_s)
+        enqueued, was_gated, finished = self._timed(request, gated, deadline_s or self.limits.call_s, meanwhile)
         self._grant_repeat(enqueued)
         return BurstReading(
             judge_us=self._start.elapsed_time(self._end) * 1e3,
@@ -181,7 +189,9 @@ class CudaLink(Link):
             view(staged, ref).copy_(tensor)
         self._staged = staged
 
-    def _timed(self, request: Burst, gated: bool, limit_s: float) -> tuple[Enqueued, bool, Finished]:
+    def _timed(
+        self, request: Burst, gated: bool, limit_s: float, meanwhile: Callable[[], None] = nothing
+    ) -> tuple[Enqueued, bool, Finished]:
         """One burst with the judge's events around it; whether all of it was enqueued before the gate opened.
 
         The outputs' places are known before the clock stops, so that a look at them is the next thing on the judge's
@@ -195,12 +205,16 @@ class CudaLink(Link):
             with self._released_on_failure():
                 self.freezer.thaw()
                 self._send(request)
+                with self._at_work():
+                    meanwhile()
+                deadline, waited_s = time.monotonic() + limit_s, self._turns.waited_s
                 patience_s = self.PROFILER_S if request.profiled else self.ENQUEUE_S
                 # While another lane has the card, whoever has enqueued already stands still like any other.
                 with self._turns.away(self.freezer.freeze):
                     enqueued = self._enqueued_in_time(deadline, patience_s)
                 if enqueued is not None:
-                    self._ready_to_start(enqueued, len(request.calls))
+                    with self._at_work():
+                        self._ready_to_start(enqueued, len(request.calls))
                     self._start_held()
                     self._stop()
         was_gated = enqueued is not None
@@ -287,8 +301,10 @@ class CudaLink(Link):
         """What can be done for `_start_held` beside others' work: where outputs will lie, and which of their elements
         and of the inputs' come late."""
         self._snapshot = self._found(enqueued, calls)
+        self._turns.pause()
         lie_at = self._blocks[INPUT_BLOCK].data_ptr() + self._base
         self._late.draw(self._staged, self._staged_refs, lie_at, self._snapshot.tensors)
+        self._turns.pause()
         self._stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self._stream):
             # Once before the stop: the first time may wait for this very stream.

@@ -6,14 +6,14 @@ import contextlib
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from harness.config import Limits
 from harness.links.freezer import Freezer
-from harness.links.link import BurstReading, Draw, Link, Places, left_s
+from harness.links.link import BurstReading, Draw, Link, Places, left_s, nothing
 from harness.links.start_watch import StartWatch
 from harness.oracle.structure import flatten
 from harness.wire import host_memory, layout, values
@@ -56,8 +56,15 @@ class HostLink(Link):
         self._mask = 0
 
     def burst(
-        self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
+        self,
+        draws: list[Draw],
+        *,
+        gated: bool = True,
+        deadline_s: float | None = None,
+        profiled: bool = False,
+        meanwhile: Callable[[], None] = nothing,
     ) -> BurstReading:
+        meanwhile()
         deadline = time.monotonic() + (deadline_s or self.limits.call_s)
         self._number_burst()
         calls = self._calls(draws)

@@ -7,7 +7,7 @@ import os
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -54,6 +54,10 @@ class RunnerFailed(AssayError):
         super().__init__(failure.text)
         self.failure = failure
         self.unasked = unasked
+
+
+def nothing() -> None:
+    """What is done meanwhile where there is nothing to do."""
 
 
 class Draw(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,10 +202,17 @@ class Link:
         self.calls_reserved = calls
 
     def burst(
-        self, draws: list[Draw], *, gated: bool = True, deadline_s: float | None = None, profiled: bool = False
+        self,
+        draws: list[Draw],
+        *,
+        gated: bool = True,
+        deadline_s: float | None = None,
+        profiled: bool = False,
+        meanwhile: Callable[[], None] = nothing,
     ) -> BurstReading:
         """Time one burst on these inputs, which the runner sees only when the clock starts.
 
+        `meanwhile` is called once: while the runner enqueues behind a gate, or else before anything is begun.
         Raises RepeatAsked once a runner; a second time it is a ProtocolError.
         """
         raise NotImplementedError

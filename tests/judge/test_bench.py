@@ -14,10 +14,11 @@ import pytest
 from harness.config import TimingConfig
 from harness.judge import appraisal, measurement, suspicions
 from harness.judge.bench import Before, Bench, OpenProblem, Surroundings
+from harness.judge.drawn_ahead import DrawnAhead
 from harness.judge.endings import Refused
 from harness.judge.hard_turns import HardInputs
 from harness.judge.planning import Workload
-from harness.links.link import BurstReading, RepeatAsked, RunnerFailed
+from harness.links.link import BurstReading, RepeatAsked, RunnerFailed, nothing
 from harness.machine.card import State
 from harness.records import Status
 from harness.timing import fixed_cost
@@ -49,7 +50,8 @@ class Card:
         self.repeated = False
         self.rng = random.Random(1)
 
-    def burst(self, draws, *, gated, deadline_s=None, profiled=False):
+    def burst(self, draws, *, gated, deadline_s=None, profiled=False, meanwhile=nothing):
+        meanwhile()
         behind = gated and not self.waits
         us = self._fixed(behind) + self.first_us + (len(draws) - 1) * self.later_us
         us += 0.0 if behind else len(draws) * LAUNCH_US
@@ -76,9 +78,12 @@ class Slowed(Card):
 def given(**links):
     """What Bench is made of."""
     reference = SimpleNamespace(device=SimpleNamespace(type="cuda"), draw=object)
-    examiners = {side: SimpleNamespace(burst=lambda link, draws, hard, only: None) for side in links}
+    examiners = {
+        side: SimpleNamespace(burst=lambda link, draws, hard, only: None, answers=lambda *_: None) for side in links
+    }
     watched = Surroundings(SimpleNamespace(state=lambda: State(kind="cuda", at_s=0.0)), None)
-    return OpenProblem(reference, PLAN, watched, TimingConfig(burst_ms=0.5)), examiners, links
+    ahead = DrawnAhead(reference, 32, lambda: None)
+    return OpenProblem(reference, PLAN, watched, TimingConfig(burst_ms=0.5), ahead), examiners, links
 
 
 def sampled(baseline, candidate):
