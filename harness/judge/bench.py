@@ -393,13 +393,11 @@ class Bench:
         self._behind = self.on_card
         try:
             yield
-        except Refused:
-            raise
         except Exception:
+            self._behind = False
             self._conclude()
             raise
-        finally:
-            self._behind = False
+        self._behind = False
         self._conclude()
 
     def _require_right(self, side: Side, refusal: Finding | None) -> None:
