@@ -102,7 +102,8 @@ Nodes = list[ast.AST]
 def screen(nodes: Nodes) -> list[ScreenFinding]:
     """All findings in a candidate's syntax tree, given as all its nodes in `ast.walk`'s order; sorted by line.
 
-    A repeated finding is kept only for its first line, and only the first findings are kept.
+    A repeated finding is kept only for its first line. Of too many the first warnings are kept, and then others, and a
+    last one says how many were left out.
     """
     try:
         found = _everything(nodes)
@@ -112,7 +113,12 @@ def screen(nodes: Nodes) -> list[ScreenFinding]:
     for finding in sorted(found):
         text = wording.plain(finding.text, LONGEST_TEXT, kept="")
         first.setdefault((finding.kind, text), msgspec.structs.replace(finding, text=text))
-    return sorted(first.values())[:MOST_FINDINGS]
+    kept = sorted(first.values(), key=lambda finding: (not finding.warning, finding))
+    if len(kept) > MOST_FINDINGS:
+        left_out = kept[MOST_FINDINGS - 1 :]
+        text = f"{len(left_out)} findings are left out"
+        kept[MOST_FINDINGS - 1 :] = [ScreenFinding(line=1, kind="reach", text=text, warning=True)]
+    return sorted(kept)
 
 
 def _everything(nodes: Nodes) -> list[ScreenFinding]:

@@ -56,6 +56,10 @@ class RunnerFailed(AssayError):
         self.unasked = unasked
 
 
+class _Nothing:
+    """What a runner has to say before it is asked for a burst."""
+
+
 def nothing() -> None:
     """What is done meanwhile where there is nothing to do."""
 
@@ -323,7 +327,7 @@ class Link:
             os.close(fd)
         if isinstance(message, Failed):
             raise RunnerFailed(message)
-        raise ProtocolError(f"expected {kind.__name__}, got {type(message).__name__}")
+        raise ProtocolError(f"expected {kind.__name__.strip('_')}, got {type(message).__name__}")
 
     def _take_hello(self, hello: Hello, fds: list[int]) -> None:
         """What a runner of ours says before any foreign code is in it."""
@@ -331,6 +335,9 @@ class Link:
             os.close(fd)
 
     def _number_burst(self) -> None:
+        if self.channel.has_news():
+            # Or it has ended. Who knows what comes next could answer before it is asked.
+            self._expected(_Nothing, *self.channel.receive(left_s(0.0)))
         self._number += 1
         self._nonce = secrets.randbits(62)
 

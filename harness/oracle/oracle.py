@@ -69,6 +69,10 @@ class Sampled:
     whole: Callable[[], Expectation | None]
 
 
+# Of some tensors.
+Shapes = tuple[torch.Size, ...]
+
+
 class Oracle:
     """Knows one reference module, in the mode and precision it is in, and never changes it.
 
@@ -110,6 +114,8 @@ class Oracle:
         self._jumping: frozenset[str] = frozenset()
         # The places of all leaves of the reference's output; None before the first.
         self._places: list[str] | None = None
+        # Their shapes, by those of the inputs.
+        self._shapes: dict[Shapes, Shapes] = {}
         self._infinite = False
         # Whether values decide where; None as long as nobody has asked.
         self._values_decide: bool | None = None
@@ -184,6 +190,9 @@ class Oracle:
         if self._places is None:
             self._places = places(output)
         require_form(self._places, output)
+        given, found = (tuple(tensor.shape for tensor in tensors(tree)) for tree in (inputs, output))
+        if self._shapes.setdefault(given, found) != found:
+            raise InvalidReference("contract", "the output's shape depends on the inputs' values")
         return output
 
     def stress(

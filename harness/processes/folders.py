@@ -206,4 +206,7 @@ def remove_at_end(folder: Path) -> None:
         os.close(_locks.pop(folder))
     if not remove(folder, END_S):
         _stop_below(folder)
-        print(f"{folder} is left: it could not be removed in {END_S:g} s; remove it by hand", file=sys.stderr)
+        print(
+            f"{folder} is left: it could not be removed (in {END_S:g} s at the most); remove it by hand",
+            file=sys.stderr,
+        )

@@ -257,9 +257,23 @@ def start(control: socket.socket, environment: dict[str, str]) -> subprocess.Pop
     )
 
 
+def _follow_links() -> None:
+    """Name Python's places, and those of tools, without links: who is confined has places below /tmp only where they
+    are, and none of the links that lead there, as from a checkout's .venv to another's."""
+    sys.path[:] = map(os.path.realpath, sys.path)
+    sys.prefix, sys.exec_prefix = os.path.realpath(sys.prefix), os.path.realpath(sys.exec_prefix)
+    # The interpreter's own name is a link that its environment is found by.
+    folder, name = os.path.split(sys.executable)
+    sys.executable = os.path.join(os.path.realpath(folder), name)
+    for variable in ("PATH", "LD_LIBRARY_PATH"):
+        if places := os.environ.get(variable):
+            os.environ[variable] = os.pathsep.join(map(os.path.realpath, places.split(os.pathsep)))
+
+
 def main() -> None:
     """Entry of the zygote process: `python -m harness.processes.zygote FD`."""
     _have_no_main()
+    _follow_links()
     keeper.stand_behind()
     control = socket.socket(fileno=int(sys.argv[1]))
     serve_roles(control, loaded())

@@ -284,8 +284,10 @@ AF_UNIX = 1
 CONNECTED, TYPE_BITS = (1, 5), 0x0F
 # Whoever opens a leased file waits, up to 45 s, for the process that has the lease. A notice tells of a folder.
 F_SETLEASE, F_NOTIFY = 1024, 1026
-# The same as fallocate with a mode, from XFS: FS_IOC_RESVSP, UNRESVSP, both for 64 bits, ZERO_RANGE.
-RESERVING = (0x40305828, 0x40305829, 0x4030582A, 0x4030582B, 0x40305839)
+# Of an ioctl's number, the byte that says whose it is: unified memory of a card, its driver, the same below Windows,
+# terminals, sockets. File systems have others: with theirs, files get room beyond the limit, are made read-only for
+# root, too, or so that a folder takes hours to remove.
+IOCTL_TYPES, IOCTL_TYPE = (0x00, 0x46, 0x47, 0x54, 0x89), 0xFF00
 # A core of the machine for one's own processes alone: nobody else runs beside them on its other thread.
 PR_SCHED_CORE = 62
 # The processor time of any process has a clock, by its number: a candidate would read from the judge's what comes next.
@@ -355,8 +357,9 @@ def program(machine: str, only: int | None = None) -> bytes:
     )
     # With a mode it takes room behind a file's end, which the limit for a file's size does not count.
     code += _when(known.numbers["fallocate"], _argument(1, _op(JUMP_EQUAL, 0, 0, 1), errno.EOPNOTSUPP))
-    tests = [_op(JUMP_EQUAL, command, len(RESERVING) - at, 0) for at, command in enumerate(RESERVING)]
-    code += _when(known.numbers["ioctl"], [_load(1), *tests, _op(RETURN, ALLOW), _op(RETURN, ERRNO | errno.EOPNOTSUPP)])
+    tests = [_op(JUMP_EQUAL, kind << 8, len(IOCTL_TYPES) - at, 0) for at, kind in enumerate(IOCTL_TYPES)]
+    taken = [_load(1), _op(AND, IOCTL_TYPE), *tests, _op(RETURN, ERRNO | errno.ENOTTY), _op(RETURN, ALLOW)]
+    code += _when(known.numbers["ioctl"], taken)
     own = [_op(JUMP_EQUAL, OWN_PROCESS, 1, 0), _op(JUMP_EQUAL, OWN_THREAD, 0, 1), _op(RETURN, ALLOW)]
     for name in ("clock_gettime", "clock_nanosleep"):
         others = [_op(JUMP_ANY_BIT, A_PROCESS, 0, 2), *own, _op(RETURN, ERRNO | errno.EINVAL)]

@@ -28,6 +28,8 @@ from harness.version import VERSION
 MOST_WAIT_S = 60.0
 # For a client to send its whole request.
 BODY_S = 30.0
+# So many of the largest bodies may be on their way at a time: each connection's is kept until it is whole.
+BODIES = 16
 # How often a waiting client is looked for.
 LOOK_S = 1.0
 OPEN_ROUTES = ("/health", "/openapi.json")
@@ -49,6 +51,8 @@ class Application:
     ) -> None:
         self._token = hashlib.sha256(token.encode()).digest()
         self._most_body_bytes = most_body_bytes
+        # Of all bodies that are not whole yet.
+        self._coming_bytes = 0
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self.service = Service(config, folder, settings, self._ended, workplace)
@@ -107,21 +111,26 @@ class Application:
     async def _body(self, request: Request) -> bytes:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise BadRequest(415, "send JSON: Content-Type: application/json")
-        body = bytearray()
         too_large = BadRequest(413, f"the body is larger than {self._most_body_bytes} bytes")
         told = request.headers.get("content-length", "")
         if told.isdigit() and len(told) < 20 and int(told) > self._most_body_bytes:
             raise too_large
+        body = bytearray()
         try:
             async with asyncio.timeout(BODY_S):
                 async for part in request.stream():
                     body += part
+                    self._coming_bytes += len(part)
                     if len(body) > self._most_body_bytes:
                         raise too_large
+                    if self._coming_bytes > BODIES * self._most_body_bytes:
+                        raise BadRequest(503, "too many large bodies are on their way; try again later")
         except TimeoutError:
             raise BadRequest(408, f"the body did not come within {BODY_S:g} s") from None
         except ClientDisconnect:
             raise BadRequest(400, "the client went away") from None
+        finally:
+            self._coming_bytes -= len(body)
         return bytes(body)
 
     async def _evaluate(self, request: Request) -> Response:

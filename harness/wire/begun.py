@@ -1,14 +1,16 @@
 """Weights that begin with a structure which no training would keep: copies of others, identities, equal rows or
-columns.
+columns, a part that is repeated, rows at right angles, numbers in order.
 
 A kernel could use it unseen: compute one of several experts, leave out a product by an identity, take powers of one
-exponential. So such parameters are changed: copies are moved along themselves, all others are scaled and scattered
-element by element.
+exponential, distances without the rotation before them, a rounded number in place of the nearest level. So such
+parameters are changed: copies are moved along themselves, numbers in order keep that and their ends, what is at right
+angles is stretched both ways, and all others are scaled and scattered element by element.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 import torch
 
@@ -17,6 +19,9 @@ FIRST = 8
 # What is left of an element, times 0.5 to 1.5, and what is added, as a share of all elements' size: a matrix that is an
 # identity to begin with has eigenvalues near 1 and below, so that a state that goes through it again and again stays.
 KEPT, SCATTERED = 0.6, 0.3
+# Of rows that begin with the same number, so many are looked at; and a product of two random rows of n elements is
+# about 1 / sqrt(n) of their sizes, hardly ever less than this share of that for all of the first ones.
+MOST_ALIKE, RIGHT_ANGLE = 64, 0.1
 
 
 class Begun:
@@ -26,8 +31,9 @@ class Begun:
         self._seed = seed
         self._met: dict[tuple[torch.Size, torch.dtype], list[torch.Tensor]] = {}
 
-    def changed(self, tensor: torch.Tensor, name: str) -> torch.Tensor | None:
-        """What a parameter is to be in place of what it began as; None where nothing tells it from drawn numbers."""
+    def changed(self, tensor: torch.Tensor, name: str, *, frozen: bool = False) -> torch.Tensor | None:
+        """What a parameter is to be in place of what it began as; None where nothing tells it from drawn numbers.
+        `frozen`: it may be meant to have a structure, but not to be a copy."""
         before = self._met.setdefault((tensor.shape, tensor.dtype), [])
         own = tensor.detach()
         # Eight-bit floats cannot be compared.
@@ -37,12 +43,13 @@ class Begun:
         if any(_same(own, other) for other in before):
             places = 1 + int(torch.randint(own.numel() - 1, (), generator=generator, device="cpu"))
             return own.reshape(-1).roll(places).view_as(own)
-        if not _has_structure(own):
-            before.append(own)
-            return None
+        change = None if frozen else _change(own)
         # As it was, whatever becomes of it.
-        before.append(own.clone())
-        return _scattered(own, generator)
+        before.append(own.clone() if change else own)
+        return change(own, generator) if change else None
+
+
+Change = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -54,14 +61,26 @@ def _is_constant(tensor: torch.Tensor) -> bool:
     return _same(flat, flat[:1].expand_as(flat))
 
 
-def _has_structure(tensor: torch.Tensor) -> bool:
-    """Whether all rows of a matrix are equal, or all its columns, or each row has one number at the most beside zeros,
-    as an identity has, or a convolution that hands its input on (`dirac_`)."""
-    if tensor.dim() < 2 or min(tensor.shape[0], tensor[0].numel()) < 2:
-        return False
+def _change(tensor: torch.Tensor) -> Change | None:
+    """What becomes of a tensor with a structure; None where it has none."""
+    if tensor.dim() < 2:
+        return _in_order_otherwise if len(tensor) >= FIRST and _in_order(tensor) else None
+    if min(tensor.shape[0], tensor[0].numel()) < 2:
+        return None
     rows = tensor.reshape(len(tensor), -1)
     # All rows only where the first ones have it.
-    return any(holds(rows[:FIRST]) and holds(rows) for holds in (_equal_rows, _equal_columns, _one_each))
+    if any(holds(rows[:FIRST]) and holds(rows) for holds in (_equal_rows, _equal_columns, _one_each)):
+        return _scattered
+    if _comes_again(rows) or _comes_again(rows.T):
+        return _scattered
+    return _stretched if _at_right_angles(rows if len(rows) <= rows.shape[1] else rows.T) else None
+
+
+def _in_order(numbers: torch.Tensor) -> bool:
+    if numbers.is_complex():
+        return False
+    steps = numbers.diff()
+    return bool((steps > 0).all()) or bool((steps < 0).all())
 
 
 def _equal_rows(rows: torch.Tensor) -> bool:
@@ -73,12 +92,52 @@ def _equal_columns(rows: torch.Tensor) -> bool:
 
 
 def _one_each(rows: torch.Tensor) -> bool:
+    """As an identity has, or a convolution that hands its input on (`dirac_`)."""
     return bool(((rows != 0).sum(1) <= 1).all())
+
+
+def _comes_again(rows: torch.Tensor) -> bool:
+    """Whether the first row is there once more, as where heads begin as one, or a filter is inflated."""
+    first, *others = (rows[:, 0] == rows[0, 0]).nonzero()[: 1 + MOST_ALIKE, 0].tolist()
+    told = bool((rows[first] != rows[first, 0]).any())
+    return told and any(torch.equal(rows[other], rows[first]) for other in others)
+
+
+def _at_right_angles(rows: torch.Tensor) -> bool:
+    """Whether the first of them are, as all of an orthogonal matrix; random ones are not nearly so."""
+    if len(rows) < FIRST:
+        return False
+    some = rows[:FIRST].to(torch.promote_types(rows.dtype, torch.float32))
+    products = (some @ some.mH).abs()
+    sizes = products.diagonal()
+    beside = products - torch.diag(sizes)
+    return bool((sizes > 0).all()) and bool((beside < RIGHT_ANGLE / rows.shape[1] ** 0.5 * sizes.min()).all())
+
+
+def _shares(count: int, generator: torch.Generator) -> torch.Tensor:
+    return torch.rand(count, generator=generator, device="cpu") + 0.5
+
+
+def _in_order_otherwise(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """From the same number to the same number, by other steps."""
+    own = tensor.double().cpu()
+    steps = own.diff() * _shares(len(own) - 1, generator)
+    inner = own[0] + (steps * (own[-1] - own[0]) / steps.sum()).cumsum(0)
+    return torch.cat((own[:1], inner[:-1], own[-1:])).to(tensor)
+
+
+def _stretched(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Each row and each column by a number of its own, which leave its eigenvalues about as large as they were."""
+    rows = tensor.reshape(len(tensor), -1)
+    for dim, size in enumerate(rows.shape):
+        shares = _shares(size, generator)
+        rows = rows * (shares / shares.square().mean().sqrt()).to(rows).unsqueeze(1 - dim)
+    return rows.view_as(tensor)
 
 
 def _scattered(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     share = torch.rand(tensor.shape, generator=generator, device="cpu") + 0.5
-    added = torch.randn(tensor.shape, generator=generator, device="cpu")
-    own = tensor.float().cpu()
-    size = own.square().mean().sqrt()
+    own = tensor.cpu().to(torch.promote_types(tensor.dtype, torch.float32))
+    added = torch.randn(tensor.shape, generator=generator, device="cpu", dtype=own.dtype)
+    size = own.abs().square().mean().sqrt()
     return (KEPT * own * share + SCATTERED * size * added).to(tensor)

@@ -11,6 +11,7 @@ them.
 from __future__ import annotations
 
 import contextlib
+import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -242,6 +243,8 @@ def draw_the_rest(model: nn.Module, drawn: Drawn) -> tuple[dict[str, torch.Tenso
     plain: dict[str, torch.Tensor] = {}
     redrawn: set[str] = set()
     begun = Begun(drawn.seed)
+    # Then it is for inference, and nothing is told of what was trained.
+    all_frozen = not any(parameter.requires_grad for parameter in model.parameters())
     # What is shared counts by its first name, as for whoever walks through a module's parameters.
     seen: set[int] = set()
     for prefix, module in model.named_modules():
@@ -253,7 +256,7 @@ def draw_the_rest(model: nn.Module, drawn: Drawn) -> tuple[dict[str, torch.Tenso
             if id(tensor) in seen:
                 continue
             seen.add(id(tensor))
-            what = _drawn_now(module, name, tensor, drawn, path) or _changed(begun, tensor, path)
+            what = _drawn_now(module, name, tensor, drawn, path) or _changed(begun, tensor, path, all_frozen)
             if what is not None:
                 plain[path], is_new = what
                 redrawn |= {path} if is_new else set()
@@ -278,11 +281,11 @@ def _drawn_now(
     return torch.full_like(tensor.detach(), usual), is_new
 
 
-def _changed(begun: Begun, tensor: torch.Tensor, path: str) -> tuple[torch.Tensor, bool] | None:
+def _changed(begun: Begun, tensor: torch.Tensor, path: str, all_frozen: bool) -> tuple[torch.Tensor, bool] | None:
     """What a parameter with a structure began as, if it is another now."""
-    if not tensor.requires_grad or not _has_numbers(tensor):
+    if not (tensor.requires_grad or all_frozen) or not _has_numbers(tensor):
         return None
-    changed = begun.changed(tensor, path)
+    changed = begun.changed(tensor, path, frozen=all_frozen)
     if changed is None:
         return None
     before = tensor.detach().clone()
@@ -292,10 +295,10 @@ def _changed(begun: Begun, tensor: torch.Tensor, path: str) -> tuple[torch.Tenso
 
 
 def _has_numbers(tensor: torch.Tensor) -> bool:
-    """Whether it is one of floating numbers that can be looked at."""
+    """Whether it is one of floating or complex numbers that can be looked at."""
     if is_lazy(tensor) or tensor.is_meta or not layout.is_strided(tensor):
         return False
-    return tensor.is_floating_point() and tensor.numel() > 0
+    return (tensor.is_floating_point() or tensor.is_complex()) and tensor.numel() > 0
 
 
 def _kind(name: str) -> str:
@@ -311,7 +314,8 @@ def _hiding(tensor: torch.Tensor) -> float | None:
     """The number that all elements of a parameter are, if what is multiplied by it, or added to it, is hidden."""
     if not tensor.requires_grad or not _has_numbers(tensor):
         return None
-    first = float(tensor.detach().reshape(-1)[0])
+    number = complex(tensor.detach().reshape(-1)[0])
+    first = number.real if number.imag == 0 else math.nan
     hides = abs(first) < TINY or first == 1.0
     return first if hides and bool((tensor == first).all()) else None
 
@@ -380,4 +384,6 @@ def _values(tensor: torch.Tensor, role: str, seed: int, which: str) -> torch.Ten
     values = torch.rand(tensor.shape, generator=generator, device="cpu") - 0.5 + USUAL[role]
     if role in SIGNED:
         values *= torch.randint(2, tensor.shape, generator=generator, device="cpu") * 2 - 1
+    if tensor.is_complex():
+        values = torch.complex(values, torch.rand(tensor.shape, generator=generator, device="cpu") - 0.5)
     return values.to(tensor)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.catalog.facts import ScreenFinding
+from harness.catalog.facts import MOST_FINDINGS, ScreenFinding
 from harness.integrity import cxx
 from harness.integrity import screen as screening
 from harness.integrity.findings import KINDS
@@ -279,3 +279,13 @@ def test_the_repository_s_honest_candidates_get_no_warning():
     }
     # The one that allows TF32 on purpose.
     assert warned == {"tf32_downgrade.py"}
+
+
+def test_no_number_of_findings_hides_a_warning():
+    calls = "\n".join(f"        torch.a{number}()" for number in range(MOST_FINDINGS + 10))
+    above = f"import torch\nclass Unused(torch.nn.Module):\n    def forward(self, x):\n{calls}\n"
+    some = found(above + "import ctypes\nimport gc\n")
+    last = MOST_FINDINGS + 14
+    assert len(some) == MOST_FINDINGS
+    assert {(last, "reach", "imports ctypes"), (last + 1, "reach", "imports gc")} < set(some)
+    assert some[0] == (1, "reach", "13 findings are left out")

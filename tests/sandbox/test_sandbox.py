@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 from pathlib import Path
@@ -386,14 +387,34 @@ def test_no_room_is_taken_that_a_file_s_size_does_not_tell(found, place):
             for mode in (0, 1):
                 result = libc.fallocate(file.fileno(), mode, ctypes.c_long(0), ctypes.c_long(4096))
                 answers.append(ctypes.get_errno() if result else 0)
-            # XFS's way to the same, which the kernel offers on all file systems.
+            # XFS's way to the same (FS_IOC_RESVSP64), which the kernel offers on all file systems.
             room = struct.pack("=hhiqqiI4i", 0, 0, 0, 0, 4096, 0, 0, 0, 0, 0, 0)
-            result = libc.ioctl(file.fileno(), ctypes.c_ulong(seccomp.RESERVING[2]), room)
+            result = libc.ioctl(file.fileno(), ctypes.c_ulong(0x4030582A), room)
             return [*answers, ctypes.get_errno() if result else 0, os.fstat(file.fileno()).st_blocks * 512]
 
     if needs("seccomp", found):
         unsupported = errno.EOPNOTSUPP
-        assert in_child(attempt, confined(place, "seccomp")) == [0, unsupported, unsupported, 4096]
+        assert in_child(attempt, confined(place, "seccomp")) == [0, unsupported, errno.ENOTTY, 4096]
+
+
+def test_no_flag_of_a_file_system_keeps_a_folder_from_being_removed(found, place):
+    """FS_IOC_SETFLAGS (slow, or not to be changed), and Btrfs's ways to make a part of it and to lock that."""
+
+    def attempt():
+        os.mkdir(place / "own/locked")
+        folder = os.open(place / "own/locked", os.O_RDONLY)
+        answers = []
+        for command in (0x40086602, 0x80086601, 0x5000940E, 0x4008941A, 0x4004587F):
+            try:
+                fcntl.ioctl(folder, command, bytes(1024))
+            except OSError as error:
+                answers.append(error.errno)
+        reader, writer = os.pipe()
+        os.write(writer, b"abc")
+        return [*answers, *struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, bytes(4)))]
+
+    if needs("seccomp", found):
+        assert in_child(attempt, confined(place, "seccomp")) == [*[errno.ENOTTY] * 5, 3]
 
 
 def test_files_have_no_attributes(found, place):
@@ -584,8 +605,10 @@ def test_the_filter_knows_whom_a_call_is_about(machine):
     assert answer("prlimit64", 1, core, 0, shared=False) == allowed
     assert answer("prlimit64", 0, core, 1, shared=False) == answer("setrlimit", core) == pretended
     assert answer("prlimit64", 0, core + 1, 1) == answer("setrlimit", core + 1) == allowed
-    assert {answer("ioctl", 3, command) for command in seccomp.RESERVING} == {unsupported}
-    assert answer("ioctl", seccomp.RESERVING[0], 0x5401) == allowed
+    # Of XFS and Btrfs; of terminals, pipes, sockets, a card's driver and its unified memory.
+    foreign, known_ones = (0x40305828, 0x5000940E, 0xC0185879), (0x5401, 0x541B, 0x8912, 0xC020462A, 0x30000001, 37)
+    assert {answer("ioctl", 3, command) for command in foreign} == {0x00050000 | errno.ENOTTY}
+    assert {answer("ioctl", 0x40305828, command) for command in known_ones} == {allowed}
     assert answer("prctl", seccomp.PR_SCHED_CORE) == 0x00050000 | errno.EINVAL
     assert answer("ptrace") == answer("memfd_secret") == refused
     assert answer("prctl", 15) == answer("clone", 17) == allowed

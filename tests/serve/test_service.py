@@ -1,6 +1,7 @@
 """A service under many clients, some of them hostile: nothing is lost, mixed up, or paid for by another."""
 
 import contextlib
+import select
 import signal
 import socket
 import threading
@@ -253,6 +254,30 @@ def vanishing(server, body, *, whole):
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(request if whole else request[: -len(body) // 2])
         time.sleep(0.5)
+
+
+def test_bodies_that_do_not_come_to_an_end_are_bounded_together(server):
+    """Each of them is below the bound for one."""
+    begun = (
+        f"POST /evaluate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+    ).encode() + b" " * 900_000
+    with contextlib.ExitStack() as stack:
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20)) for _ in range(19)
+        ]
+        for client in clients:
+            # Whoever was refused may have been hung up on.
+            with contextlib.suppress(OSError):
+                client.sendall(begun)
+        answered, _, _ = select.select(clients, [], [], 10)
+        assert answered
+        assert answered[0].recv(100).startswith(b"HTTP/1.1 503 ")
+        with server.client() as http:
+            assert http.get("/health").status_code == 200
+    with server.client() as http:
+        body = {"problem": PROBLEM, "candidate": candidate("raise RuntimeError('small')")}
+        assert http.post("/evaluate?wait=60", json=body).json()["record"]["reason"] == "exception:RuntimeError"
 
 
 def until(http, most):

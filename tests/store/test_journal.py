@@ -206,6 +206,15 @@ def test_the_harness_s_own_errors_are_tried_again(tmp_path):
     assert (tmp_path / "records.jsonl").read_bytes() == b""
 
 
+def test_what_the_machine_lacked_is_tried_again(tmp_path):
+    """It may be there by now. Another device has other keys, and no machine implements what torch does not."""
+    lacks = ["needs_compiler", "missing_module:triton", "missing_headers", "needs_cuda", "not_implemented"]
+    with Journal(tmp_path / "records.jsonl") as book:
+        for number, reason in enumerate(lacks):
+            book.append(record(number, Status.UNSUPPORTED, reason=reason))
+        assert book.finished({}) == {"key3", "key4"}
+
+
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()), inner),

@@ -193,7 +193,13 @@ class Structured(nn.Module):
         self.recurrent, self.handed = nn.Parameter(torch.eye(8)), nn.Conv2d(4, 4, 3, bias=False)
         nn.init.dirac_(self.handed.weight)
         self.decay = nn.Parameter(torch.log(torch.arange(1.0, 5.0)).repeat(16, 1))
-        self.steps = nn.Parameter(torch.arange(5.0))
+        self.steps, self.levels = nn.Parameter(torch.arange(5.0)), nn.Parameter(torch.linspace(-4.0, 4.0, 33))
+        self.heads = nn.Parameter(torch.randn(4, 12).repeat(6, 1))
+        self.inflated = nn.Parameter(torch.randn(4, 3, 1, 9).repeat(1, 1, 5, 1))
+        self.turned, self.tall = nn.Parameter(torch.empty(64, 64)), nn.Parameter(torch.empty(48, 2, 8))
+        nn.init.orthogonal_(self.turned)
+        nn.init.orthogonal_(self.tall)
+        self.spectrum = nn.Parameter(torch.randn(2, 9, dtype=torch.cfloat).repeat(4, 1))
         self.slope = nn.PReLU(8)
         self.mask = nn.Parameter(torch.eye(8), requires_grad=False)
         self.small = nn.Parameter(torch.eye(8).to(torch.float8_e4m3fn), requires_grad=True)
@@ -204,14 +210,49 @@ def test_structure_that_no_training_keeps_is_changed():
     model, found = Structured(), weights.Drawn(7)
     before = {name: tensor.detach().clone() for name, tensor in model.named_parameters(remove_duplicate=False)}
     plain, redrawn = weights.draw_the_rest(model, found)
-    assert redrawn == {"other.weight", "other.bias", "recurrent", "handed.weight", "decay"} == set(plain)
+    changed = {"other.weight", "other.bias", "recurrent", "handed.weight", "decay", "levels", "heads", "inflated"}
+    assert redrawn == {*changed, "turned", "tall", "spectrum"} == set(plain)
     for name, tensor in plain.items():
         assert torch.equal(tensor, before[name])
         assert not torch.isclose(model.get_parameter(name), tensor, rtol=1e-3).all()
+        assert torch.isfinite(model.get_parameter(name)).all()
     # A state that goes through it a hundred times neither grows beyond bounds nor is nothing.
     state = torch.linalg.matrix_power(model.recurrent.detach(), 100).norm()
     assert 1e-8 < state < 1e3
     assert set(model.other.weight.unique().tolist()) == set(before["other.weight"].unique().tolist())
+    assert 1e-3 < torch.linalg.matrix_power(model.turned.detach(), 50).norm() < 1e3
+    levels = model.levels.detach()
+    assert levels.diff().min() > 0
+    assert (levels[0], levels[-1]) == (-4, 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.cfloat])
+@pytest.mark.parametrize("shape", [(8, 64), (512, 33), (64,), (16, 4, 3, 3), (7, 7)])
+def test_drawn_numbers_have_no_structure(shape, dtype):
+    torch.manual_seed(2)
+    model = nn.Module()
+    for number in range(20):
+        wide = torch.randn(shape, dtype=torch.cfloat if dtype.is_complex else torch.float64)
+        model.register_parameter(f"drawn_{number}", nn.Parameter(wide.to(dtype)))
+        model.register_parameter(f"positive_{number}", nn.Parameter(wide.abs().to(dtype)))
+    assert weights.draw_the_rest(model, weights.Drawn(7)) == ({}, frozenset())
+
+
+def test_copies_are_told_in_a_model_that_is_frozen_for_inference_and_filters_stay():
+    model = nn.Module()
+    one = nn.Linear(6, 8)
+    model.experts = nn.ModuleList([one, copy.deepcopy(one)])
+    model.filter = nn.Parameter(torch.tensor([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]))
+    model.requires_grad_(False)
+    assert set(weights.draw_the_rest(model, weights.Drawn(7))[0]) == {"experts.1.weight", "experts.1.bias"}
+
+
+def test_complex_numbers_that_hide_what_they_multiply_are_drawn():
+    model = nn.Module()
+    model.filter = nn.Parameter(torch.ones(4, 9, dtype=torch.cfloat))
+    model.turned = nn.Parameter(torch.full((4, 9), 1j))
+    assert set(weights.draw_the_rest(model, weights.Drawn(7))[0]) == {"filter"}
+    assert model.filter.imag.abs().min() > 0
 
 
 def test_where_a_module_is_constructed_makes_no_difference():
