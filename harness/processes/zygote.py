@@ -8,13 +8,16 @@ is gone, however that ended, it ends them all and then itself; should it be kill
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
+import pkgutil
 import select
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from importlib.abc import SourceLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -35,6 +38,8 @@ from harness.sandbox.syscalls import (
 MAX_REQUEST_BYTES = 1 << 18
 # Why a process ended that never began.
 NO_PROCESS = "no_process"
+# Packages with modules that are imported where a card is.
+LATE = ("harness.links", "harness.machine", "harness.runner", "harness.wire")
 
 
 class Spawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -279,10 +284,21 @@ def main() -> None:
     serve_roles(control, loaded())
 
 
+def _keep_bytecode(package: ModuleType) -> None:
+    """Compile the modules of a package without importing them. Each process that does import one, and none of them
+    writes there, would compile it again."""
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        spec = importlib.util.find_spec(found.name)
+        if spec is not None and isinstance(spec.loader, SourceLoader):
+            spec.loader.get_code(found.name)
+
+
 def loaded() -> dict[str, ModuleType]:
     """The module of each role, with all that it needs."""
     # One thread only while forking: numpy's BLAS would start a pool on import.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    for package in LATE:
+        _keep_bytecode(importlib.import_module(package))
     sys.dont_write_bytecode = True
     with _no_device_touched():
         from harness.judge import auditor, judge

@@ -93,6 +93,13 @@ def test_candidates_of_a_sound_problem_do_not(judged):
     assert warning(record, "weak_problem") == ""
 
 
+@pytest.mark.parametrize("expression", ["x[x.abs() < 100]", "x[x.abs() > 100]"])
+def test_hard_inputs_that_change_the_shape_of_the_output_are_left_out(judged, expression):
+    record = judged(expression, expression)
+    assert record.status is Status.PASSED
+    assert any("the output's shape depends on the inputs' values" in note for note in record.notes)
+
+
 def test_an_output_that_is_the_input_is_refused_where_the_reference_makes_a_new_one(judged):
     record = judged("x.clone()", "x")
     assert (record.status, record.reason) == (Status.INCORRECT, "aliases_input")

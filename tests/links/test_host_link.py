@@ -8,10 +8,11 @@ import torch
 
 from harness.config import Limits
 from harness.links.host_link import HostLink
+from harness.links.link import RunnerFailed
 from harness.links.start_watch import StartWatch
-from harness.wire.channel import Channel, PeerGone, pair
+from harness.wire.channel import Channel, PeerGone, ProtocolError, pair
 from harness.wire.layout import place
-from harness.wire.messages import Armed, Burst, Enqueued, Finished, FromRunner, ToRunner
+from harness.wire.messages import Armed, Burst, Enqueued, Failed, Finished, FromRunner, ToRunner
 from harness.wire.nodes import NOWHERE
 
 
@@ -70,3 +71,31 @@ def test_what_is_done_while_a_runner_should_stand_still_is_on_its_clock(early_us
     thread.join(5)
     assert readings[0] == pytest.approx(early_us, abs=1e6), "nothing is known of the time before its first burst"
     assert readings[1:] == pytest.approx([early_us + beside_us] * 2, abs=1e6)
+
+
+@pytest.mark.parametrize("early", [Armed(number=2), Failed(phase="call", exception="ValueError", text="early", line=0)])
+def test_who_says_something_before_it_is_asked_is_not_asked_any_more(early):
+    ours, its = pair()
+
+    def answers():
+        channel = Channel(its, ToRunner)
+        channel.receive(None)
+        channel.send(Armed(number=1))
+        go, _ = channel.receive(None)
+        finished = Finished(number=1, claimed_us=0.0)
+        channel.send(Enqueued(number=1, nonce=go.nonce, outputs=[], finished=finished))
+        channel.send(early)
+
+    thread = threading.Thread(target=answers)
+    thread.start()
+    link = HostLink(Channel(ours, FromRunner), Counting(0.0, 0.0), torch.device("cpu"), Limits(), False, StartWatch())
+    link._memory = SimpleNamespace(stopped=lambda: None, close=lambda: None)
+    refs, _ = place([torch.zeros(4)], NOWHERE)
+    link.reserve(1, refs, {"output": refs[0]})
+    link.burst([])
+    thread.join(5)
+    expected = RunnerFailed if isinstance(early, Failed) else ProtocolError
+    with pytest.raises(expected, match=r"early|expected Nothing, got Armed"):
+        link.burst([])
+    its.close()
+    link.channel.close()

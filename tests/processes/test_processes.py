@@ -1,6 +1,7 @@
 """The forking parent and its children: exits are reported as they happened, and whole families end."""
 
 import contextlib
+import importlib
 import os
 import select
 import signal
@@ -126,6 +127,36 @@ def test_a_session_that_hangs_up_while_a_child_starts_is_no_error():
     for end in (theirs, *ends):
         end.close()
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_module_that_is_imported_late_is_compiled_once(tmp_path, monkeypatch):
+    (tmp_path / "rooms").mkdir()
+    (tmp_path / "rooms/__init__.py").touch()
+    (tmp_path / "rooms/late.py").write_text("raise RuntimeError('it was imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    zygote._keep_bytecode(importlib.import_module("rooms"))
+    assert [path.name.partition(".")[0] for path in (tmp_path / "rooms/__pycache__").glob("late.*")] == ["late"]
+    assert "rooms.late" not in sys.modules
+
+
+def test_python_s_places_and_tools_are_named_without_links(tmp_path, monkeypatch):
+    """Of a folder below /tmp a confined process sees what it may read, and no link to it."""
+    (tmp_path / "real/bin").mkdir(parents=True)
+    (tmp_path / "real/bin/python").symlink_to(sys.executable)
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "link/site"), *sys.path])
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "link"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "link/bin/python"))
+    monkeypatch.setattr(sys, "exec_prefix", sys.exec_prefix)
+    monkeypatch.setenv("PATH", f"{tmp_path}/link/bin:/usr/bin")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "")
+    zygote._follow_links()
+    assert sys.path[0] == str(tmp_path / "real/site")
+    assert sys.prefix == str(tmp_path / "real")
+    # A virtual environment is found by the name of its interpreter, which is a link.
+    assert sys.executable == str(tmp_path / "real/bin/python")
+    assert os.environ["PATH"].startswith(f"{tmp_path}/real/bin:")
 
 
 def test_hanging_up_ends_a_child_and_its_words_are_in_the_log(nursery, tmp_path):
