@@ -140,6 +140,20 @@ class SlowAtFirst(Runner):
         super().burst(message)
 
 
+@pytest.mark.parametrize("gated", [True, False])
+def test_what_needs_no_runner_is_done_once_while_it_enqueues_or_before_all(connected, gated):
+    events = []
+    link, _ = connected.connect(told=events.append)
+    link.burst(draws(1), gated=False)
+    del events[:]
+    given = draws(2)
+    reading = link.burst(given, gated=gated, meanwhile=lambda: events.append("meanwhile"))
+    assert reading.gated is gated
+    assert events.count("meanwhile") == 1
+    assert events.index("meanwhile") == (events.index("thaw") + 1 if gated else 0)
+    assert torch.equal(link.output(1), 2 * given[1].inputs[0])
+
+
 def test_another_lanes_burst_does_not_wait_for_a_first_call(connected):
     file = os.memfd_create("turns")
     one, other = (CardTurns(os.open(f"/proc/self/fd/{file}", os.O_RDWR)) for _ in range(2))
