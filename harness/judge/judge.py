@@ -123,7 +123,8 @@ NO_HARD_INPUTS = (
 )
 DRAWN_WEIGHTS = (
     "parameters that begin as ones or zeros, as copies of others, as identities or other orthogonal matrices, with "
-    "equal rows or in order have other values by now: what is computed of them in __init__, or relies on that, is wrong"
+    "equal rows or in order have other values by now: what is computed of them in __init__, or relies on "
+    "that, is wrong: compute it in forward, or at the first call"
 )
 
 

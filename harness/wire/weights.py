@@ -109,6 +109,8 @@ class Drawn:
         self._registered: dict[int, tuple[nn.Parameter, str]] = {}
         # Of them, those that were drawn.
         self._filled: set[int] = set()
+        # Parameters that were made without a gradient, to be constants; by `id`, as long as this lives.
+        self._constants: dict[int, nn.Parameter] = {}
 
     @property
     def parameters(self) -> frozenset[tuple[str, int]]:
@@ -138,6 +140,8 @@ class Drawn:
 
     def register(self, parameter: nn.Parameter, name: str, *, constructed: bool = True) -> None:
         """A parameter gets such a name in some module, or a constant as its numbers; `constructed`: it has numbers."""
+        if not parameter.requires_grad:
+            self._constants[id(parameter)] = parameter
         which = name, parameter.numel()
         left_out = which in self._without or (self._only is not None and which not in self._only)
         if left_out or parameter.numel() > MOST_ELEMENTS:
@@ -151,6 +155,10 @@ class Drawn:
         else:
             self.fill(parameter, _kind(name), _role(usual), usual)
             self._filled.add(id(parameter))
+
+    def is_constant(self, tensor: torch.Tensor) -> bool:
+        """Whether a parameter was made to be a constant, and not frozen later."""
+        return id(tensor) in self._constants
 
     def name_of(self, tensor: torch.Tensor, name: str) -> str:
         """The name that a parameter was registered by at first; that `name` where it was not."""
@@ -256,7 +264,9 @@ def draw_the_rest(model: nn.Module, drawn: Drawn) -> tuple[dict[str, torch.Tenso
             if id(tensor) in seen:
                 continue
             seen.add(id(tensor))
-            what = _drawn_now(module, name, tensor, drawn, path) or _changed(begun, tensor, path, all_frozen)
+            what = _drawn_now(module, name, tensor, drawn, path)
+            if what is None and not drawn.is_constant(tensor):
+                what = _changed(begun, tensor, path, all_frozen)
             if what is not None:
                 plain[path], is_new = what
                 redrawn |= {path} if is_new else set()

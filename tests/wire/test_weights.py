@@ -239,12 +239,15 @@ def test_drawn_numbers_have_no_structure(shape, dtype):
 
 
 def test_copies_are_told_in_a_model_that_is_frozen_for_inference_and_filters_stay():
-    model = nn.Module()
-    one = nn.Linear(6, 8)
-    model.experts = nn.ModuleList([one, copy.deepcopy(one)])
-    model.filter = nn.Parameter(torch.tensor([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]))
-    model.requires_grad_(False)
-    assert set(weights.draw_the_rest(model, weights.Drawn(7))[0]) == {"experts.1.weight", "experts.1.bias"}
+    drawn = weights.Drawn(7)
+    with weights.drawn(drawn):
+        model = nn.Module()
+        one = nn.Linear(6, 8)
+        model.experts = nn.ModuleList([one, copy.deepcopy(one)])
+        model.filter = nn.Parameter(torch.tensor([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]))
+        model.blur, model.again = (nn.Parameter(torch.hann_window(9), requires_grad=False) for _ in range(2))
+        model.requires_grad_(False)
+    assert set(weights.draw_the_rest(model, drawn)[0]) == {"experts.1.weight", "experts.1.bias"}
 
 
 def test_complex_numbers_that_hide_what_they_multiply_are_drawn():
