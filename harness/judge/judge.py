@@ -122,8 +122,8 @@ NO_HARD_INPUTS = (
     "check.stress_budget_s may help"
 )
 DRAWN_WEIGHTS = (
-    "parameters that begin as ones or zeros, as copies of others, as identities or other orthogonal matrices, with "
-    "equal rows or in order have other values by now: what is computed of them in __init__, or relies on "
+    "parameters that begin as ones or zeros, as copies of others, or as nothing that was drawn (identities, orthogonal "
+    "matrices, tables, numbers in order) have other values by now: what is computed of them in __init__, or relies on "
     "that, is wrong: compute it in forward, or at the first call"
 )
 

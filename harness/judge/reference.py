@@ -95,13 +95,24 @@ class Reference:
         self.construction = Construction(seed=seed, larger=larger, drawn=sorted(drawn.parameters))
         # Of all that is drawn or changed, what it began as; and the names of what no candidate has by its own
         # construction.
-        self.plain, self._redrawn = weights.draw_the_rest(self.model, drawn)
+        self.plain, self._redrawn = weights.draw_the_rest(self.model, drawn, self._same_for_every_seed(larger))
         # Why some weights are as modules begin; empty where none is.
         self.why_plain = ""
         self._purpose = "inputs"
         # Of the first draw, what is no tensor, and whether it was something else in another one.
         self._numbers: Node | None = None
         self._numbers_vary = False
+
+    def _same_for_every_seed(self, larger: float) -> frozenset[str]:
+        """Names of the parameters that are not drawn."""
+        if not any(parameter.requires_grad for parameter in self.model.parameters()):
+            return frozenset()
+        try:
+            other, _ = self._constructed_with_drawn(self._derive("weights to compare with"), larger)
+        except torch.OutOfMemoryError:
+            # There is no room for two: a large model's parameters are drawn.
+            return frozenset()
+        return weights.same_in(self.model, other)
 
     def _constructed_with_drawn(self, seed: int, larger: float) -> tuple[torch.nn.Module, weights.Drawn]:
         """The model, and what was drawn for it from the start: nothing outside normalisations where it cannot be

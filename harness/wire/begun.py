@@ -1,5 +1,5 @@
 """Weights that begin with a structure which no training would keep: copies of others, identities, equal rows or
-columns, a part that is repeated, rows at right angles, numbers in order.
+columns, a part that is repeated, rows at right angles, numbers in order, and whatever is the same for every seed.
 
 A kernel could use it unseen: compute one of several experts, leave out a product by an identity, take powers of one
 exponential, distances without the rotation before them, a rounded number in place of the nearest level. So such
@@ -19,9 +19,11 @@ FIRST = 8
 # What is left of an element, times 0.5 to 1.5, and what is added, as a share of all elements' size: a matrix that is an
 # identity to begin with has eigenvalues near 1 and below, so that a state that goes through it again and again stays.
 KEPT, SCATTERED = 0.6, 0.3
-# Of rows that begin with the same number, so many are looked at; and a product of two random rows of n elements is
+# Of pairs of rows that begin alike, so many are looked at; and a product of two random rows of n elements is
 # about 1 / sqrt(n) of their sizes, hardly ever less than this share of that for all of the first ones.
 MOST_ALIKE, RIGHT_ANGLE = 64, 0.1
+# A matrix of which more than this share is zero would keep that.
+MANY_ZEROS = 8
 
 
 class Begun:
@@ -31,9 +33,11 @@ class Begun:
         self._seed = seed
         self._met: dict[tuple[torch.Size, torch.dtype], list[torch.Tensor]] = {}
 
-    def changed(self, tensor: torch.Tensor, name: str, *, frozen: bool = False) -> torch.Tensor | None:
+    def changed(
+        self, tensor: torch.Tensor, name: str, *, frozen: bool = False, fixed: bool = False
+    ) -> torch.Tensor | None:
         """What a parameter is to be in place of what it began as; None where nothing tells it from drawn numbers.
-        `frozen`: it may be meant to have a structure, but not to be a copy."""
+        `frozen`: it may be meant to have a structure, but not to be a copy. `fixed`: it was not drawn."""
         before = self._met.setdefault((tensor.shape, tensor.dtype), [])
         own = tensor.detach()
         # Eight-bit floats cannot be compared.
@@ -43,7 +47,7 @@ class Begun:
         if any(_same(own, other) for other in before):
             places = 1 + int(torch.randint(own.numel() - 1, (), generator=generator, device="cpu"))
             return own.reshape(-1).roll(places).view_as(own)
-        change = None if frozen else _change(own)
+        change = None if frozen else _change(own) or (_otherwise if fixed else None)
         # As it was, whatever becomes of it.
         before.append(own.clone() if change else own)
         return change(own, generator) if change else None
@@ -63,17 +67,19 @@ def _is_constant(tensor: torch.Tensor) -> bool:
 
 def _change(tensor: torch.Tensor) -> Change | None:
     """What becomes of a tensor with a structure; None where it has none."""
-    if tensor.dim() < 2:
-        return _in_order_otherwise if len(tensor) >= FIRST and _in_order(tensor) else None
-    if min(tensor.shape[0], tensor[0].numel()) < 2:
-        return None
-    rows = tensor.reshape(len(tensor), -1)
+    own = tensor.squeeze()
+    if own.dim() < 2:
+        return _in_order_otherwise if own.numel() >= FIRST and _in_order(own) else None
+    rows = own.reshape(len(own), -1)
     # All rows only where the first ones have it.
     if any(holds(rows[:FIRST]) and holds(rows) for holds in (_equal_rows, _equal_columns, _one_each)):
         return _scattered
-    if _comes_again(rows) or _comes_again(rows.T):
+    if _come_again(rows) or _come_again(rows.T):
         return _scattered
-    return _stretched if _at_right_angles(rows if len(rows) <= rows.shape[1] else rows.T) else None
+    # Of a stack of matrices each may be turned.
+    if any(_at_right_angles(one) for one in (rows, rows.T, *([own[0], own[0].mT] if own.dim() == 3 else []))):
+        return _stretched
+    return None
 
 
 def _in_order(numbers: torch.Tensor) -> bool:
@@ -96,16 +102,19 @@ def _one_each(rows: torch.Tensor) -> bool:
     return bool(((rows != 0).sum(1) <= 1).all())
 
 
-def _comes_again(rows: torch.Tensor) -> bool:
-    """Whether the first row is there once more, as where heads begin as one, or a filter is inflated."""
-    first, *others = (rows[:, 0] == rows[0, 0]).nonzero()[: 1 + MOST_ALIKE, 0].tolist()
-    told = bool((rows[first] != rows[first, 0]).any())
-    return told and any(torch.equal(rows[other], rows[first]) for other in others)
+def _come_again(rows: torch.Tensor) -> bool:
+    """Whether a row is there twice, as where heads begin as one, or a filter is inflated."""
+    some = rows[:, :FIRST]
+    told = (torch.view_as_real(some).flatten(1) if some.is_complex() else some).double()
+    sums, order = (told @ torch.arange(1.0, told.shape[1] + 1, dtype=told.dtype, device=told.device)).sort()
+    alike = (sums[1:] == sums[:-1]).nonzero()[:MOST_ALIKE, 0].tolist()
+    pairs = ((rows[order[place]], rows[order[place + 1]]) for place in alike)
+    return any(torch.equal(one, other) and not _is_constant(one) for one, other in pairs)
 
 
 def _at_right_angles(rows: torch.Tensor) -> bool:
     """Whether the first of them are, as all of an orthogonal matrix; random ones are not nearly so."""
-    if len(rows) < FIRST:
+    if not FIRST <= len(rows) <= rows.shape[1]:
         return False
     some = rows[:FIRST].to(torch.promote_types(rows.dtype, torch.float32))
     products = (some @ some.mH).abs()
@@ -120,19 +129,31 @@ def _shares(count: int, generator: torch.Generator) -> torch.Tensor:
 
 def _in_order_otherwise(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """From the same number to the same number, by other steps."""
-    own = tensor.double().cpu()
+    own = tensor.double().cpu().flatten()
     steps = own.diff() * _shares(len(own) - 1, generator)
     inner = own[0] + (steps * (own[-1] - own[0]) / steps.sum()).cumsum(0)
-    return torch.cat((own[:1], inner[:-1], own[-1:])).to(tensor)
+    return torch.cat((own[:1], inner[:-1], own[-1:])).view(tensor.shape).to(tensor)
 
 
 def _stretched(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Each row and each column by a number of its own, which leave its eigenvalues about as large as they were."""
-    rows = tensor.reshape(len(tensor), -1)
-    for dim, size in enumerate(rows.shape):
-        shares = _shares(size, generator)
-        rows = rows * (shares / shares.square().mean().sqrt()).to(rows).unsqueeze(1 - dim)
-    return rows.view_as(tensor)
+    own = tensor.squeeze()
+    stack = own if own.dim() == 3 else own.reshape(1, len(own), -1)
+    for dim in (1, 2):
+        shares = _shares(len(stack) * stack.shape[dim], generator)
+        shape = (len(stack), -1, 1) if dim == 1 else (len(stack), 1, -1)
+        stack = stack * (shares / shares.square().mean().sqrt()).to(stack).view(shape)
+    return stack.reshape(tensor.shape)
+
+
+def _otherwise(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Each number half to one and a half times as large, where few are zero: signs often have to stay."""
+    if int((tensor == 0).sum()) * MANY_ZEROS > tensor.numel():
+        return _scattered(tensor, generator)
+    own = tensor.cpu()
+    own = torch.view_as_real(own) if own.is_complex() else own
+    changed = own * _shares(own.numel(), generator).view(own.shape)
+    return (torch.view_as_complex(changed) if tensor.is_complex() else changed).to(tensor)
 
 
 def _scattered(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -240,10 +240,14 @@ def larger(factor: float, file: ModuleType) -> Iterator[None]:
             setattr(holder, name, draw)
 
 
-def draw_the_rest(model: nn.Module, drawn: Drawn) -> tuple[dict[str, torch.Tensor], frozenset[str]]:
+def draw_the_rest(
+    model: nn.Module, drawn: Drawn, fixed: frozenset[str] = frozenset()
+) -> tuple[dict[str, torch.Tensor], frozenset[str]]:
     """Draw every other parameter of `model` that is all one, all zero or all the same tiny number, in place, what
     copies of modules have in common with those that they are copies of, and what begins with another structure that no
     training would keep (begun.py).
+
+    `fixed` names the parameters that are the same for every seed, and so have a structure, whichever it is.
 
     By name what these, and what is `drawn`, are by construction; and the names of those that no other module has by its
     own construction.
@@ -266,7 +270,7 @@ def draw_the_rest(model: nn.Module, drawn: Drawn) -> tuple[dict[str, torch.Tenso
             seen.add(id(tensor))
             what = _drawn_now(module, name, tensor, drawn, path)
             if what is None and not drawn.is_constant(tensor):
-                what = _changed(begun, tensor, path, all_frozen)
+                what = _changed(begun, tensor, path, all_frozen, path in fixed)
             if what is not None:
                 plain[path], is_new = what
                 redrawn |= {path} if is_new else set()
@@ -291,11 +295,25 @@ def _drawn_now(
     return torch.full_like(tensor.detach(), usual), is_new
 
 
-def _changed(begun: Begun, tensor: torch.Tensor, path: str, all_frozen: bool) -> tuple[torch.Tensor, bool] | None:
+def same_in(model: nn.Module, other: nn.Module) -> frozenset[str]:
+    """Names of the parameters that two modules of one file have in common, constructed from two seeds."""
+    others = dict(other.named_parameters())
+    return frozenset(
+        name
+        for name, own in model.named_parameters()
+        if name in others and own.shape == others[name].shape and own.element_size() > 1
+        if _has_numbers(own) and _has_numbers(others[name])
+        if torch.equal(own.detach(), others[name].detach().to(own))
+    )
+
+
+def _changed(
+    begun: Begun, tensor: torch.Tensor, path: str, all_frozen: bool, fixed: bool
+) -> tuple[torch.Tensor, bool] | None:
     """What a parameter with a structure began as, if it is another now."""
     if not (tensor.requires_grad or all_frozen) or not _has_numbers(tensor):
         return None
-    changed = begun.changed(tensor, path, frozen=all_frozen)
+    changed = begun.changed(tensor, path, frozen=all_frozen, fixed=fixed)
     if changed is None:
         return None
     before = tensor.detach().clone()

@@ -184,3 +184,41 @@ def test_inputs_are_a_list_of_arguments(tmp_path, returned, what):
     file.write_text(PROBLEM.replace("[{inputs}]", returned))
     with pytest.raises(LoadFault, match=f"get_inputs returned {what}; return the arguments in a list"):
         Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1).draw()
+
+
+TABLES = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(24, 32)
+        self.slope, self.quarter = nn.PReLU(8), nn.Parameter(torch.full((9,), 0.25))
+        self.window = nn.Parameter(torch.outer(torch.hann_window(9), torch.hann_window(9))[None, None])
+        self.poles = nn.Parameter(-0.5 + 1j * torch.pi * torch.arange(6.0))
+        self.cosines = nn.Parameter(torch.cos(torch.outer(torch.arange(6.0), torch.arange(9.0))), requires_grad=False)
+        self.rotations = nn.Parameter(torch.stack([nn.init.orthogonal_(torch.empty(16, 16)) for _ in range(3)]))
+        self.queries = nn.Parameter(torch.randn(1, 1, 9).repeat(1, 4, 1))
+        one = torch.randn(9)
+        self.stack = nn.Parameter(torch.stack([torch.randn(9), *[one] * 7]))
+
+    def forward(self, x):
+        return x
+
+def get_inputs():
+    return [torch.randn(64, 24)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_parameters_that_are_the_same_for_every_seed_are_changed_and_no_drawn_ones(tmp_path):
+    file = tmp_path / "problem.py"
+    file.write_text(TABLES)
+    made = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
+    assert set(made.plain) == {"window", "poles", "rotations", "queries", "stack"}
+    # What decays goes on to do so.
+    assert made.model.poles.real.max() < 0
+    assert (made.model.poles.imag.diff() - torch.pi).abs().max() > 0.1
