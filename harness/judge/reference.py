@@ -6,6 +6,7 @@ import copy
 import enum
 import functools
 import hashlib
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,10 +108,14 @@ class Reference:
         """Names of the parameters that are not drawn."""
         if not any(parameter.requires_grad for parameter in self.model.parameters()):
             return frozenset()
+        beside = copy.copy(self)
+        # Where it takes no room of a card's.
+        beside.device = torch.device("cpu")
         try:
-            other, _ = self._constructed_with_drawn(self._derive("weights to compare with"), larger)
-        except torch.OutOfMemoryError:
-            # There is no room for two: a large model's parameters are drawn.
+            other, _ = beside._constructed_with_drawn(self._derive("weights to compare with"), larger)
+        except Exception as error:
+            # Foreign code may be made to be constructed once. Then what has no known structure counts as drawn.
+            print(f"not constructed from a second seed: {error}", file=sys.stderr)
             return frozenset()
         return weights.same_in(self.model, other)
 

@@ -219,6 +219,9 @@ def test_parameters_that_are_the_same_for_every_seed_are_changed_and_no_drawn_on
     file.write_text(TABLES)
     made = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
     assert set(made.plain) == {"window", "poles", "rotations", "queries", "stack"}
+    file.write_text(f"made = 0\n{TABLES}".replace("super()", "global made; made += 1; assert made == 1; super()"))
+    once = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
+    assert set(once.plain) == {"rotations", "queries", "stack"}
     # What decays goes on to do so.
     assert made.model.poles.real.max() < 0
     assert (made.model.poles.imag.diff() - torch.pi).abs().max() > 0.1
