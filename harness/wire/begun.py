@@ -45,12 +45,19 @@ class Begun:
             return None
         generator = torch.Generator("cpu").manual_seed(self._seed ^ zlib.crc32(f"begun {name}".encode()))
         if any(_same(own, other) for other in before):
-            places = 1 + int(torch.randint(own.numel() - 1, (), generator=generator, device="cpu"))
-            return own.reshape(-1).roll(places).view_as(own)
+            return along_itself(own, generator)
         change = None if frozen else _change(own) or (_otherwise if fixed else None)
         # As it was, whatever becomes of it.
         before.append(own.clone() if change else own)
         return change(own, generator) if change else None
+
+
+def along_itself(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
+    """The numbers of a tensor, each some places further on; None where that is no other tensor."""
+    if tensor.numel() < 2 or tensor.element_size() < 2 or _is_constant(tensor):
+        return None
+    places = 1 + int(torch.randint(tensor.numel() - 1, (), generator=generator, device="cpu"))
+    return tensor.reshape(-1).roll(places).view_as(tensor)
 
 
 Change = Callable[[torch.Tensor, torch.Generator], torch.Tensor]

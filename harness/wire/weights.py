@@ -11,10 +11,12 @@ them.
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,7 +29,7 @@ from harness import wording
 from harness.catalog import modules
 from harness.errors import door
 from harness.wire import layout
-from harness.wire.begun import Begun
+from harness.wire.begun import Begun, along_itself
 
 NORMS: tuple[type[nn.Module], ...] = (
     nn.modules.batchnorm._NormBase,
@@ -86,6 +88,20 @@ def cast(model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
     model._apply(own)
 
 
+@dataclass(frozen=True)
+class _Copy:
+    """A parameter of a copied module, what it was, and what it was moved to."""
+
+    name: str
+    own: nn.Parameter
+    began_as: torch.Tensor
+    moved: torch.Tensor
+
+    def is_there(self) -> bool:
+        """Whether it is still that, cast maybe."""
+        return self.own.shape == self.moved.shape and torch.equal(self.own.detach(), self.moved.to(self.own))
+
+
 class Drawn:
     """What modules were constructed with in place of constants: by kind and number of elements, one after the other.
 
@@ -111,21 +127,26 @@ class Drawn:
         self._filled: set[int] = set()
         # Parameters that were made without a gradient, to be constants; by `id`, as long as this lives.
         self._constants: dict[int, nn.Parameter] = {}
+        # Those of copied modules, which were moved along themselves, by `id`.
+        self._copies: dict[int, _Copy] = {}
 
     @property
     def parameters(self) -> frozenset[tuple[str, int]]:
         """Names and sizes of the parameters outside normalisations that were drawn."""
-        return frozenset((name, parameter.numel()) for parameter, name in self._drawn())
+        copies = ((one.name, one.own.numel()) for one in self._copies.values())
+        return frozenset((*((name, parameter.numel()) for parameter, name in self._drawn()), *copies))
 
     @property
     def changed(self) -> frozenset[tuple[str, int]]:
         """Names and sizes of those of them that have been changed since: what such a one is without being drawn cannot
         be told."""
-        return frozenset(
+        drawn = (
             (name, parameter.numel())
             for parameter, name in self._drawn()
             if _hiding(parameter) is None and self._place(parameter, _kind(name)) is None
         )
+        copies = ((one.name, one.own.numel()) for one in self._copies.values() if not one.is_there())
+        return frozenset((*drawn, *copies))
 
     def _drawn(self) -> list[tuple[nn.Parameter, str]]:
         return [self._registered[which] for which in self._filled]
@@ -142,9 +163,7 @@ class Drawn:
         """A parameter gets such a name in some module, or a constant as its numbers; `constructed`: it has numbers."""
         if not parameter.requires_grad:
             self._constants[id(parameter)] = parameter
-        which = name, parameter.numel()
-        left_out = which in self._without or (self._only is not None and which not in self._only)
-        if left_out or parameter.numel() > MOST_ELEMENTS:
+        if self._is_left_out(parameter, name) or parameter.numel() > MOST_ELEMENTS:
             return
         # By its first name, if it is shared.
         self._registered.setdefault(id(parameter), (parameter, name))
@@ -155,6 +174,35 @@ class Drawn:
         else:
             self.fill(parameter, _kind(name), _role(usual), usual)
             self._filled.add(id(parameter))
+
+    def copied(self, source: nn.Module, made: nn.Module) -> None:
+        """A module is a copy of another one: its parameters are moved along themselves, each copy's by another number
+        of places. Not what is drawn already, nor what nobody could tell by that."""
+        # A copy that a class of its own makes may have others.
+        for (name, own), given in zip(made.named_parameters(), source.parameters(), strict=False):
+            last = name.rpartition(".")[2]
+            known = any(self._place(own, kind) is not None for kind in (last, _kind(last)) if _has_numbers(own))
+            if known or not own.requires_grad or not _has_numbers(own) or self._is_left_out(own, name):
+                continue
+            generator = torch.Generator("cpu").manual_seed(
+                self.seed ^ zlib.crc32(f"copy {name} {self._turn(own, f'copy {name}')}".encode())
+            )
+            moved = along_itself(own.detach(), generator)
+            if moved is not None:
+                before = self._copies.get(id(given))
+                began_as = before.began_as if before and before.is_there() else own.detach().clone()
+                with torch.no_grad():
+                    own.copy_(moved)
+                self._copies[id(own)] = _Copy(name, own, began_as, moved)
+
+    def copy_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """What a parameter of a copied module was by construction alone; None if it is none, or another by now."""
+        found = self._copies.get(id(tensor))
+        return found.began_as.to(tensor) if found is not None and found.is_there() else None
+
+    def _is_left_out(self, parameter: torch.Tensor, name: str) -> bool:
+        which = name, parameter.numel()
+        return which in self._without or (self._only is not None and which not in self._only)
 
     def is_constant(self, tensor: torch.Tensor) -> bool:
         """Whether a parameter was made to be a constant, and not frozen later."""
@@ -195,7 +243,8 @@ class Drawn:
 def drawn(found: Drawn, file: ModuleType | None = None) -> Iterator[Drawn]:
     """Within it, torch's normalisations are constructed with drawn weights, biases and running statistics, and others'
     parameters with drawn values where they are registered as constants that hide something, or made such by
-    torch.nn.init, also where the `file` that is loaded has these functions under names of its own.
+    torch.nn.init, and copies of modules differ from what they are copies of, also where the `file` that is loaded has
+    these functions under names of its own.
 
     The values depend on the seed, name or role, number of elements, and how many of these came before: who takes one's
     for another's is wrong. Who constructs them in another order gets them by name. torch's own generators stay as they
@@ -208,6 +257,11 @@ def drawn(found: Drawn, file: ModuleType | None = None) -> Iterator[Drawn]:
         if name in vars(kind)
     ]
     register, bound = nn.Module.register_parameter, _bound(CONSTANTS, file)
+    deepcopy = copy.deepcopy
+    copying = [(copy, "deepcopy")]
+    copying += [(file, name) for name, value in vars(file).items() if value is deepcopy] if file is not None else []
+    for holder, name in copying:
+        setattr(holder, name, _copying(deepcopy, found))
     for kind, name, reset in before:
         setattr(kind, name, _filling(reset, found))
     for holder, name, fill in bound:
@@ -216,6 +270,8 @@ def drawn(found: Drawn, file: ModuleType | None = None) -> Iterator[Drawn]:
     try:
         yield found
     finally:
+        for holder, name in copying:
+            setattr(holder, name, deepcopy)
         nn.Module.register_parameter = register  # type: ignore[method-assign]
         for holder, name, fill in bound:
             setattr(holder, name, fill)
@@ -269,7 +325,9 @@ def draw_the_rest(
                 continue
             seen.add(id(tensor))
             what = _drawn_now(module, name, tensor, drawn, path)
-            if what is None and not drawn.is_constant(tensor):
+            if (began_as := drawn.copy_of(tensor)) is not None:
+                what = began_as, False
+            elif what is None and not drawn.is_constant(tensor):
                 what = _changed(begun, tensor, path, all_frozen, path in fixed)
             if what is not None:
                 plain[path], is_new = what
@@ -383,6 +441,17 @@ def _registering(register: Callable[..., None], found: Drawn) -> Callable[..., N
             found.register(param, name, constructed=not later)
 
     return registered
+
+
+def _copying(deepcopy: Callable[..., Any], found: Drawn) -> Callable[..., Any]:
+    def copied(what: Any, memo: Any = None, *rest: Any) -> Any:
+        made = deepcopy(what, memo, *rest)
+        # With a memo it is a part of what is copied.
+        if memo is None and isinstance(what, nn.Module) and isinstance(made, nn.Module):
+            found.copied(what, made)
+        return made
+
+    return copied
 
 
 def _telling(fill: Callable[..., Any], found: Drawn) -> Callable[..., Any]:

@@ -110,6 +110,54 @@ def test_what_is_computed_of_ones_in_the_constructor_has_their_values(evaluate_m
     assert told is (status is Status.INCORRECT and made is BY_HAND)
 
 
+CLONED = """
+{imports}
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        first = nn.Linear(32, 32)
+        self.layers = nn.ModuleList([{deepcopy}(first) for _ in range(3)])
+        self.turned = [layer.weight.detach().t().contiguous() for layer in self.layers]
+
+    def forward(self, x):
+        for turned, layer in zip(self.turned, self.layers):
+            x = torch.tanh({product})
+        return x
+
+def get_inputs():
+    return [torch.randn(64, 32)]
+
+def get_init_inputs():
+    return []
+"""
+ONE_FOR_ALL = "nn.functional.linear(x, self.layers[0].weight, self.layers[0].bias)"
+
+
+@pytest.mark.parametrize(
+    ("imports", "deepcopy"), [("import copy", "copy.deepcopy"), ("from copy import deepcopy", "deepcopy")]
+)
+@pytest.mark.parametrize(
+    ("product", "status"), [("x @ turned + layer.bias", Status.PASSED), (ONE_FOR_ALL, Status.INCORRECT)]
+)
+def test_copies_of_modules_have_weights_of_their_own_from_the_start(evaluate_made, imports, deepcopy, product, status):
+    given = {"imports": imports, "deepcopy": deepcopy}
+    reference = CLONED.format(name="Model", product="layer(x)", **given)
+    candidate = CLONED.format(name="ModelNew", product=product, **given)
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is status, record.message
+
+
+def test_copies_under_other_names_are_as_they_are_made(evaluate_made):
+    reference = CLONED.format(name="Model", product="layer(x)", imports="import copy", deepcopy="copy.deepcopy")
+    candidate = reference.replace("class Model(", "class ModelNew(").replace("self.layers", "self.mine")
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is Status.PASSED, record.message
+    assert any(text.startswith("plain_weights: ") for text in record.warnings)
+
+
 # What a constructor does with its parameters: they are shared, checked, or make something that must be a number.
 MADE = {
     "tied": """self.gain = nn.Parameter(torch.ones(64))

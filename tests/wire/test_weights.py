@@ -1,6 +1,7 @@
 """Drawn weights in place of ones and zeros."""
 
 import copy
+import itertools
 import types
 
 import pytest
@@ -330,3 +331,57 @@ def test_matrices_are_drawn_larger_and_all_else_is_as_it_was():
     # Nothing of it is left behind.
     torch.manual_seed(3)
     assert torch.equal(nn.Linear(6, 8).weight, usual["0.weight"])
+
+
+class Copied(nn.Module):
+    def __init__(self, change=None):
+        super().__init__()
+        self.first = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8))
+        self.second = copy.deepcopy(self.first)
+        self.third = copy.deepcopy(self.second)
+        self.frozen = copy.deepcopy(nn.Linear(6, 8).requires_grad_(False))
+        if change:
+            nn.init.normal_(self.second[0].weight)
+
+
+def test_copies_are_moved_from_the_start_and_known_for_what_they_were():
+    found = weights.Drawn(7)
+    with weights.drawn(found):
+        model = Copied()
+        again = copy.deepcopy({"no": "module"})
+    assert again == {"no": "module"}
+    before = [part[0].weight.detach().clone() for part in (model.first, model.second, model.third)]
+    assert not any(torch.equal(one, other) for one, other in itertools.combinations(before, 2))
+    model.half()
+    plain, redrawn = weights.draw_the_rest(model, found)
+    for part in ("second", "third"):
+        assert torch.equal(plain[f"{part}.0.weight"], model.first[0].weight)
+        assert f"{part}.0.weight" not in redrawn
+    assert "first.0.weight" not in plain
+    assert not any(name.startswith("frozen") for name in plain)
+    # The second side is told which, and makes the same.
+    other = weights.Drawn(7, only=found.parameters)
+    torch.manual_seed(3)
+    with weights.drawn(other):
+        torch.manual_seed(3)
+        one = Copied()
+    with weights.drawn(weights.Drawn(7)):
+        torch.manual_seed(3)
+        two = Copied()
+    assert torch.equal(one.third[0].weight, two.third[0].weight)
+    assert copy.deepcopy is before_all
+
+
+before_all = copy.deepcopy
+
+
+def test_copies_that_are_changed_since_are_told():
+    found = weights.Drawn(7)
+    with weights.drawn(found):
+        Copied(change=True)
+    assert found.changed == {("0.weight", 48)}
+    without = weights.Drawn(7, without=found.changed)
+    with weights.drawn(without):
+        model = Copied()
+    assert torch.equal(model.first[0].weight, model.second[0].weight)
+    assert not torch.equal(model.first[0].bias, model.second[0].bias)
