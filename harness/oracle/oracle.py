@@ -190,7 +190,7 @@ class Oracle:
         if self._places is None:
             self._places = places(output)
         require_form(self._places, output)
-        given, found = (tuple(tensor.shape for tensor in tensors(tree)) for tree in (inputs, output))
+        given, found = _shapes(inputs), _shapes(output)
         if self._shapes.setdefault(given, found) != found:
             raise InvalidReference("contract", "the output's shape depends on the inputs' values")
         return output
@@ -444,6 +444,11 @@ class Oracle:
                 raise InvalidReference(
                     "random", f"the reference's {path} differs from call to call by more than rounding"
                 )
+
+
+def _shapes(tree: Any) -> Shapes:
+    """Of all tensors in it that have one."""
+    return tuple(tensor.shape for tensor in tensors(tree) if not tensor.is_nested)
 
 
 def _least(inputs: list[Any]) -> float:

@@ -359,8 +359,8 @@ def same_in(model: nn.Module, other: nn.Module) -> frozenset[str]:
     return frozenset(
         name
         for name, own in model.named_parameters()
-        if name in others and own.shape == others[name].shape and own.element_size() > 1
-        if _has_numbers(own) and _has_numbers(others[name])
+        if name in others and _has_numbers(own) and _has_numbers(others[name])
+        if own.element_size() > 1 and own.shape == others[name].shape
         if torch.equal(own.detach(), others[name].detach().to(own))
     )
 
