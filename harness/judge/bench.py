@@ -74,14 +74,6 @@ class OpenProblem:
 
 
 @dataclass(frozen=True)
-class _Waiting:
-    """What a side has answered, and nobody has compared yet."""
-
-    side: Side
-    answers: Answers
-
-
-@dataclass(frozen=True)
 class Before:
     """Measurements of the trusted baseline before any candidate was there, so that no candidate can change them."""
 
@@ -125,7 +117,7 @@ class Bench:
         self._watch = Watch(problem.surroundings.card)
         # The last burst's answers are compared while the next one's calls are enqueued; what came of that.
         self._behind = False
-        self._waiting: _Waiting | None = None
+        self._waiting: tuple[Side, Answers] | None = None
         self._wrong: tuple[Side, Wrong] | None = None
         self._failed: Exception | None = None
 
@@ -354,7 +346,7 @@ class Bench:
         examiner, link, only = self._examiners[side], self._links[side], self._drawn_call(side, len(draws))
         answers = examiner.answers(link, draws, only) if self._behind and not hard else None
         if answers is not None:
-            self._waiting = _Waiting(side, answers)
+            self._waiting = side, answers
         else:
             self._require_right(side, examiner.burst(link, draws, hard, only))
         return reading
@@ -370,8 +362,7 @@ class Bench:
     def _compare(self) -> None:
         """Compare the answers that wait."""
         if self._waiting is not None:
-            side, answers = self._waiting.side, self._waiting.answers
-            self._waiting = None
+            (side, answers), self._waiting = self._waiting, None
             wrong = self._examiners[side].wrong(answers)
             if wrong is not None:
                 self._wrong = side, wrong

@@ -4,7 +4,7 @@ columns, a part that is repeated, rows at right angles, numbers in order, and wh
 A kernel could use it unseen: compute one of several experts, leave out a product by an identity, take powers of one
 exponential, distances without the rotation before them, a rounded number in place of the nearest level. So such
 parameters are changed: copies are moved along themselves, numbers in order keep that and their ends, what is at right
-angles is stretched both ways, and all others are scaled and scattered element by element.
+angles is stretched both ways, tables are scaled element by element, and all others are scattered besides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEPT, SCATTERED = 0.6, 0.3
 # about 1 / sqrt(n) of their sizes, hardly ever less than this share of that for all of the first ones.
 MOST_ALIKE, RIGHT_ANGLE = 64, 0.1
 # A matrix of which more than this share is zero would keep that.
-MANY_ZEROS = 8
+MANY_ZEROS = 1 / 8
 
 
 class Begun:
@@ -40,8 +40,7 @@ class Begun:
         `frozen`: it may be meant to have a structure, but not to be a copy. `fixed`: it was not drawn."""
         before = self._met.setdefault((tensor.shape, tensor.dtype), [])
         own = tensor.detach()
-        # Eight-bit floats cannot be compared.
-        if own.numel() < 2 or own.element_size() < 2 or _is_constant(own):
+        if not _can_tell(own):
             return None
         generator = torch.Generator("cpu").manual_seed(self._seed ^ zlib.crc32(f"begun {name}".encode()))
         if any(_same(own, other) for other in before):
@@ -52,9 +51,14 @@ class Begun:
         return change(own, generator) if change else None
 
 
+def _can_tell(tensor: torch.Tensor) -> bool:
+    """Whether it can be told from another one of its numbers. Eight-bit floats cannot be compared."""
+    return tensor.numel() > 1 and tensor.element_size() > 1 and not _is_constant(tensor)
+
+
 def along_itself(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
     """The numbers of a tensor, each some places further on; None where that is no other tensor."""
-    if tensor.numel() < 2 or tensor.element_size() < 2 or _is_constant(tensor):
+    if not _can_tell(tensor):
         return None
     places = 1 + int(torch.randint(tensor.numel() - 1, (), generator=generator, device="cpu"))
     return tensor.reshape(-1).roll(places).view_as(tensor)
@@ -155,7 +159,7 @@ def _stretched(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 
 def _otherwise(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Each number half to one and a half times as large, where few are zero: signs often have to stay."""
-    if int((tensor == 0).sum()) * MANY_ZEROS > tensor.numel():
+    if int((tensor == 0).sum()) > MANY_ZEROS * tensor.numel():
         return _scattered(tensor, generator)
     own = tensor.cpu()
     own = torch.view_as_real(own) if own.is_complex() else own

@@ -181,8 +181,9 @@ class Drawn:
         # A copy that a class of its own makes may have others.
         for (name, own), given in zip(made.named_parameters(), source.parameters(), strict=False):
             last = name.rpartition(".")[2]
-            known = any(self._place(own, kind) is not None for kind in (last, _kind(last)) if _has_numbers(own))
-            if known or not own.requires_grad or not _has_numbers(own) or self._is_left_out(own, name):
+            if not (own.requires_grad and _has_numbers(own)) or self._is_left_out(own, name):
+                continue
+            if any(self._place(own, kind) is not None for kind in (last, _kind(last))):
                 continue
             generator = torch.Generator("cpu").manual_seed(
                 self.seed ^ zlib.crc32(f"copy {name} {self._turn(own, f'copy {name}')}".encode())
