@@ -93,10 +93,16 @@ class Reference:
         self.init_args: Any = _returned(module, "get_init_inputs")
         seed = self._derive("weights")
         self.model, drawn = self._constructed_with_drawn(seed, larger)
-        self.construction = Construction(seed=seed, larger=larger, drawn=sorted(drawn.parameters))
+        same = self._same_for_every_seed(larger)
+        fixed = frozenset((name.rpartition(".")[2], self.model.get_parameter(name).numel()) for name in same)
+        if fixed:
+            self.model, drawn = self._constructed_with_drawn(seed, larger, fixed)
+        self.construction = Construction(
+            seed=seed, larger=larger, drawn=sorted(drawn.parameters), fixed=sorted(fixed & drawn.parameters)
+        )
         # Of all that is drawn or changed, what it began as; and the names of what no candidate has by its own
         # construction.
-        self.plain, self._redrawn = weights.draw_the_rest(self.model, drawn, self._same_for_every_seed(larger))
+        self.plain, self._redrawn = weights.draw_the_rest(self.model, drawn, same)
         # Why some weights are as modules begin; empty where none is.
         self.why_plain = ""
         self._purpose = "inputs"
@@ -119,18 +125,20 @@ class Reference:
             return frozenset()
         return weights.same_in(self.model, other)
 
-    def _constructed_with_drawn(self, seed: int, larger: float) -> tuple[torch.nn.Module, weights.Drawn]:
+    def _constructed_with_drawn(
+        self, seed: int, larger: float, fixed: frozenset[tuple[str, int]] = frozenset()
+    ) -> tuple[torch.nn.Module, weights.Drawn]:
         """The model, and what was drawn for it from the start: nothing outside normalisations where it cannot be
         constructed with that."""
         none = functools.partial(self._constructed, seed, larger, only=frozenset())
         try:
-            model, drawn = self._constructed(seed, larger)
+            model, drawn = self._constructed(seed, larger, fixed=fixed)
         except Exception:
             # A constructor that checks its parameters may raise anything. If that is not why, it raises again.
             return none()
-        if drawn.changed:
+        if drawn.undone:
             # Nobody could tell what a candidate has that constructs them without drawn values.
-            model, drawn = self._constructed(seed, larger, without=drawn.changed)
+            model, drawn = self._constructed(seed, larger, fixed=fixed, without=drawn.undone)
         if drawn.parameters and (lost := _not_finite(model)):
             without_them = none()
             if _not_finite(without_them[0]) != lost:
@@ -141,7 +149,8 @@ class Reference:
         """The model, and what was drawn for it; `which` parameters outside normalisations is of weights.Drawn."""
         torch.manual_seed(seed)
         found = weights.Drawn(seed, **which)
-        with weights.drawn(found, self._module), weights.larger(larger, self._module):
+        # What is drawn larger has its structure, if any, then.
+        with weights.larger(larger, self._module), weights.drawn(found, self._module):
             model = weights.constructed(self._module, self._source.entries, self.init_args)
             _cast(model, self.device, self.dtype)
         return model, found

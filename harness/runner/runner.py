@@ -118,13 +118,15 @@ class Runner:
         extensions.intercept(extensions.Prebuilt(source.libraries, source.failures, source.unconstructed))
         module = modules.execute(Path(source.path), source.overrides)
         arguments = values.decode(request.init_args, self._shared)
-        drawn = weights.Drawn(request.construction.seed, only=frozenset(request.construction.drawn))
-        with weights.drawn(drawn, module):
-            self.model = self._made(module, arguments, request)
-        plain = not request.own_weights and self._lacks(request.plain)
-        if plain:
-            # Nobody can tell its weights what the reference's are, so both have those that modules begin with.
-            self.model = self._made(module, arguments, request)
+        how = request.construction
+        drawn = weights.Drawn(how.seed, only=frozenset(how.drawn), fixed=frozenset(how.fixed))
+        with weights.larger(how.larger, module):
+            with weights.drawn(drawn, module):
+                self.model = self._made(module, arguments, request)
+            plain = not request.own_weights and self._lacks(request.plain)
+            if plain:
+                # Nobody can tell its weights what the reference's are, so both have those that modules begin with.
+                self.model = self._made(module, arguments, request)
         unmatched, changed = ([], False) if request.own_weights else self._take_over(request, plain=plain)
         self.forward = as_baseline(self.model, source.baseline, self.device.device)
         self.device.synchronize()
@@ -195,8 +197,7 @@ class Runner:
 
     def _made(self, module: ModuleType, arguments: Any, request: Prepare) -> torch.nn.Module:
         torch.manual_seed(request.construction.seed)
-        with weights.larger(request.construction.larger, module):
-            model = weights.constructed(module, request.source.entries, arguments)
+        model = weights.constructed(module, request.source.entries, arguments)
         if lost := _lost_methods(model):
             said = f"{Path(request.source.path).name}: its module sets {lost}, which is a method of every module"
             raise modules.LoadFault("not_a_module", f"{said}: give it another name")

@@ -13,6 +13,9 @@ import zlib
 from collections.abc import Callable
 
 import torch
+from torch.nn.parameter import is_lazy
+
+from harness.wire import layout
 
 # Elements, or rows, that are looked at first: nearly all matrices have no structure there.
 FIRST = 8
@@ -33,22 +36,43 @@ class Begun:
         self._seed = seed
         self._met: dict[tuple[torch.Size, torch.dtype], list[torch.Tensor]] = {}
 
+    def meet(self, tensor: torch.Tensor) -> None:
+        """Others may be copies of it, as it will be."""
+        own = tensor.detach()
+        if _can_tell(own):
+            self._met.setdefault((tensor.shape, tensor.dtype), []).append(own)
+
     def changed(
         self, tensor: torch.Tensor, name: str, *, frozen: bool = False, fixed: bool = False
-    ) -> torch.Tensor | None:
-        """What a parameter is to be in place of what it began as; None where nothing tells it from drawn numbers.
-        `frozen`: it may be meant to have a structure, but not to be a copy. `fixed`: it was not drawn."""
+    ) -> tuple[torch.Tensor, bool] | None:
+        """What a parameter is to be in place of what it began as, and whether only because it is a copy; None where
+        nothing tells it from drawn numbers. `frozen`: it may be meant to have a structure, but not to be a copy.
+        `fixed`: it was not drawn."""
         before = self._met.setdefault((tensor.shape, tensor.dtype), [])
         own = tensor.detach()
         if not _can_tell(own):
             return None
-        generator = torch.Generator("cpu").manual_seed(self._seed ^ zlib.crc32(f"begun {name}".encode()))
-        if any(_same(own, other) for other in before):
-            return along_itself(own, generator)
         change = None if frozen else _change(own) or (_otherwise if fixed else None)
-        # As it was, whatever becomes of it.
-        before.append(own.clone() if change else own)
-        return change(own, generator) if change else None
+        is_copy = change is None and any(_same(own, other) for other in before if not _is(own, other))
+        # As it was, and as it is from then on.
+        before += [own.clone(), own] if change else [own]
+        generator = torch.Generator("cpu").manual_seed(self._seed ^ zlib.crc32(f"begun {name}".encode()))
+        if is_copy:
+            change = along_itself
+        made = change(own, generator) if change else None
+        return None if made is None else (made, is_copy)
+
+
+def has_numbers(tensor: torch.Tensor) -> bool:
+    """Whether it is one of floating or complex numbers that can be looked at."""
+    if is_lazy(tensor) or tensor.is_meta or not layout.is_strided(tensor):
+        return False
+    return (tensor.is_floating_point() or tensor.is_complex()) and tensor.numel() > 0
+
+
+def _is(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether both lie in one place, as what is shared."""
+    return one.data_ptr() == other.data_ptr()
 
 
 def _can_tell(tensor: torch.Tensor) -> bool:
@@ -64,7 +88,7 @@ def along_itself(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tens
     return tensor.reshape(-1).roll(places).view_as(tensor)
 
 
-Change = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+Change = Callable[[torch.Tensor, torch.Generator], torch.Tensor | None]
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -3,9 +3,9 @@
 A kernel could leave those out unseen, or what they multiply.
 
 Judge and runners construct their modules within `drawn`, so that normalisations, and parameters that are registered as
-such constants, have the same values from the start, also for who computes something from them in `__init__`. The judge
-alone then draws what is left (`draw_the_rest`); a runner gets those with the reference's other parameters. Both `cast`
-them.
+such constants, have the same values from the start, also for who computes something from them in `__init__`. So have
+copies, and what begins with a structure (moved.py). The judge alone then draws what is left (`draw_the_rest`); a runner
+gets those with the reference's other parameters. Both `cast` them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,8 +27,8 @@ from torch.nn.parameter import is_lazy
 from harness import wording
 from harness.catalog import modules
 from harness.errors import door
-from harness.wire import layout
-from harness.wire.begun import Begun, along_itself
+from harness.wire.begun import Begun, has_numbers
+from harness.wire.moved import Moved
 
 NORMS: tuple[type[nn.Module], ...] = (
     nn.modules.batchnorm._NormBase,
@@ -45,8 +44,9 @@ DRAWS = (
     *("kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_", "orthogonal_"),
     *("uniform_", "normal_", "trunc_normal_"),
 )
-# And what makes constants of them.
+# And what makes constants of them, or gives them a structure.
 CONSTANTS = ("ones_", "zeros_", "constant_")
+STRUCTURES = ("orthogonal_", "eye_", "dirac_")
 # Of larger parameters values are not drawn while a module is constructed, which would take long.
 MOST_ELEMENTS = 1 << 20
 # A constant below this hides what it multiplies, as the 1e-6 does by which blocks are scaled down to begin with.
@@ -88,25 +88,11 @@ def cast(model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
     model._apply(own)
 
 
-@dataclass(frozen=True)
-class _Copy:
-    """A parameter of a copied module, what it was, and what it was moved to."""
-
-    name: str
-    own: nn.Parameter
-    began_as: torch.Tensor
-    moved: torch.Tensor
-
-    def is_there(self) -> bool:
-        """Whether it is still that, cast maybe."""
-        return self.own.shape == self.moved.shape and torch.equal(self.own.detach(), self.moved.to(self.own))
-
-
 class Drawn:
     """What modules were constructed with in place of constants: by kind and number of elements, one after the other.
 
-    `only`, if given, are the names and sizes of the parameters outside normalisations that are drawn; `without` those
-    that are not.
+    `only`, if given, are the names and sizes of the parameters outside normalisations that are drawn or changed;
+    `without` those that are not; `fixed` those that are the same for every seed.
     """
 
     def __init__(
@@ -114,6 +100,7 @@ class Drawn:
         seed: int,
         only: frozenset[tuple[str, int]] | None = None,
         without: frozenset[tuple[str, int]] = frozenset(),
+        fixed: frozenset[tuple[str, int]] = frozenset(),
     ) -> None:
         self.seed = seed
         self._only = only
@@ -127,26 +114,23 @@ class Drawn:
         self._filled: set[int] = set()
         # Parameters that were made without a gradient, to be constants; by `id`, as long as this lives.
         self._constants: dict[int, nn.Parameter] = {}
-        # Those of copied modules, which were moved along themselves, by `id`.
-        self._copies: dict[int, _Copy] = {}
+        self.moved = Moved(seed, fixed)
 
     @property
     def parameters(self) -> frozenset[tuple[str, int]]:
-        """Names and sizes of the parameters outside normalisations that were drawn."""
-        copies = ((one.name, one.own.numel()) for one in self._copies.values())
-        return frozenset((*((name, parameter.numel()) for parameter, name in self._drawn()), *copies))
+        """Names and sizes of the parameters outside normalisations that were drawn or changed."""
+        return frozenset((name, parameter.numel()) for parameter, name in self._drawn()) | self.moved.parameters
 
     @property
-    def changed(self) -> frozenset[tuple[str, int]]:
-        """Names and sizes of those of them that have been changed since: what such a one is without being drawn cannot
-        be told."""
+    def undone(self) -> frozenset[tuple[str, int]]:
+        """Names and sizes of those of them that have been written to since: what such a one is without that cannot be
+        told."""
         drawn = (
             (name, parameter.numel())
             for parameter, name in self._drawn()
             if _hiding(parameter) is None and self._place(parameter, _kind(name)) is None
         )
-        copies = ((one.name, one.own.numel()) for one in self._copies.values() if not one.is_there())
-        return frozenset((*drawn, *copies))
+        return frozenset(drawn) | self.moved.undone
 
     def _drawn(self) -> list[tuple[nn.Parameter, str]]:
         return [self._registered[which] for which in self._filled]
@@ -163,43 +147,35 @@ class Drawn:
         """A parameter gets such a name in some module, or a constant as its numbers; `constructed`: it has numbers."""
         if not parameter.requires_grad:
             self._constants[id(parameter)] = parameter
-        if self._is_left_out(parameter, name) or parameter.numel() > MOST_ELEMENTS:
+        if parameter.numel() > MOST_ELEMENTS:
+            return
+        if self._is_left_out(parameter, name):
+            self.moved.meet(parameter)
             return
         # By its first name, if it is shared.
-        self._registered.setdefault(id(parameter), (parameter, name))
+        name = self._registered.setdefault(id(parameter), (parameter, name))[1]
         usual = _hiding(parameter) if constructed else None
-        if usual is None:
-            # Its turn all the same: what lies in memory that nobody has written to must not decide about others.
-            self._turn(parameter, _kind(name))
-        else:
+        if usual is not None:
             self.fill(parameter, _kind(name), _role(usual), usual)
             self._filled.add(id(parameter))
+        else:
+            # Its turn all the same: what lies in memory that nobody has written to must not decide about others.
+            self._turn(parameter, _kind(name))
+        if constructed and self._place(parameter, _kind(name)) is None:
+            self._filled.discard(id(parameter))
+            self.moved.register(parameter, name)
+        else:
+            self.moved.meet(parameter)
 
     def copied(self, source: nn.Module, made: nn.Module) -> None:
-        """A module is a copy of another one: its parameters are moved along themselves, each copy's by another number
-        of places. Not what is drawn already, nor what nobody could tell by that."""
+        """A module is a copy of another one: its parameters are moved. Not what is drawn already."""
         # A copy that a class of its own makes may have others.
         for (name, own), given in zip(made.named_parameters(), source.parameters(), strict=False):
             last = name.rpartition(".")[2]
-            if not (own.requires_grad and _has_numbers(own)) or self._is_left_out(own, name):
+            if not (own.requires_grad and has_numbers(own)) or self._is_left_out(own, name):
                 continue
-            if any(self._place(own, kind) is not None for kind in (last, _kind(last))):
-                continue
-            generator = torch.Generator("cpu").manual_seed(
-                self.seed ^ zlib.crc32(f"copy {name} {self._turn(own, f'copy {name}')}".encode())
-            )
-            moved = along_itself(own.detach(), generator)
-            if moved is not None:
-                before = self._copies.get(id(given))
-                began_as = before.began_as if before and before.is_there() else own.detach().clone()
-                with torch.no_grad():
-                    own.copy_(moved)
-                self._copies[id(own)] = _Copy(name, own, began_as, moved)
-
-    def copy_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """What a parameter of a copied module was by construction alone; None if it is none, or another by now."""
-        found = self._copies.get(id(tensor))
-        return found.began_as.to(tensor) if found is not None and found.is_there() else None
+            if all(self._place(own, kind) is None for kind in (last, _kind(last))):
+                self.moved.copied(own, given, name)
 
     def _is_left_out(self, parameter: torch.Tensor, name: str) -> bool:
         which = name, parameter.numel()
@@ -214,8 +190,8 @@ class Drawn:
         found = self._registered.get(id(tensor))
         return name if found is None else found[1]
 
-    def made_constant(self, tensor: torch.Tensor) -> None:
-        """Some tensor's numbers are all the same now."""
+    def made(self, tensor: torch.Tensor) -> None:
+        """Some tensor's numbers are all the same now, or have a structure."""
         if id(tensor) in self._registered:
             self.register(*self._registered[id(tensor)])
 
@@ -244,8 +220,8 @@ class Drawn:
 def drawn(found: Drawn, file: ModuleType | None = None) -> Iterator[Drawn]:
     """Within it, torch's normalisations are constructed with drawn weights, biases and running statistics, and others'
     parameters with drawn values where they are registered as constants that hide something, or made such by
-    torch.nn.init, and copies of modules differ from what they are copies of, also where the `file` that is loaded has
-    these functions under names of its own.
+    torch.nn.init; what has a structure, or is a copy, is changed then. Also where the `file` that is loaded has these
+    functions under names of its own.
 
     The values depend on the seed, name or role, number of elements, and how many of these came before: who takes one's
     for another's is wrong. Who constructs them in another order gets them by name. torch's own generators stay as they
@@ -257,7 +233,7 @@ def drawn(found: Drawn, file: ModuleType | None = None) -> Iterator[Drawn]:
         for name in ("reset_parameters", "reset_running_stats")
         if name in vars(kind)
     ]
-    register, bound = nn.Module.register_parameter, _bound(CONSTANTS, file)
+    register, bound = nn.Module.register_parameter, _bound((*CONSTANTS, *STRUCTURES), file)
     deepcopy = copy.deepcopy
     copying = [(copy, "deepcopy")]
     copying += [(file, name) for name, value in vars(file).items() if value is deepcopy] if file is not None else []
@@ -326,7 +302,7 @@ def draw_the_rest(
                 continue
             seen.add(id(tensor))
             what = _drawn_now(module, name, tensor, drawn, path)
-            if (began_as := drawn.copy_of(tensor)) is not None:
+            if (began_as := drawn.moved.began_as(tensor)) is not None:
                 what = began_as, False
             elif what is None and not drawn.is_constant(tensor):
                 what = _changed(begun, tensor, path, all_frozen, path in fixed)
@@ -340,7 +316,7 @@ def _drawn_now(
     module: nn.Module, name: str, tensor: torch.Tensor, drawn: Drawn, path: str
 ) -> tuple[torch.Tensor, bool] | None:
     """The constant in whose place a tensor is drawn, and whether it is drawn only now; None where its values stay."""
-    if not _has_numbers(tensor):
+    if not has_numbers(tensor):
         return None
     of_a_norm = isinstance(module, NORMS) and name in USUAL
     met = drawn.met(tensor, name if of_a_norm else _kind(drawn.name_of(tensor, name)))
@@ -360,7 +336,7 @@ def same_in(model: nn.Module, other: nn.Module) -> frozenset[str]:
     return frozenset(
         name
         for name, own in model.named_parameters()
-        if name in others and _has_numbers(own) and _has_numbers(others[name])
+        if name in others and has_numbers(own) and has_numbers(others[name])
         if own.element_size() > 1 and own.shape == others[name].shape
         if torch.equal(own.detach(), others[name].detach().to(own))
     )
@@ -370,22 +346,15 @@ def _changed(
     begun: Begun, tensor: torch.Tensor, path: str, all_frozen: bool, fixed: bool
 ) -> tuple[torch.Tensor, bool] | None:
     """What a parameter with a structure began as, if it is another now."""
-    if not (tensor.requires_grad or all_frozen) or not _has_numbers(tensor):
+    if not (tensor.requires_grad or all_frozen) or not has_numbers(tensor):
         return None
     changed = begun.changed(tensor, path, frozen=all_frozen, fixed=fixed)
     if changed is None:
         return None
     before = tensor.detach().clone()
     with torch.no_grad():
-        tensor.copy_(changed)
+        tensor.copy_(changed[0])
     return before, True
-
-
-def _has_numbers(tensor: torch.Tensor) -> bool:
-    """Whether it is one of floating or complex numbers that can be looked at."""
-    if is_lazy(tensor) or tensor.is_meta or not layout.is_strided(tensor):
-        return False
-    return (tensor.is_floating_point() or tensor.is_complex()) and tensor.numel() > 0
 
 
 def _kind(name: str) -> str:
@@ -399,7 +368,7 @@ def _role(usual: float) -> str:
 
 def _hiding(tensor: torch.Tensor) -> float | None:
     """The number that all elements of a parameter are, if what is multiplied by it, or added to it, is hidden."""
-    if not tensor.requires_grad or not _has_numbers(tensor):
+    if not tensor.requires_grad or not has_numbers(tensor):
         return None
     number = complex(tensor.detach().reshape(-1)[0])
     first = number.real if number.imag == 0 else math.nan
@@ -426,7 +395,7 @@ def _filling(reset: Callable[[Any], None], found: Drawn) -> Callable[[Any], None
         reset(module)
         for name, usual in USUAL.items():
             tensor = getattr(module, name, None)
-            if isinstance(tensor, torch.Tensor) and _has_numbers(tensor) and bool((tensor == usual).all()):
+            if isinstance(tensor, torch.Tensor) and has_numbers(tensor) and bool((tensor == usual).all()):
                 found.fill(tensor, name, name, usual)
 
     return filled
@@ -458,7 +427,7 @@ def _copying(deepcopy: Callable[..., Any], found: Drawn) -> Callable[..., Any]:
 def _telling(fill: Callable[..., Any], found: Drawn) -> Callable[..., Any]:
     def filled(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         made = fill(tensor, *args, **kwargs)
-        found.made_constant(tensor)
+        found.made(tensor)
         return made
 
     return filled

@@ -229,6 +229,53 @@ def test_what_is_right_for_weights_as_they_begin_is_wrong(evaluate_made, right, 
     assert record.status is status, record.message
 
 
+# What a constructor computes of such weights, under the reference's names, is right.
+COMPUTES = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.turn, self.mix = nn.Parameter(torch.empty(64, 64)), nn.Linear(64, 64)
+        nn.init.orthogonal_(self.turn)
+        nn.init.dirac_(self.mix.weight[..., None])
+        self.rate = nn.Parameter(torch.linspace(0.1, 2.0, 64))
+        self.table = nn.Parameter(torch.outer(torch.arange(64.0), torch.arange(1.0, 65.0)).sin())
+        self.again = nn.Parameter(self.turn.detach().clone())
+        self.folded = (self.turn @ self.again).detach()
+        self.decay, self.turned = torch.exp(-self.rate.detach()), self.table.detach().t().contiguous()
+
+    def forward(self, x):
+        return {forward}
+
+def get_inputs():
+    return [torch.randn(64, 64)]
+
+def get_init_inputs():
+    return []
+"""
+BY_NAME = "self.mix(x @ self.turn @ self.again) * torch.exp(-self.rate) + x @ self.table.T"
+
+
+@pytest.mark.parametrize(
+    ("forward", "status"),
+    [
+        (BY_NAME, Status.PASSED),
+        ("self.mix(x @ self.folded) * self.decay + x @ self.turned", Status.PASSED),
+        ("self.mix(x @ self.turn @ self.turn) * self.decay + x @ self.turned", Status.INCORRECT),
+        ("(x @ self.folded + self.mix.bias) * self.decay + x @ self.turned", Status.INCORRECT),
+        ("self.mix(x @ self.folded) * self.decay[0] ** torch.arange(1.0, 65.0) + x @ self.turned", Status.INCORRECT),
+    ],
+)
+def test_what_is_computed_of_a_structure_in_the_constructor_is_right(evaluate_made, forward, status):
+    reference, candidate = (
+        COMPUTES.format(name=name, forward=its) for name, its in (("Model", BY_NAME), ("ModelNew", forward))
+    )
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is status, record.message
+
+
 FOURIER = """
 import torch
 from torch import nn

@@ -162,7 +162,7 @@ def test_what_is_computed_of_constants_in_the_constructor_is_of_the_drawn_ones(l
     plain, redrawn = weights.draw_the_rest(model, found)
     # Tied ones stay so.
     assert (set(plain), redrawn) == ({"up.weight", "gain"}, frozenset())
-    assert not found.changed
+    assert not found.undone
     assert model.gain is model.tied.gain
     merged = (model.base.weight + model.up.weight @ model.down.weight) * model.gain[:, None]
     torch.testing.assert_close(model.merged, merged.detach())
@@ -179,8 +179,8 @@ def test_what_is_computed_of_constants_in_the_constructor_is_of_the_drawn_ones(l
 def test_constants_that_are_changed_in_part_are_told(low_rank):
     found = weights.Drawn(7)
     constructed(low_rank, "Overwritten", found)
-    assert found.changed == {("forget", 8)}
-    model = constructed(low_rank, "Overwritten", weights.Drawn(7, without=found.changed))
+    assert found.undone == {("forget", 8)}
+    model = constructed(low_rank, "Overwritten", weights.Drawn(7, without=found.undone))
     assert model.forget.tolist() == [1.0] * 4 + [0.0] * 4
     assert len(model.kept.unique()) == 8
 
@@ -239,16 +239,85 @@ def test_drawn_numbers_have_no_structure(shape, dtype):
     assert weights.draw_the_rest(model, weights.Drawn(7)) == ({}, frozenset())
 
 
-def test_copies_are_told_in_a_model_that_is_frozen_for_inference_and_filters_stay():
-    drawn = weights.Drawn(7)
-    with weights.drawn(drawn):
-        model = nn.Module()
+class Frozen(nn.Module):
+    def __init__(self):
+        super().__init__()
         one = nn.Linear(6, 8)
-        model.experts = nn.ModuleList([one, copy.deepcopy(one)])
-        model.filter = nn.Parameter(torch.tensor([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]))
-        model.blur, model.again = (nn.Parameter(torch.hann_window(9), requires_grad=False) for _ in range(2))
-        model.requires_grad_(False)
-    assert set(weights.draw_the_rest(model, drawn)[0]) == {"experts.1.weight", "experts.1.bias"}
+        self.experts = nn.ModuleList([one, copy.deepcopy(one)])
+        self.filter = nn.Parameter(torch.tensor([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]))
+        self.blur, self.again = (nn.Parameter(torch.hann_window(9), requires_grad=False) for _ in range(2))
+        self.requires_grad_(False)
+
+
+def test_copies_are_told_in_a_model_that_is_frozen_for_inference_and_filters_stay():
+    with weights.drawn(weights.Drawn(7)) as found:
+        Frozen()
+    assert found.undone == {("filter", 9)}
+    with weights.drawn(weights.Drawn(7, without=found.undone)) as found:
+        model = Frozen()
+    assert set(weights.draw_the_rest(model, found)[0]) == {"experts.1.weight", "experts.1.bias"}
+
+
+class Computes(nn.Module):
+    """Of weights that begin with a structure."""
+
+    def __init__(self):
+        super().__init__()
+        self.turned, self.linear = nn.Parameter(torch.empty(16, 16)), nn.Linear(16, 16)
+        nn.init.orthogonal_(self.turned)
+        nn.init.eye_(self.linear.weight)
+        self.levels, self.table = nn.Parameter(torch.linspace(-4.0, 4.0, 33)), nn.Parameter(torch.arange(64.0).sin())
+        self.one = nn.Parameter(torch.randn(16, 16))
+        self.other, self.third = nn.Parameter(self.one.detach().clone()), nn.Parameter(torch.eye(16))
+        self.shared = self.levels
+        self.computed = [tensor.detach().clone() for tensor in self.parameters()]
+
+
+FIXED = frozenset({("table", 64)})
+
+
+def test_what_is_computed_of_a_structure_in_the_constructor_is_of_the_changed_one():
+    def made(**which):
+        torch.manual_seed(1)
+        with weights.drawn(weights.Drawn(7, fixed=FIXED, **which)) as found:
+            return Computes(), found
+
+    model, found = made()
+    names = dict(model.named_parameters())
+    for tensor, before in zip(names.values(), model.computed, strict=True):
+        assert torch.equal(tensor, before)
+    plain, redrawn = weights.draw_the_rest(model, found, frozenset({"table"}))
+    assert set(plain) == {"turned", "linear.weight", "levels", "table", "other", "third"}
+    assert (redrawn, found.undone) == (frozenset(), frozenset())
+    torch.testing.assert_close(plain["turned"] @ plain["turned"].T, torch.eye(16))
+    assert torch.equal(plain["linear.weight"], torch.eye(16))
+    assert torch.equal(plain["other"], model.one)
+    assert not any(torch.equal(names[name], value) for name, value in plain.items())
+    # Two that begin alike have nothing in common.
+    assert not torch.equal(model.third.sort().values, model.linear.weight.sort().values)
+    # A runner makes the same of what it is told, and of nothing else.
+    again, _ = made(only=found.parameters)
+    for name, tensor in again.named_parameters():
+        assert torch.equal(tensor, names[name])
+    other, _ = made(only=frozenset({("levels", 33)}))
+    assert torch.equal(other.levels, model.levels)
+    assert torch.equal(other.third, torch.eye(16))
+
+
+def test_a_structure_that_is_written_over_is_told():
+    class Overwritten(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.turn, self.kept = nn.Parameter(torch.eye(8)), nn.Parameter(torch.eye(8))
+            self.turn.data[0] = 1
+
+    with weights.drawn(weights.Drawn(7)) as found:
+        Overwritten()
+    assert found.undone == {("turn", 64)}
+    with weights.drawn(weights.Drawn(7, without=found.undone)) as found:
+        model = Overwritten()
+    assert torch.equal(model.turn[1:], torch.eye(8)[1:])
+    assert found.parameters == {("kept", 64)}
 
 
 def test_complex_numbers_that_hide_what_they_multiply_are_drawn():
@@ -379,8 +448,8 @@ def test_copies_that_are_changed_since_are_told():
     found = weights.Drawn(7)
     with weights.drawn(found):
         Copied(change=True)
-    assert found.changed == {("0.weight", 48)}
-    without = weights.Drawn(7, without=found.changed)
+    assert found.undone == {("0.weight", 48)}
+    without = weights.Drawn(7, without=found.undone)
     with weights.drawn(without):
         model = Copied()
     assert torch.equal(model.first[0].weight, model.second[0].weight)

@@ -1,0 +1,105 @@
+"""Parameters that are changed while a module is constructed: copies, and what begins with a structure (begun.py)."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from harness.wire.begun import Begun, along_itself, has_numbers
+
+
+@dataclass(frozen=True)
+class _Changed:
+    """A parameter by the name that it was registered by, what it was, and what it was changed to."""
+
+    name: str
+    own: nn.Parameter
+    began_as: torch.Tensor
+    now: torch.Tensor
+    is_copy: bool
+
+    def is_there(self) -> bool:
+        """Whether it is still that, cast maybe."""
+        return self.own.shape == self.now.shape and torch.equal(self.own.detach(), self.now.to(self.own))
+
+
+class Moved:
+    """What was changed of the parameters of the modules that are constructed, by `id`, as long as this lives.
+
+    What becomes of one depends on the seed, its name and size, and how many of these came before. `fixed` are the names
+    and sizes of those that are the same for every seed, and so have a structure, whichever it is.
+    """
+
+    def __init__(self, seed: int, fixed: frozenset[tuple[str, int]] = frozenset()) -> None:
+        self._seed = seed
+        self._fixed = fixed
+        self._begun = Begun(seed)
+        self._turns = Counter[tuple[str, int]]()
+        self._changed: dict[int, _Changed] = {}
+
+    @property
+    def parameters(self) -> frozenset[tuple[str, int]]:
+        """Their names and sizes."""
+        return frozenset((one.name, one.own.numel()) for one in self._changed.values())
+
+    @property
+    def undone(self) -> frozenset[tuple[str, int]]:
+        """Names and sizes of those that are something else by now, or were frozen: who does not learn may be meant to
+        have a structure, though not to be a copy."""
+        return frozenset(
+            (one.name, one.own.numel())
+            for one in self._changed.values()
+            if not one.is_there() or not (one.is_copy or one.own.requires_grad)
+        )
+
+    def began_as(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """What a parameter was by construction alone; None if it is none of these, or another by now."""
+        found = self._changed.get(id(tensor))
+        return found.began_as.to(tensor) if found is not None and found.is_there() else None
+
+    def meet(self, parameter: nn.Parameter) -> None:
+        """Others may be copies of it."""
+        if has_numbers(parameter):
+            self._begun.meet(parameter)
+
+    def register(self, parameter: nn.Parameter, name: str) -> None:
+        """A parameter gets its numbers: they are changed where they have a structure, or are another's."""
+        turn = self._turn(name, parameter)
+        # A shared one is registered again.
+        if self.began_as(parameter) is not None or not (parameter.requires_grad and has_numbers(parameter)):
+            return
+        fixed = (name, parameter.numel()) in self._fixed
+        found = self._begun.changed(parameter, f"{name} {parameter.numel()} {turn}", fixed=fixed)
+        if found is not None:
+            self._change(parameter, name, *found)
+
+    def copied(self, parameter: nn.Parameter, source: torch.Tensor, path: str) -> None:
+        """A parameter of a copied module: it is moved along itself, each copy's by another number of places, where
+        anybody could tell by that."""
+        turn = self._turn(f"copy {path}", parameter)
+        seed = self._seed ^ zlib.crc32(f"copy {path} {turn}".encode())
+        now = along_itself(parameter.detach(), torch.Generator("cpu").manual_seed(seed))
+        if now is not None:
+            before = self.began_as(source)
+            self._change(parameter, path, now, is_copy=True, began_as=before)
+
+    def _change(
+        self,
+        parameter: nn.Parameter,
+        name: str,
+        now: torch.Tensor,
+        is_copy: bool,
+        began_as: torch.Tensor | None = None,
+    ) -> None:
+        began_as = parameter.detach().clone() if began_as is None else began_as
+        with torch.no_grad():
+            parameter.copy_(now)
+        self._changed[id(parameter)] = _Changed(name, parameter, began_as, now, is_copy)
+
+    def _turn(self, name: str, parameter: torch.Tensor) -> int:
+        self._turns[name, parameter.numel()] += 1
+        return self._turns[name, parameter.numel()] - 1
