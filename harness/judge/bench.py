@@ -117,7 +117,7 @@ class Bench:
         self._watch = Watch(problem.surroundings.card)
         # The last burst's answers are compared while the next one's calls are enqueued; what came of that.
         self._behind = False
-        self._waiting: tuple[Side, Answers] | None = None
+        self._waiting: list[tuple[Side, Answers]] = []
         self._wrong: tuple[Side, Wrong] | None = None
         self._failed: Exception | None = None
 
@@ -208,10 +208,10 @@ class Bench:
         """Measure pairs until `rule` says stop, and `tell` how precise they are so far; raises Refused."""
         # Whose bursts have one call each gains nothing by several.
         several = self.clock.bursts["candidate"].calls > 1
-        single = self._single if several else None
+        single = self._pair_of_singles if several else None
         with self._one_burst_behind():
             samples = sample(
-                self._reading,
+                self._pair_of_readings,
                 rule,
                 self.rng,
                 single=single,
@@ -243,7 +243,7 @@ class Bench:
         with self._one_burst_behind():
             for _ in range(count):
                 self._meet(self._hard.before_a_pair(1), singly=True)
-                both_singly(self._single, self.rng, singles)
+                both_singly(self._pair_of_singles, self.rng, singles)
         return dataclasses.replace(
             samples,
             candidate_single_us=samples.candidate_single_us + singles["candidate"],
@@ -303,53 +303,94 @@ class Bench:
     def _single(self, side: Side) -> Reading:
         return self._per_call(self._burst(side, 1), 1)
 
-    def _burst(
-        self,
-        side: Side,
-        calls: int,
-        *,
-        gated: bool | None = None,
-        deadline_s: float | None = None,
-        profiled: bool = False,
-    ) -> BurstReading:
-        """One burst, checked: a candidate's on fresh inputs."""
-        again = side == "baseline" and self.on_card
-        draw = self.problem.ahead.again if again else functools.partial(self._draws_with, {})
-        return self._checked(
-            side, functools.partial(draw, calls), gated=gated, deadline_s=deadline_s, profiled=profiled
-        )
+    def _pair_of_readings(self, first: Side) -> dict[Side, Reading]:
+        calls = {side: self.clock.bursts[side].at(self._share) for side in _in_order(first)}
+        readings = self._pair([self._asked(side, its) for side, its in calls.items()])
+        return {side: self._per_call(reading, calls[side]) for side, reading in readings.items()}
 
-    def _checked(
-        self, side: Side, draw: Callable[[], list[Draw]], hard: Sequence[HardCall] = (), **options: Any
+    def _pair_of_singles(self, first: Side) -> dict[Side, Reading]:
+        readings = self._pair([self._asked(side, 1) for side in _in_order(first)])
+        return {side: self._per_call(reading, 1) for side, reading in readings.items()}
+
+    def _asked(self, side: Side, calls: int, hard: Sequence[HardCall] = ()) -> _Asked:
+        """A burst of so many calls, a candidate's on fresh inputs, but for `hard` ones at places that are drawn."""
+        if side == "baseline" and self.on_card:
+            return _Asked(side, functools.partial(self.problem.ahead.again, calls))
+        places = dict(zip(self.rng.sample(range(calls), len(hard)), hard, strict=True))
+        return _Asked(side, functools.partial(self._draws_with, places, calls), hard)
+
+    def _burst(self, side: Side, calls: int, *, gated: bool | None = None, **options: Any) -> BurstReading:
+        """One burst, checked; raises Refused."""
+        return self._one(self._asked(side, calls), gated=gated, **options)
+
+    def _one(self, asked: _Asked, *, gated: bool | None = None, **options: Any) -> BurstReading:
+        gated = self.clock.gated if gated is None else gated
+        options |= {"gated": gated, "meanwhile": functools.partial(self._meanwhile, asked.calls)}
+        burst = functools.partial(self._links[asked.side].burst, **options)
+        reading = self._came_to(asked, burst, burst)
+        self._conclude()
+        self._look_at(asked, reading)
+        return reading
+
+    def _pair(self, pair: list[_Asked]) -> dict[Side, BurstReading]:
+        """A burst of each side, one behind the other, and both checked; raises Refused."""
+        if not (self.on_card and self.clock.gated and self._fit_together(pair)):
+            return {asked.side: self._one(asked) for asked in pair}
+        links = [self._links[asked.side] for asked in pair]
+        meanwhile = functools.partial(self._meanwhile, max(asked.calls for asked in pair))
+        ends = links[0].pair(links[1], pair[0].draws, pair[1].draws, gated=True, meanwhile=meanwhile)
+        readings: dict[Side, BurstReading] = {}
+        failed: Exception | None = None
+        for asked, end, link in zip(pair, ends, links, strict=True):
+            again = functools.partial(link.burst, gated=True)
+            try:
+                readings[asked.side] = self._came_to(asked, functools.partial(_ended, end), again)
+            except Exception as error:
+                failed = failed or error
+        self._conclude()
+        # Whoever was wrong is refused for that, whatever became of the other one.
+        for asked in pair:
+            if asked.side in readings:
+                self._look_at(asked, readings[asked.side])
+        if failed is not None:
+            raise failed
+        return readings
+
+    def _fit_together(self, pair: list[_Asked]) -> bool:
+        """Whether there is room for what both are asked at a time."""
+        return max(asked.calls for asked in pair) <= self.problem.ahead.most
+
+    def _came_to(
+        self,
+        asked: _Asked,
+        burst: Callable[[list[Draw]], BurstReading],
+        again: Callable[[list[Draw]], BurstReading],
     ) -> BurstReading:
-        """One burst, repeated on other inputs if the runner may ask for it; raises Refused."""
-        if options.get("gated") is None:
-            options["gated"] = self.clock.gated
-        draws = draw()
-        options["meanwhile"] = functools.partial(self._meanwhile, len(draws))
+        """What a burst read, or reads `again` on other inputs if the runner may ask for that; raises Refused."""
         try:
-            reading = self._links[side].burst(draws, **options)
+            return burst(asked.draws)
         except RepeatAsked:
-            draws = draw()
-            reading = self._links[side].burst(draws, **options)
+            asked.draw_anew()
+            return again(asked.draws)
         except RunnerFailed as error:
-            if side == "baseline" and "candidate" in self._links:
+            if asked.side == "baseline" and "candidate" in self._links:
                 # It has run all of this before any candidate was there.
                 raise _of_baseline(f"the baseline failed: {error}") from error
-            if not hard:
+            if not asked.hard:
                 raise
-            raise _on_hard_inputs(error, hard, self._examiners[side].unasked(hard)) from error
-        planned = self.clock.bursts.get("candidate")
+            raise _on_hard_inputs(error, asked.hard, self._examiners[asked.side].unasked(asked.hard)) from error
+
+    def _look_at(self, asked: _Asked, reading: BurstReading) -> None:
+        """Compare a burst's answers, or have them wait for the next one's; raises Refused."""
+        side, draws, planned = asked.side, asked.draws, self.clock.bursts.get("candidate")
         if side == "candidate" and not reading.gated and planned and len(draws) >= planned.shortest:
             self.clock.opening_us.append(reading.opening_us)
-        self._conclude()
         examiner, link, only = self._examiners[side], self._links[side], self._drawn_call(side, len(draws))
-        answers = examiner.answers(link, draws, only) if self._behind and not hard else None
+        answers = examiner.answers(link, draws, only) if self._behind and not asked.hard else None
         if answers is not None:
-            self._waiting = side, answers
+            self._waiting.append((side, answers))
         else:
-            self._require_right(side, examiner.burst(link, draws, hard, only))
-        return reading
+            self._require_right(side, examiner.burst(link, draws, asked.hard, only))
 
     def _meanwhile(self, calls: int) -> None:
         """What needs no runner, while one enqueues so many calls. Raises nothing: the burst has to come to its end."""
@@ -361,11 +402,12 @@ class Bench:
 
     def _compare(self) -> None:
         """Compare the answers that wait."""
-        if self._waiting is not None:
-            (side, answers), self._waiting = self._waiting, None
+        waiting, self._waiting = self._waiting, []
+        for side, answers in waiting:
             wrong = self._examiners[side].wrong(answers)
             if wrong is not None:
                 self._wrong = side, wrong
+                break
 
     def _conclude(self) -> None:
         """Raise what has come of the answers before the last burst, which is over; raises Refused."""
@@ -428,15 +470,10 @@ class Bench:
         for hard in due:
             self._share = self.rng.random()
             first = self.rng.random() < 0.5 if baseline_first is None else baseline_first
-            for side in ("baseline", "candidate") if first else ("candidate", "baseline"):
-                if side == "baseline":
-                    self._single(side) if singly else self._reading(side)
-                else:
-                    calls = 1 if singly else self.clock.bursts[side].at(self._share)
-                    places = dict(zip(self.rng.sample(range(calls), len(hard)), hard, strict=True))
-                    self._checked(side, functools.partial(self._draws_with, places, calls), hard)
-                    # Before the next one is made.
-                    del places
+            sides = _in_order("baseline" if first else "candidate")
+            calls = {side: 1 if singly else self.clock.bursts[side].at(self._share) for side in sides}
+            self._pair([self._asked(side, calls[side], hard if side == "candidate" else ()) for side in sides])
+            # Before the next one is made.
             del hard
 
     def _draws_with(self, hard: Mapping[int, HardCall], calls: int) -> list[Draw]:
@@ -479,6 +516,35 @@ class Bench:
             claimed_us=reading.claimed_us / calls,
             unusable=lost_gate or (SLOW_START if reading.slow_start else "") or self._watch.look(),
         )
+
+
+class _Asked:
+    """A burst that a side is asked for; `draw` makes the inputs of one."""
+
+    def __init__(self, side: Side, draw: Callable[[], list[Draw]], hard: Sequence[HardCall] = ()) -> None:
+        self.side = side
+        self.hard = hard
+        self.draws = draw()
+        self._draw = draw
+
+    @property
+    def calls(self) -> int:
+        return len(self.draws)
+
+    def draw_anew(self) -> None:
+        """Other inputs, if it is repeated."""
+        self.draws = self._draw()
+
+
+def _in_order(first: Side) -> tuple[Side, Side]:
+    return (first, "candidate" if first == "baseline" else "baseline")
+
+
+def _ended(end: BurstReading | Exception, _: list[Draw]) -> BurstReading:
+    """What a burst of a pair read; raises what it raised."""
+    if isinstance(end, Exception):
+        raise end
+    return end
 
 
 def _of_baseline(message: str) -> Refused:

@@ -21,7 +21,7 @@ class DrawnAhead:
 
     def __init__(self, reference: Reference, most: int, pause: Callable[[], None]) -> None:
         self._reference = reference
-        self._most = most
+        self.most = most
         self._pause = pause
         self._waiting: list[Draw] = []
         self._baselines: list[Draw] = []
@@ -32,13 +32,13 @@ class DrawnAhead:
 
     def again(self, calls: int) -> list[Draw]:
         """The baseline's, all fresh where these are too large to be kept."""
-        while len(self._baselines) < min(calls, self._most):
+        while len(self._baselines) < min(calls, self.most):
             self._baselines.append(self._draw())
-        return self._baselines[:calls] + [self._draw() for _ in range(calls - self._most)]
+        return self._baselines[:calls] + [self._draw() for _ in range(calls - self.most)]
 
     def refill(self, calls: int) -> None:
         """Draw until a burst of so many `fresh` ones finds all of them."""
-        while len(self._waiting) < min(calls, self._most):
+        while len(self._waiting) < min(calls, self.most):
             self._waiting.append(self._draw())
 
     def _draw(self) -> Draw:

@@ -115,8 +115,64 @@ class CudaLink(Link):
         gated = gated and not self._come_late(draws)
         if not gated:
             meanwhile()
+        request = self._requested(draws, gated, profiled)
+        return self._reading(len(draws), *self._timed(request, gated, deadline_s or self.limits.call_s, meanwhile))
+
+    def pair(
+        self,
+        other: Link,
+        draws: list[Draw],
+        others: list[Draw],
+        *,
+        gated: bool,
+        meanwhile: Callable[[], None] = nothing,
+    ) -> list[BurstReading | Exception]:
+        """Both enqueue at the same time, behind a gate each. Then one burst is right behind the other, and other lanes
+        wait once for both."""
+        if not (gated and isinstance(other, CudaLink) and self._can_enqueue(draws) and other._can_enqueue(others)):
+            return super().pair(other, draws, others, gated=gated, meanwhile=meanwhile)
+        both = [_Half(self, draws), _Half(other, others)]
+
+        def stop() -> None:
+            for half in both:
+                half.link.freezer.freeze()
+
+        def go_on() -> None:
+            for half in both:
+                half.link._go_on()
+
+        for half in both:
+            half.attempt(half.ask)
+        with self._turns.beside(stop, go_on):
+            meanwhile()
+        with self._turns.away(stop):
+            for half in both:
+                half.attempt(half.wait)
+        if all(half.enqueued is not None for half in both):
+            with self._turns.beside(stop, go_on):
+                for half in both:
+                    half.attempt(half.make_ready)
+            # From the first hold on nothing of this process can be waited for.
+            for half in both:
+                half.attempt(half.hold)
+            stop()
+            with self._turns.alone(settled=True):
+                for half in both:
+                    half.attempt(half.let_go)
+        # Each by itself that could not be enqueued, or whose other one failed.
+        stop()
+        for half in both:
+            half.attempt(half.end)
+        return [half.came_to for half in both]
+
+    def _can_enqueue(self, draws: list[Draw]) -> bool:
+        """Whether a burst on these can be enqueued behind the gate, and is not the runner's first one."""
+        return self._number > 0 and not self._come_late(draws)
+
+    def _requested(self, draws: list[Draw], gated: bool, profiled: bool = False) -> Burst:
+        """Begin a burst: what the runner is to be told."""
         self._begin(draws)
-        request = Burst(
+        return Burst(
             number=self._number,
             nonce=self._nonce,
             calls=self._calls(draws),
@@ -124,13 +180,14 @@ class CudaLink(Link):
             gated=gated,
             profiled=profiled,
         )
-        enqueued, was_gated, finished = self._timed(request, gated, deadline_s or self.limits.call_s, meanwhile)
+
+    def _reading(self, calls: int, enqueued: Enqueued, was_gated: bool, finished: Finished) -> BurstReading:
         self._grant_repeat(enqueued)
         return BurstReading(
             judge_us=self._start.elapsed_time(self._end) * 1e3,
             claimed_us=finished.claimed_us,
             gated=was_gated,
-            slow_start=was_gated and self._watch.slow(len(draws), self._way_us),
+            slow_start=was_gated and self._watch.slow(calls, self._way_us),
             aliased=tuple(enqueued.aliased),
             profile=finished.profile,
             opening_us=0.0 if was_gated else self._opening_us,
@@ -192,61 +249,71 @@ class CudaLink(Link):
     def _timed(
         self, request: Burst, gated: bool, limit_s: float, meanwhile: Callable[[], None] = nothing
     ) -> tuple[Enqueued, bool, Finished]:
-        """One burst with the judge's events around it; whether all of it was enqueued before the gate opened.
+        """One burst with the judge's events around it; whether all of it was enqueued before the gate opened."""
+        enqueued = None
+        if gated:
+            with self._released_on_failure():
+                self._ask(request)
+                with self._at_work():
+                    meanwhile()
+                with self._turns.away(self.freezer.freeze):
+                    enqueued = self._enqueued_in_time(request, limit_s)
+        return self._carried_out(request, enqueued, limit_s)
+
+    def _ask(self, request: Burst) -> None:
+        self.freezer.thaw()
+        self._send(request)
+
+    def _carried_out(
+        self, request: Burst, enqueued: Enqueued | None, limit_s: float
+    ) -> tuple[Enqueued, bool, Finished]:
+        """A burst that was `enqueued` behind the gate, or, if that is None, will be enqueued without it.
 
         The outputs' places are known before the clock stops, so that a look at them is the next thing on the judge's
         stream. Ungated they come with the runner's answer, and the way there is in the reading, as in an empty burst's.
         To enqueue behind the gate, or behind a hold, is nothing that another lane's burst would feel; from then on the
         card is this one's.
         """
-        deadline, waited_s = time.monotonic() + limit_s, self._turns.waited_s
-        enqueued = None
-        if gated:
-            with self._released_on_failure():
-                self.freezer.thaw()
-                self._send(request)
-                with self._at_work():
-                    meanwhile()
-                deadline, waited_s = time.monotonic() + limit_s, self._turns.waited_s
-                patience_s = self.PROFILER_S if request.profiled else self.ENQUEUE_S
-                # While another lane has the card, whoever has enqueued already stands still like any other.
-                with self._turns.away(self.freezer.freeze):
-                    enqueued = self._enqueued_in_time(deadline, patience_s)
-                if enqueued is not None:
-                    with self._at_work():
-                        self._ready_to_start(enqueued, len(request.calls))
-                    self._start_held()
-                    self._stop()
         was_gated = enqueued is not None
+        if enqueued is not None:
+            with self._released_on_failure():
+                with self._at_work():
+                    self._ready_to_start(enqueued, len(request.calls))
+                self._start_held()
+                self._stop()
         # A runner's first burst is never timed.
         alone = self._turns.alone(self.freezer.freeze, settled=was_gated) if self._number > 1 else self._at_work()
         with self._released_on_failure(), alone, self._released_on_failure():
-            deadline += self._turns.waited_s - waited_s
+            deadline, waited_s = time.monotonic() + limit_s, self._turns.waited_s
             self.freezer.thaw()
-            if enqueued is None:
-                self._start_first()
-                if not gated:
-                    self._send(request)
-                waited_s = self._turns.waited_s
-                enqueued = self._receive_enqueued(deadline)
-                deadline += self._turns.waited_s - waited_s
-                self._await_card(deadline)
-                opens = time.monotonic()
-                self._snapshot = self._found(enqueued, len(request.calls))
-                self._opening_us = 1e6 * (time.monotonic() - opens)
-                self._stop()
-            self._hold.release(self._number)
-            finished = self._await_end(deadline)
-            self.freezer.freeze()
-            return enqueued, was_gated, finished
+            if enqueued is not None:
+                return enqueued, was_gated, self._let_go(deadline)
+            self._start_first()
+            if not request.gated:
+                self._send(request)
+            enqueued = self._receive_enqueued(deadline)
+            deadline += self._turns.waited_s - waited_s
+            self._await_card(deadline)
+            opens = time.monotonic()
+            self._snapshot = self._found(enqueued, len(request.calls))
+            self._opening_us = 1e6 * (time.monotonic() - opens)
+            self._stop()
+            return enqueued, was_gated, self._let_go(deadline)
+
+    def _let_go(self, deadline: float) -> Finished:
+        """What is held, or nothing any more, until its end."""
+        self._hold.release(self._number)
+        finished = self._await_end(deadline)
+        self.freezer.freeze()
+        return finished
 
     def _at_work(self) -> contextlib.AbstractContextManager[None]:
-        def go_on() -> None:
-            # Whoever waits for it is told.
-            with contextlib.suppress(PeerGone):
-                self.freezer.thaw()
+        return self._turns.beside(self.freezer.freeze, self._go_on)
 
-        return self._turns.beside(self.freezer.freeze, go_on)
+    def _go_on(self) -> None:
+        # Whoever waits for it is told.
+        with contextlib.suppress(PeerGone):
+            self.freezer.thaw()
 
     def _still_s(self, timeout_s: float) -> float:
         """Lets other lanes have their turns until the runner says something."""
@@ -280,10 +347,11 @@ class CudaLink(Link):
             self._gate.release(self._secret)
             time.sleep(1e-3)
 
-    def _enqueued_in_time(self, deadline: float, patience_s: float) -> Enqueued | None:
+    def _enqueued_in_time(self, request: Burst, limit_s: float) -> Enqueued | None:
         """The runner's answer, or None if it did not come because the candidate waits for the device itself."""
+        patience_s = self.PROFILER_S if request.profiled else self.ENQUEUE_S
         try:
-            return self._receive_enqueued(min(deadline, time.monotonic() + patience_s))
+            return self._receive_enqueued(time.monotonic() + min(limit_s, patience_s))
         except DeadlineExceeded:
             return None
 
@@ -467,3 +535,61 @@ class CudaLink(Link):
 
     def _settle(self) -> None:
         torch.cuda.current_stream(self.device).synchronize()
+
+
+class _Half:
+    """One burst of a pair, step by step. What goes wrong with it ends it, and not the other one."""
+
+    def __init__(self, link: CudaLink, draws: list[Draw]) -> None:
+        self.link = link
+        self.enqueued: Enqueued | None = None
+        self._draws = draws
+        self._finished: Finished | None = None
+        self._came_to: BurstReading | Exception | None = None
+
+    @property
+    def came_to(self) -> BurstReading | Exception:
+        """What it came to, once it is over."""
+        assert self._came_to is not None
+        return self._came_to
+
+    def attempt(self, step: Callable[[], None]) -> None:
+        """Take a step, unless one has failed."""
+        if self._came_to is None:
+            try:
+                with self.link._released_on_failure():
+                    step()
+            except Exception as error:
+                self._came_to, self.enqueued = error, None
+
+    def ask(self) -> None:
+        """Have the runner enqueue it."""
+        self._request = self.link._requested(self._draws, gated=True)
+        self.link._ask(self._request)
+
+    def wait(self) -> None:
+        """Until it is enqueued, or was not in time."""
+        self.enqueued = self.link._enqueued_in_time(self._request, self.link.limits.call_s)
+
+    def make_ready(self) -> None:
+        """Find out where its answers will lie."""
+        assert self.enqueued is not None
+        self.link._ready_to_start(self.enqueued, len(self._draws))
+
+    def hold(self) -> None:
+        """Enqueue start and end on the judge's stream, which stands still."""
+        self.link._start_held()
+        self.link._stop()
+
+    def let_go(self) -> None:
+        """Let it run, to its end."""
+        self.link.freezer.thaw()
+        self._finished = self.link._let_go(time.monotonic() + self.link.limits.call_s)
+
+    def end(self) -> None:
+        """Read the clock; run it by itself before, if it has not been."""
+        link, enqueued, finished, was_gated = self.link, self.enqueued, self._finished, True
+        if enqueued is None or finished is None:
+            limit_s = link.limits.call_s
+            enqueued, was_gated, finished = link._carried_out(self._request, enqueued, limit_s)
+        self._came_to = link._reading(len(self._draws), enqueued, was_gated, finished)

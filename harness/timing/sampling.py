@@ -6,7 +6,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,7 +33,8 @@ class Reading:
     unusable: str = ""
 
 
-Measure = Callable[[Side], Reading]
+# A burst of each side, the given one first.
+MeasurePair = Callable[[Side], Mapping[Side, Reading]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +94,11 @@ class _Pair:
 
 
 def sample(
-    measure: Measure,
+    measure: MeasurePair,
     rule: StoppingRule,
     rng: random.Random,
     *,
-    single: Measure | None = None,
+    single: MeasurePair | None = None,
     between: Callable[[bool, bool], None] | None = None,
     between_singles: Callable[[], None] | None = None,
     systematic: float = 0.0,
@@ -106,10 +107,10 @@ def sample(
 ) -> Samples:
     """Measure pairs until `rule` says stop.
 
-    `measure` runs one burst of a side; `single`, if given, one single-call burst, behind some pairs by chance so that
-    the runner cannot recognise it by its position. `between` is called before each pair, with whether the baseline goes
-    first in it, and whether single calls still come; `between_singles` before these. `systematic` is the clock's own
-    relative error, which no number of pairs removes. `clock` counts seconds. `tell` hears the interval's relative
+    `measure` runs one burst of each side; `single`, if given, single-call bursts, behind some pairs by chance so that
+    the runner cannot recognise them by their position. `between` is called before each pair, with whether the baseline
+    goes first in it, and whether single calls still come; `between_singles` before these. `systematic` is the clock's
+    own relative error, which no number of pairs removes. `clock` counts seconds. `tell` hears the interval's relative
     half-width whenever the rule looks at it; it is called between pairs.
     An exception from `measure` or `single` propagates.
     """
@@ -125,7 +126,9 @@ def sample(
         singly = single is not None and singles_due > 0
         if between is not None:
             between(baseline_first, singly)
-        pair = _measure_pair(measure, baseline_first)
+        first: Side = "baseline" if baseline_first else "candidate"
+        readings = measure(first)
+        pair = _Pair(readings["candidate"], readings["baseline"], baseline_first)
         every.append(pair)
         if not pair.unusable:
             usable.append(pair)
@@ -172,20 +175,9 @@ def _orders(rng: random.Random) -> Iterator[bool]:
         yield not first
 
 
-def _measure_pair(measure: Measure, baseline_first: bool) -> _Pair:
-    if baseline_first:
-        baseline = measure("baseline")
-        return _Pair(measure("candidate"), baseline, baseline_first)
-    candidate = measure("candidate")
-    return _Pair(candidate, measure("baseline"), baseline_first)
-
-
-def both_singly(single: Measure, rng: random.Random, singles: dict[Side, list[float]]) -> None:
+def both_singly(single: MeasurePair, rng: random.Random, singles: dict[Side, list[float]]) -> None:
     """One single-call burst of each side, in random order, into `singles` as far as they are times."""
-    sides: list[Side] = ["candidate", "baseline"]
-    rng.shuffle(sides)
-    for side in sides:
-        reading = single(side)
+    for side, reading in single(rng.choice(("candidate", "baseline"))).items():
         if reading.unusable != SLOW_START and math.isfinite(reading.judge_us) and reading.judge_us > 0:
             singles[side].append(reading.judge_us)
 

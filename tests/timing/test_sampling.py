@@ -23,7 +23,11 @@ class Card:
     def clock(self) -> float:
         return self.now_s
 
-    def measure(self, side: Side) -> Reading:
+    def measure(self, first: Side) -> dict[Side, Reading]:
+        second: Side = "candidate" if first == "baseline" else "baseline"
+        return {side: self.burst(side) for side in (first, second)}
+
+    def burst(self, side: Side) -> Reading:
         index = len(self.bursts)
         self.bursts.append(side)
         self.now_s += self.burst_s
@@ -153,22 +157,22 @@ def test_probes_are_interleaved_and_kept_apart() -> None:
     card = Card(gauss(0.3))
     probes: list[tuple[Side, int]] = []
 
-    def probe(side: Side) -> Reading:
-        probes.append((side, len(card.bursts)))
-        return Reading(150.0, unusable="slow_start" if len(probes) == 1 else "")
+    def probe(first: Side) -> dict[Side, Reading]:
+        probes.append((first, len(card.bursts)))
+        usable = Reading(150.0)
+        return {"candidate": usable, "baseline": Reading(150.0, unusable="slow_start") if len(probes) == 1 else usable}
 
     samples = sample(card.measure, rule(max_pairs=60), random.Random(9), single=probe, clock=card.clock)
-    assert [side for side, _ in probes].count("candidate") == 10
-    assert len({at for _, at in probes}) == 10
+    assert len({at for _, at in probes}) == len(probes) == 10
+    assert {first for first, _ in probes} == {"candidate", "baseline"}
     assert len(samples.candidate_single_us) + len(samples.baseline_single_us) == 19
     assert 150.0 not in samples.candidate_us
 
 
 def test_a_candidate_cannot_have_its_single_calls_dropped() -> None:
     card = Card(gauss(0.001))
-    lost = sample(
-        card.measure, rule(), random.Random(9), single=lambda _: Reading(150.0, unusable="lost_gate"), clock=card.clock
-    )
+    single: dict[Side, Reading] = {"candidate": Reading(150.0, unusable="lost_gate"), "baseline": Reading(150.0)}
+    lost = sample(card.measure, rule(), random.Random(9), single=lambda _: single, clock=card.clock)
     assert len(lost.candidate_single_us) > 0
     assert set(lost.candidate_single_us) == {150.0}
 
@@ -192,10 +196,10 @@ def test_the_clocks_own_error_ends_the_sampling_early() -> None:
 def test_an_exception_from_measure_propagates() -> None:
     card = Card()
 
-    def measure(side: Side) -> Reading:
-        if len(card.bursts) == 7:
+    def measure(first: Side) -> dict[Side, Reading]:
+        if len(card.bursts) == 6:
             raise ConnectionResetError("the runner is gone")
-        return card.measure(side)
+        return card.measure(first)
 
     with pytest.raises(ConnectionResetError, match="runner is gone"):
         sample(measure, rule(), random.Random(11), clock=card.clock)
@@ -234,8 +238,8 @@ def test_sessions_that_stop_when_precise_still_cover() -> None:
 
 
 def test_a_candidate_that_may_have_begun_before_the_clock_gets_no_time_for_it() -> None:
-    def measure(side: Side) -> Reading:
-        return Reading(judge_us=10.0, unusable=SLOW_START if side == "candidate" else "")
+    def measure(first: Side) -> dict[Side, Reading]:
+        return {"candidate": Reading(judge_us=10.0, unusable=SLOW_START), "baseline": Reading(judge_us=10.0)}
 
     rule = StoppingRule(precision=0.01, budget_s=0.5, min_pairs=4, max_pairs=6)
     samples = sample(measure, rule, random.Random(1))
