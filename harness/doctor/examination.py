@@ -176,7 +176,10 @@ def _disk() -> Diagnosis:
 
 
 def _sandbox() -> list[Diagnosis]:
-    found = probe.chosen("auto", gpu=bool(environment.gpus()[0]))
+    try:
+        found = probe.chosen("auto", gpu=bool(environment.gpus()[0]))
+    except UsageError as error:
+        return [Diagnosis("layers", False, str(error), "see what it says", heading=SANDBOX)]
     return [
         Diagnosis(layer, layer in found.layers, found.missing.get(layer, about), probe.MENDS[layer], heading=SANDBOX)
         for layer, about in LAYERS.items()

@@ -59,18 +59,6 @@ class RunnerDevice(Protocol):
     def synchronize(self) -> None: ...
 
 
-def runner_device(spec: str) -> RunnerDevice:
-    """The runner's side for torch's device `spec`."""
-    # Imported here, since both build on what this file has.
-    if spec == "cpu":
-        from harness.runner.host_runner import HostRunner
-
-        return HostRunner()
-    from harness.runner.cuda_runner import CudaRunner
-
-    return CudaRunner(spec)
-
-
 def come_up(spec: str) -> None:
     """Create the process's context on torch's device `spec`, if that is a card."""
     if spec != "cpu":

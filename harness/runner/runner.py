@@ -22,7 +22,9 @@ from harness.catalog import modules
 from harness.compile import extensions
 from harness.errors import door
 from harness.runner.baselines import as_baseline
-from harness.runner.devices import RunnerDevice, come_up, runner_device
+from harness.runner.cuda_runner import CudaRunner
+from harness.runner.devices import RunnerDevice, come_up
+from harness.runner.host_runner import HostRunner
 from harness.runner.profiling import Profiler
 from harness.sandbox.syscalls import PR_SET_DUMPABLE, prctl
 from harness.wire import faults, generators, host_memory, layout, values, weights
@@ -112,7 +114,7 @@ class Runner:
     """A constructed candidate, with the device it runs on and the memory it shares with the judge."""
 
     def __init__(self, request: Prepare, fds: list[int]) -> None:
-        self.device: RunnerDevice = runner_device(request.device)
+        self.device: RunnerDevice = HostRunner() if request.device == "cpu" else CudaRunner(request.device)
         self.device.open(request.blocks, fds)
         source = request.source
         extensions.intercept(extensions.Prebuilt(source.libraries, source.failures, source.unconstructed))

@@ -7,6 +7,7 @@ nothing here can be undone from inside. docs/threat-model.md says what each laye
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -32,6 +33,11 @@ LAYERS = {
 CAUSE = "sandbox"
 FILE_BYTES = 8 << 30
 OPEN_FILES = 4096
+# What the whole machine may have open. One family's share is a quarter at the most, as long as each may have some.
+MACHINES_FILES = Path("/proc/sys/fs/file-max")
+FEWEST_FILES, SHARE_OF_FILES = 256, 4
+# Of these errors a layer is not missing: the machine is short of something for the moment.
+PASSING = (errno.ENFILE, errno.EMFILE, errno.ENOMEM, errno.EAGAIN)
 # Where the system hands core dumps to a program, a limit of 0 bytes does not stop it, and it would work outside the
 # sandbox, as root, for every process that crashes. The kernel starts none where the limit is 1.
 NO_CORE = 1
@@ -67,7 +73,9 @@ def enter(confinement: Confinement) -> None:
 
 
 def attempt(confinement: Confinement) -> dict[str, str]:
-    """Put in force what can be, and return why the others can't: layer -> reason."""
+    """Put in force what can be, and return why the others can't: layer -> reason.
+
+    Raises SandboxFailed where that cannot be told, because the machine is short of something (PASSING)."""
     failures: dict[str, str] = {}
 
     @contextlib.contextmanager
@@ -75,6 +83,8 @@ def attempt(confinement: Confinement) -> dict[str, str]:
         try:
             yield
         except OSError as error:
+            if error.errno in PASSING:
+                raise SandboxFailed(f"the sandbox layer '{name}' could not be tried: {error}") from error
             failures.setdefault(name, str(error.strerror or error))
 
     def on(name: str) -> bool:
@@ -199,7 +209,9 @@ def _limit(processes: int | None) -> None:
 def open_files() -> int:
     """Descriptors that an untrusted process may have."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    return OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard // 2)
+    share = int(MACHINES_FILES.read_text()) // (SHARE_OF_FILES * most_processes())
+    most = min(OPEN_FILES, max(FEWEST_FILES, share))
+    return most if hard == resource.RLIM_INFINITY else min(most, hard // 2)
 
 
 def have_more_descriptors() -> None:

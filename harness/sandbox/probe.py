@@ -43,7 +43,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def probe() -> Found:
-    """Try every layer in a process that ends with it.
+    """Try every layer in a process that ends with it. Raises UsageError where that fails.
 
     No file of the run has a part in this: one that a layer does not suit must not cost all others the layer.
     """
@@ -54,9 +54,12 @@ def probe() -> Found:
         (Path(place) / "other").chmod(0o644)
         result = _in_a_process("harness.sandbox.probe", place)
     if result.returncode:
+        # Whoever keeps it from being found out, by taking what the machine has of something, must not be let out.
         said = result.stderr.strip().rpartition("\n")[2][:300]
-        why = f"the test process ended with code {result.returncode}: {said}"
-        return Found(layers=(), missing=dict.fromkeys(LAYERS, why))
+        raise UsageError(
+            "which layers of the sandbox this machine has could not be found out: the test process ended with code "
+            f"{result.returncode}: {said}; run the same command again, or set sandbox: off to run without any"
+        )
     missing = msgspec.json.decode(result.stdout, type=dict[str, str])
     return Found(layers=tuple(name for name in LAYERS if name not in missing), missing=missing)
 
@@ -82,7 +85,7 @@ def harmful_on_a_card(layers: tuple[str, ...]) -> dict[str, str]:
 def chosen(mode: str, gpu: bool = False) -> Found:
     """The layers of a run, on a card if `gpu`, under `sandbox: auto`, `require` or `off`.
 
-    Raises UsageError where all are required and one is missing.
+    Raises UsageError where all are required and one is missing, or where it is not known which there are.
     """
     if mode == "off":
         return Found(layers=(), missing=dict.fromkeys(LAYERS, "switched off by the config"))
@@ -176,7 +179,9 @@ def _grow(file: Path) -> None:
 def _succeeds(attempt: Callable[[], object]) -> bool:
     try:
         attempt()
-    except OSError:
+    except OSError as error:
+        if error.errno in enforcement.PASSING:
+            raise
         return False
     return True
 

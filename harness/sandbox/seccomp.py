@@ -49,6 +49,7 @@ COMMON = {
     "fsmount": 432,
     "fspick": 433,
     "clone3": 435,
+    "close_range": 436,
     "pidfd_getfd": 438,
     "process_madvise": 440,
     "mount_setattr": 442,
@@ -246,7 +247,7 @@ MACHINES = {
 # Refused for some arguments only, or with an error that callers know how to take.
 SPECIAL = (
     *("socket", "socketpair", "connect", "clone", "clone3", "prctl", "fcntl", "fallocate", "ioctl"),
-    *("setrlimit", "prlimit64", "clock_gettime", "clock_nanosleep", "setsockopt"),
+    *("setrlimit", "prlimit64", "clock_gettime", "clock_nanosleep", "setsockopt", "close_range"),
 )
 # Calls by which a signal is sent, with the place of its number. SIGCONT would let go of what the judge has stopped, as
 # would a timer's (timer_create), a descriptor's (F_SETSIG) or an ending child's (clone).
@@ -293,6 +294,8 @@ PR_SCHED_CORE = 62
 # The processor time of any process has a clock, by its number: a candidate would read from the judge's what comes next.
 # They are negative numbers; these two are the caller's own, of its process and of its thread.
 A_PROCESS, OWN_PROCESS, OWN_THREAD = 0x80000000, 0xFFFFFFFA, 0xFFFFFFFE
+# A thread with descriptors of its own: nobody looks for them there, and with a thousand threads it has as many more.
+CLONE_FILES, CLONE_THREAD, CLOSE_RANGE_UNSHARE = 0x400, 0x10000, 2
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 X32_BIT = 0x40000000
 
@@ -341,8 +344,12 @@ def program(machine: str, only: int | None = None) -> bytes:
     code += _when(known.numbers["connect"], [_op(RETURN, ERRNO | errno.ECONNREFUSED)])
     for name in ("socket", "socketpair"):
         code += _when(known.numbers[name], _local_and_connected())
-    apart = [_load(0), _op(JUMP_ANY_BIT, NEW_NAMESPACES, 2, 0), _op(AND, CSIGNAL), _op(JUMP_EQUAL, SIGCONT, 0, 1)]
-    code += _when(known.numbers["clone"], [*apart, _op(RETURN, ERRNO | errno.EPERM), _op(RETURN, ALLOW)])
+    apart = [_load(0), _op(JUMP_ANY_BIT, NEW_NAMESPACES, 4, 0)]
+    threads = [_op(JUMP_ANY_BIT, CLONE_THREAD, 0, 1), _op(JUMP_ANY_BIT, CLONE_FILES, 0, 2)]
+    ends = [_op(AND, CSIGNAL), _op(JUMP_EQUAL, SIGCONT, 0, 1), _op(RETURN, ERRNO | errno.EPERM), _op(RETURN, ALLOW)]
+    code += _when(known.numbers["clone"], [*apart, *threads, *ends])
+    unshares = [_load(2), _op(JUMP_ANY_BIT, CLOSE_RANGE_UNSHARE, 0, 1), _op(RETURN, ERRNO | errno.EINVAL)]
+    code += _when(known.numbers["close_range"], [*unshares, _op(RETURN, ALLOW)])
     tests = [_op(JUMP_EQUAL, command, 3 - at, 0) for at, command in enumerate((F_SETSIG, F_SETLEASE, F_NOTIFY))]
     kept = [_load(1), *tests, _op(RETURN, ALLOW), _op(RETURN, ERRNO | errno.EPERM)]
     code += _when(known.numbers["fcntl"], kept)

@@ -28,8 +28,9 @@ import pytest
 
 from harness import environment
 from harness.catalog import sources
+from harness.doctor import examination
 from harness.errors import UsageError
-from harness.sandbox import enforcement, identity, namespaces, probe, seccomp, visible
+from harness.sandbox import enforcement, identity, landlock, namespaces, probe, seccomp, visible
 from harness.sandbox.enforcement import LAYERS, Confinement
 from harness.sandbox.syscalls import checked, libc
 
@@ -100,6 +101,40 @@ def needs(layer, found):
     with pytest.raises(UsageError, match="the layer '"):
         probe.chosen("require")
     return False
+
+
+def ended(code, said):
+    """In place of the process that tries the layers."""
+    return lambda *_: subprocess.CompletedProcess((), code, stdout="", stderr=said)
+
+
+@pytest.mark.parametrize(("code", "said"), [(1, "OSError: [Errno 23] Too many open files in system"), (-14, "")])
+@pytest.mark.parametrize("mode", ["auto", "require"])
+def test_a_probe_that_fails_lets_nobody_out(monkeypatch, mode, code, said):
+    monkeypatch.setattr(probe, "_in_a_process", ended(code, said))
+    probe.probe.cache_clear()
+    with pytest.raises(UsageError, match=f"could not be found out: .* code {code}"):
+        probe.chosen(mode)
+    assert [one.ok for one in examination._sandbox()] == [False]
+
+
+def test_no_layer_is_missing_because_the_machine_is_short_of_something(monkeypatch, found, place):
+    def short(*_):
+        raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
+
+    if needs("landlock", found):
+        monkeypatch.setattr(landlock, "prepare", short)
+        said = in_child(lambda: enforcement.attempt(confined(place, "landlock")))
+        assert said == "SandboxFailed"
+
+
+def test_what_one_family_may_have_open_leaves_the_machine_some(monkeypatch, tmp_path):
+    most = tmp_path / "file-max"
+    monkeypatch.setattr(enforcement, "MACHINES_FILES", most)
+    processes = enforcement.most_processes()
+    for machines, its in ((1 << 62, enforcement.OPEN_FILES), (processes * 2000, 500), (1000, enforcement.FEWEST_FILES)):
+        most.write_text(f"{machines}\n")
+        assert enforcement.open_files() == its
 
 
 def with_user(*layers):
@@ -612,6 +647,9 @@ def test_the_filter_knows_whom_a_call_is_about(machine):
     assert answer("prctl", seccomp.PR_SCHED_CORE) == 0x00050000 | errno.EINVAL
     assert answer("ptrace") == answer("memfd_secret") == refused
     assert answer("prctl", 15) == answer("clone", 17) == allowed
+    # Threads have their process's descriptors (CLONE_VM, CLONE_FILES, CLONE_SIGHAND, CLONE_THREAD).
+    assert answer("clone", 0x10F00) == answer("clone", 0x4111) == answer("close_range", 3, 9, 4) == allowed
+    assert (answer("clone", 0x10B00), answer("close_range", 3, 9, 2)) == (refused, 0x00050000 | errno.EINVAL)
     # By none of these is a stopped process let go.
     letting_go = [answer("clone", 18), answer("fcntl", 3, 10), answer("timer_create"), answer("kill", 1, 18)]
     letting_go += [answer("tgkill", 1, 1, 18), answer("pidfd_send_signal", 3, 18)]
@@ -746,8 +784,10 @@ def test_limits_bound_files_descriptors_and_processes(found, place):
     def grow():
         os.truncate(place / "candidate.cu", enforcement.FILE_BYTES + 1)
 
+    most = enforcement.open_files()
+
     def descriptors():
-        return [os.open("/dev/null", os.O_RDONLY) for _ in range(enforcement.OPEN_FILES)]
+        return [os.open("/dev/null", os.O_RDONLY) for _ in range(most)]
 
     if needs("limits", found):
         assert in_child(grow, confined(place, "limits")) == "OSError"

@@ -59,6 +59,21 @@ def test_what_a_full_disk_may_be_to_blame_for(outcome, nearly_full, blame, level
     assert disk.may_be_to_blame(outcome, tmp_path) is blame
 
 
+@pytest.mark.parametrize(("are_open", "full"), [(100, False), (899, False), (901, True)])
+def test_whoever_meets_the_machine_s_table_of_open_files_full_is_not_to_blame(tmp_path, monkeypatch, are_open, full):
+    table = tmp_path / "file-nr"
+    table.write_text(f"{are_open}\t0\t1000\n")
+    monkeypatch.setattr(disk, "OPEN_FILES", table)
+    said = f"[Errno 23] {os.strerror(errno.ENFILE)}: 'weights.bin'"
+    met = Outcome(status=Status.LOAD_ERROR, reason="exception:OSError", message=said)
+    assert disk.is_full(tmp_path) is full
+    assert disk.may_be_to_blame(met, tmp_path)
+    # Anybody can say it.
+    blamed = disk.blamed(met, tmp_path, others=False)
+    assert blamed.status is (Status.HARNESS_ERROR if full else Status.LOAD_ERROR)
+    assert ("as many files open as it may" in blamed.message) is full
+
+
 def test_the_free_room_is_that_of_the_folder_s_disk(tmp_path, monkeypatch):
     assert not disk.is_full(tmp_path)
     room = os.statvfs(tmp_path)
