@@ -160,9 +160,7 @@ class Judge:
             self._phase("reference")
             request = self._request
             self._reference = Reference(request.problem, request.precision, self._device, request.seed)
-            self._workload = planning.workload(
-                self._reference, self._timing, self._limits.total_s, self._memory_bytes()
-            )
+            self._workload = self._planned()
             # Behind the first call, which gives lazy parameters their shapes.
             self._state = _copied(self._reference)
             call_s = planning.burst_s(self._workload.call_s, self._workload.most_calls, self._limits.call_s)
@@ -399,6 +397,20 @@ class Judge:
             return 0
         free, total = torch.cuda.mem_get_info(self._device)
         return int(total - free - torch.cuda.memory_reserved(self._device))
+
+    def _planned(self) -> planning.Workload:
+        """What the reference's calls take. Raises as planning.workload does."""
+        room = self._timing, self._limits.total_s, self._memory_bytes()
+        try:
+            return planning.workload(self._reference, *room)
+        except Exception as error:
+            as_begun = self._reference.with_weights(Weights.PLAIN)
+            if as_begun is self._reference or isinstance(error, InvalidReference) or faults.memory_ran_out(error):
+                raise
+            # It may bear no other weights, as where a matrix has to be positive definite.
+            workload = planning.workload(as_begun, *room)
+            self._reference = as_begun
+            return workload
 
     def _memory_bytes(self) -> int:
         """What of the device's memory may be used; 0 for all that is free."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import enum
 import functools
 import hashlib
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from harness import wording
 from harness.catalog import modules
 from harness.errors import door
 from harness.judge import handed_over
+from harness.judge.origins import Origins
 from harness.links.link import Draw
 from harness.oracle.expectation import InvalidReference
 from harness.oracle.promises import Promises, find
@@ -92,17 +93,13 @@ class Reference:
         self._module = module
         self.init_args: Any = _returned(module, "get_init_inputs")
         seed = self._derive("weights")
-        self.model, drawn = self._constructed_with_drawn(seed, larger)
-        same = self._same_for_every_seed(larger)
-        fixed = frozenset((name.rpartition(".")[2], self.model.get_parameter(name).numel()) for name in same)
-        if fixed:
-            self.model, drawn = self._constructed_with_drawn(seed, larger, fixed)
+        self.model, drawn, structured = self._constructed_with_drawn(seed, larger)
         self.construction = Construction(
-            seed=seed, larger=larger, drawn=sorted(drawn.parameters), fixed=sorted(fixed & drawn.parameters)
+            seed=seed, larger=larger, drawn=sorted(drawn.parameters), structured=sorted(drawn.moved.structured)
         )
         # Of all that is drawn or changed, what it began as; and the names of what no candidate has by its own
         # construction.
-        self.plain, self._redrawn = weights.draw_the_rest(self.model, drawn, same)
+        self.plain, self._redrawn = weights.draw_the_rest(self.model, drawn, structured)
         # Why some weights are as modules begin; empty where none is.
         self.why_plain = ""
         self._purpose = "inputs"
@@ -110,40 +107,37 @@ class Reference:
         self._numbers: Node | None = None
         self._numbers_vary = False
 
-    def _same_for_every_seed(self, larger: float) -> frozenset[str]:
-        """Names of the parameters that are not drawn."""
-        if not any(parameter.requires_grad for parameter in self.model.parameters()):
-            return frozenset()
-        beside = copy.copy(self)
-        # Where it takes no room of a card's.
-        beside.device = torch.device("cpu")
-        try:
-            other, _ = beside._constructed_with_drawn(self._derive("weights to compare with"), larger)
-        except Exception as error:
-            # Foreign code may be made to be constructed once. Then what has no known structure counts as drawn.
-            print(f"not constructed from a second seed: {error}", file=sys.stderr)
-            return frozenset()
-        return weights.same_in(self.model, other)
-
     def _constructed_with_drawn(
-        self, seed: int, larger: float, fixed: frozenset[tuple[str, int]] = frozenset()
-    ) -> tuple[torch.nn.Module, weights.Drawn]:
-        """The model, and what was drawn for it from the start: nothing outside normalisations where it cannot be
-        constructed with that."""
+        self, seed: int, larger: float
+    ) -> tuple[torch.nn.Module, weights.Drawn, frozenset[str]]:
+        """The model, what was drawn for it from the start, which is nothing outside normalisations where it cannot be
+        constructed with that, and the names of its parameters with a structure."""
         none = functools.partial(self._constructed, seed, larger, only=frozenset())
+        structured = frozenset[str]()
         try:
-            model, drawn = self._constructed(seed, larger, fixed=fixed)
+            try:
+                with Origins() as origins:
+                    model, drawn = self._constructed(seed, larger)
+                structured = frozenset(origins.not_drawn(model))
+            except Exception:
+                # It may not bear to be watched (tracing does not). Then only known structures are changed.
+                model, drawn = self._constructed(seed, larger)
         except Exception:
             # A constructor that checks its parameters may raise anything. If that is not why, it raises again.
-            return none()
+            return *none(), structured
+        which = {"structured": weights.structured(model, drawn, structured)}
+        if which["structured"]:
+            # What cannot be constructed twice is changed afterwards.
+            with contextlib.suppress(Exception):
+                model, drawn = self._constructed(seed, larger, **which)
         if drawn.undone:
             # Nobody could tell what a candidate has that constructs them without drawn values.
-            model, drawn = self._constructed(seed, larger, fixed=fixed, without=drawn.undone)
+            model, drawn = self._constructed(seed, larger, **which, without=drawn.undone)
         if drawn.parameters and (lost := _not_finite(model)):
             without_them = none()
             if _not_finite(without_them[0]) != lost:
-                return without_them
-        return model, drawn
+                return *without_them, structured
+        return model, drawn, structured
 
     def _constructed(self, seed: int, larger: float, **which: Any) -> tuple[torch.nn.Module, weights.Drawn]:
         """The model, and what was drawn for it; `which` parameters outside normalisations is of weights.Drawn."""

@@ -121,7 +121,7 @@ class Runner:
         module = modules.execute(Path(source.path), source.overrides)
         arguments = values.decode(request.init_args, self._shared)
         how = request.construction
-        drawn = weights.Drawn(how.seed, only=frozenset(how.drawn), fixed=frozenset(how.fixed))
+        drawn = weights.Drawn(how.seed, only=frozenset(how.drawn), structured=frozenset(how.structured))
         with weights.larger(how.larger, module):
             with weights.drawn(drawn, module):
                 self.model = self._made(module, arguments, request)

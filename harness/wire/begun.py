@@ -1,10 +1,12 @@
 """Weights that begin with a structure which no training would keep: copies of others, identities, equal rows or
-columns, a part that is repeated, rows at right angles, numbers in order, and whatever is the same for every seed.
+columns, a part that is repeated, rows at right angles, numbers in order, and whatever else was not drawn number by
+number, as whoever watches a module's construction says (judge.origins).
 
 A kernel could use it unseen: compute one of several experts, leave out a product by an identity, take powers of one
 exponential, distances without the rotation before them, a rounded number in place of the nearest level. So such
 parameters are changed: copies are moved along themselves, numbers in order keep that and their ends, what is at right
-angles is stretched both ways, tables are scaled element by element, and all others are scattered besides.
+angles is stretched both ways, what has none of these structures is scaled element by element, and all others are
+scattered besides.
 """
 
 from __future__ import annotations
@@ -43,24 +45,29 @@ class Begun:
             self._met.setdefault((tensor.shape, tensor.dtype), []).append(own)
 
     def changed(
-        self, tensor: torch.Tensor, name: str, *, frozen: bool = False, fixed: bool = False
+        self, tensor: torch.Tensor, name: str, *, frozen: bool = False, structured: bool = False
     ) -> tuple[torch.Tensor, bool] | None:
         """What a parameter is to be in place of what it began as, and whether only because it is a copy; None where
         nothing tells it from drawn numbers. `frozen`: it may be meant to have a structure, but not to be a copy.
-        `fixed`: it was not drawn."""
+        `structured`: it has one, of whatever kind."""
         before = self._met.setdefault((tensor.shape, tensor.dtype), [])
         own = tensor.detach()
-        if not _can_tell(own):
+        if own.numel() < 2 or own.element_size() == 1:
             return None
-        change = None if frozen else _change(own) or (_otherwise if fixed else None)
-        is_copy = change is None and any(_same(own, other) for other in before if not _is(own, other))
-        # As it was, and as it is from then on.
-        before += [own.clone(), own] if change else [own]
+        can_tell, change = _can_tell(own), None
+        if not frozen:
+            change = (_change(own) if can_tell else None) or (_otherwise if structured else None)
+        is_copy = change is None and can_tell and any(_same(own, other) for other in before if not _is(own, other))
+        if can_tell:
+            # As it was, and as it is from then on.
+            before += [own.clone(), own] if change else [own]
         generator = torch.Generator("cpu").manual_seed(self._seed ^ zlib.crc32(f"begun {name}".encode()))
-        if is_copy:
-            change = along_itself
-        made = change(own, generator) if change else None
+        made = (along_itself if is_copy else change or _as_it_is)(own, generator)
         return None if made is None else (made, is_copy)
+
+
+def _as_it_is(tensor: torch.Tensor, generator: torch.Generator) -> None:
+    return None
 
 
 def has_numbers(tensor: torch.Tensor) -> bool:

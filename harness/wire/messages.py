@@ -83,13 +83,13 @@ class ComeUp(Message, frozen=True, kw_only=True, tag=True):
 class Construction(msgspec.Struct, frozen=True, kw_only=True):
     """What a module is constructed with, so that whoever constructs the same has the same weights: the seed of
     PyTorch's generator, by how many times matrices are `larger` than the source asks for, and names and numbers of
-    elements of the parameters outside normalisations that are `drawn`, or changed, from the start, among them those
-    that are the same for every seed (`fixed`; weights.py)."""
+    elements of the parameters outside normalisations that are `drawn`, or changed, from the start, and which of those
+    have a structure (`structured`; weights.py)."""
 
     seed: int
     larger: float = 1.0
     drawn: list[tuple[str, int]] = []
-    fixed: list[tuple[str, int]] = []
+    structured: list[tuple[str, int]] = []
 
 
 class Prepare(Message, frozen=True, kw_only=True, tag=True):

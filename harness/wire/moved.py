@@ -30,13 +30,13 @@ class _Changed:
 class Moved:
     """What was changed of the parameters of the modules that are constructed, by `id`, as long as this lives.
 
-    What becomes of one depends on the seed, its name and size, and how many of these came before. `fixed` are the names
-    and sizes of those that are the same for every seed, and so have a structure, whichever it is.
+    What becomes of one depends on the seed, its name and size, and how many of these came before. `structured` are the
+    names and sizes of those that have a structure, whichever it is.
     """
 
-    def __init__(self, seed: int, fixed: frozenset[tuple[str, int]] = frozenset()) -> None:
+    def __init__(self, seed: int, structured: frozenset[tuple[str, int]] = frozenset()) -> None:
+        self.structured = structured
         self._seed = seed
-        self._fixed = fixed
         self._begun = Begun(seed)
         self._turns = Counter[tuple[str, int]]()
         self._changed: dict[int, _Changed] = {}
@@ -72,8 +72,8 @@ class Moved:
         # A shared one is registered again.
         if self.began_as(parameter) is not None or not (parameter.requires_grad and has_numbers(parameter)):
             return
-        fixed = (name, parameter.numel()) in self._fixed
-        found = self._begun.changed(parameter, f"{name} {parameter.numel()} {turn}", fixed=fixed)
+        structured = (name, parameter.numel()) in self.structured
+        found = self._begun.changed(parameter, f"{name} {parameter.numel()} {turn}", structured=structured)
         if found is not None:
             self._change(parameter, name, *found)
 

@@ -46,7 +46,7 @@ DRAWS = (
 )
 # And what makes constants of them, or gives them a structure.
 CONSTANTS = ("ones_", "zeros_", "constant_")
-STRUCTURES = ("orthogonal_", "eye_", "dirac_")
+STRUCTURES = ("orthogonal_", "eye_", "dirac_", "sparse_")
 # Of larger parameters values are not drawn while a module is constructed, which would take long.
 MOST_ELEMENTS = 1 << 20
 # A constant below this hides what it multiplies, as the 1e-6 does by which blocks are scaled down to begin with.
@@ -92,7 +92,7 @@ class Drawn:
     """What modules were constructed with in place of constants: by kind and number of elements, one after the other.
 
     `only`, if given, are the names and sizes of the parameters outside normalisations that are drawn or changed;
-    `without` those that are not; `fixed` those that are the same for every seed.
+    `without` those that are not; `structured` those that have a structure.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Drawn:
         seed: int,
         only: frozenset[tuple[str, int]] | None = None,
         without: frozenset[tuple[str, int]] = frozenset(),
-        fixed: frozenset[tuple[str, int]] = frozenset(),
+        structured: frozenset[tuple[str, int]] = frozenset(),
     ) -> None:
         self.seed = seed
         self._only = only
@@ -114,7 +114,7 @@ class Drawn:
         self._filled: set[int] = set()
         # Parameters that were made without a gradient, to be constants; by `id`, as long as this lives.
         self._constants: dict[int, nn.Parameter] = {}
-        self.moved = Moved(seed, fixed)
+        self.moved = Moved(seed, structured)
 
     @property
     def parameters(self) -> frozenset[tuple[str, int]]:
@@ -189,6 +189,11 @@ class Drawn:
         """The name that a parameter was registered by at first; that `name` where it was not."""
         found = self._registered.get(id(tensor))
         return name if found is None else found[1]
+
+    def has_changed(self, tensor: torch.Tensor, name: str) -> bool:
+        """Whether a parameter of that name is another than by construction alone."""
+        kinds = name, _kind(self.name_of(tensor, name))
+        return self.moved.began_as(tensor) is not None or any(self._place(tensor, kind) is not None for kind in kinds)
 
     def made(self, tensor: torch.Tensor) -> None:
         """Some tensor's numbers are all the same now, or have a structure."""
@@ -274,13 +279,13 @@ def larger(factor: float, file: ModuleType) -> Iterator[None]:
 
 
 def draw_the_rest(
-    model: nn.Module, drawn: Drawn, fixed: frozenset[str] = frozenset()
+    model: nn.Module, drawn: Drawn, structured: frozenset[str] = frozenset()
 ) -> tuple[dict[str, torch.Tensor], frozenset[str]]:
     """Draw every other parameter of `model` that is all one, all zero or all the same tiny number, in place, what
     copies of modules have in common with those that they are copies of, and what begins with another structure that no
     training would keep (begun.py).
 
-    `fixed` names the parameters that are the same for every seed, and so have a structure, whichever it is.
+    `structured` names the parameters that have a structure, whichever it is.
 
     By name what these, and what is `drawn`, are by construction; and the names of those that no other module has by its
     own construction.
@@ -288,8 +293,6 @@ def draw_the_rest(
     plain: dict[str, torch.Tensor] = {}
     redrawn: set[str] = set()
     begun = Begun(drawn.seed)
-    # Then it is for inference, and nothing is told of what was trained.
-    all_frozen = not any(parameter.requires_grad for parameter in model.parameters())
     # What is shared counts by its first name, as for whoever walks through a module's parameters.
     seen: set[int] = set()
     for prefix, module in model.named_modules():
@@ -305,7 +308,7 @@ def draw_the_rest(
             if (began_as := drawn.moved.began_as(tensor)) is not None:
                 what = began_as, False
             elif what is None and not drawn.is_constant(tensor):
-                what = _changed(begun, tensor, path, all_frozen, path in fixed)
+                what = _changed(begun, tensor, path, path in structured)
             if what is not None:
                 plain[path], is_new = what
                 redrawn |= {path} if is_new else set()
@@ -330,25 +333,22 @@ def _drawn_now(
     return torch.full_like(tensor.detach(), usual), is_new
 
 
-def same_in(model: nn.Module, other: nn.Module) -> frozenset[str]:
-    """Names of the parameters that two modules of one file have in common, constructed from two seeds."""
-    others = dict(other.named_parameters())
-    return frozenset(
-        name
-        for name, own in model.named_parameters()
-        if name in others and has_numbers(own) and has_numbers(others[name])
-        if own.element_size() > 1 and own.shape == others[name].shape
-        if torch.equal(own.detach(), others[name].detach().to(own))
-    )
+def structured(model: nn.Module, drawn: Drawn, names: frozenset[str]) -> frozenset[tuple[str, int]]:
+    """Names and sizes, as they are registered, of those parameters among `names` that may be changed, and are not."""
+    found = set[tuple[str, int]]()
+    for path in names:
+        own, name = model.get_parameter(path), path.rpartition(".")[2]
+        if own.requires_grad and own.numel() > 1 and has_numbers(own) and not drawn.has_changed(own, name):
+            found.add((drawn.name_of(own, name), own.numel()))
+    return frozenset(found)
 
 
-def _changed(
-    begun: Begun, tensor: torch.Tensor, path: str, all_frozen: bool, fixed: bool
-) -> tuple[torch.Tensor, bool] | None:
+def _changed(begun: Begun, tensor: torch.Tensor, path: str, structured: bool) -> tuple[torch.Tensor, bool] | None:
     """What a parameter with a structure began as, if it is another now."""
-    if not (tensor.requires_grad or all_frozen) or not has_numbers(tensor):
+    if not has_numbers(tensor):
         return None
-    changed = begun.changed(tensor, path, frozen=all_frozen, fixed=fixed)
+    # What is frozen is for inference, and nothing is told of what was trained.
+    changed = begun.changed(tensor, path, frozen=not tensor.requires_grad, structured=structured)
     if changed is None:
         return None
     before = tensor.detach().clone()

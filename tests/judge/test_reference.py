@@ -186,22 +186,41 @@ def test_inputs_are_a_list_of_arguments(tmp_path, returned, what):
         Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1).draw()
 
 
-TABLES = """
+STRUCTURES = """
+import copy
 import torch
 from torch import nn
 
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.linear = nn.Linear(24, 32)
+        one, other = torch.randn(9, 9), torch.randn(9)
+        self.linear, self.norm, self.padded = nn.Linear(24, 32), nn.BatchNorm1d(9), nn.Embedding(9, 8, padding_idx=0)
+        self.raw = nn.Parameter(0.02 * torch.randn(9, 9) + 1)
+        self.turned = nn.Parameter(torch.rand(9, 8).t().contiguous())
+        self.stacked = nn.Parameter(torch.stack([torch.randn(9) for _ in range(4)]))
+        self.normal = nn.Parameter(nn.init.trunc_normal_(torch.empty(9, 9)))
+        self.one, self.scaled, self.rolled, self.part = (
+            nn.Parameter(made) for made in (one, 0.9 * one, one.roll(2, 1), one[2:].clone())
+        )
+        self.cosines = nn.Parameter(torch.cos(torch.outer(torch.arange(6.0), torch.arange(9.0))), requires_grad=False)
+        self.scalar = nn.Parameter(torch.tensor(0.3))
+
         self.slope, self.quarter = nn.PReLU(8), nn.Parameter(torch.full((9,), 0.25))
         self.window = nn.Parameter(torch.outer(torch.hann_window(9), torch.hann_window(9))[None, None])
         self.poles = nn.Parameter(-0.5 + 1j * torch.pi * torch.arange(6.0))
-        self.cosines = nn.Parameter(torch.cos(torch.outer(torch.arange(6.0), torch.arange(9.0))), requires_grad=False)
         self.rotations = nn.Parameter(torch.stack([nn.init.orthogonal_(torch.empty(16, 16)) for _ in range(3)]))
         self.queries = nn.Parameter(torch.randn(1, 1, 9).repeat(1, 4, 1))
-        one = torch.randn(9)
-        self.stack = nn.Parameter(torch.stack([torch.randn(9), *[one] * 7]))
+        self.stack = nn.Parameter(torch.stack([torch.randn(9), *[other] * 7]))
+        self.circulant = nn.Parameter(torch.stack([other.roll(place) for place in range(9)]))
+        self.product, self.rank = (nn.Parameter(made) for made in (torch.kron(one[:3], one[:3]), one[:, :2] @ one[:2]))
+        self.blocks, self.sparse = nn.Parameter(torch.block_diag(one, one)), nn.Parameter(torch.empty(9, 9))
+        nn.init.sparse_(self.sparse, 0.5)
+        self.gained = torch.nn.utils.parametrizations.weight_norm(nn.Linear(4, 6))
+        self.student = nn.Linear(5, 5)
+        self.teacher, self.loaded = copy.deepcopy(self.student), nn.Linear(5, 5)
+        self.loaded.load_state_dict(self.student.state_dict())
+        self.loaded.requires_grad_(False)
 
     def forward(self, x):
         return x
@@ -212,16 +231,43 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+# What has a structure of its own, and what has one by being a copy; the others begin as ones and zeros.
+STRUCTURED = {
+    *("scaled", "rolled", "part", "slope.weight", "quarter", "window", "poles", "rotations", "queries", "stack"),
+    *("circulant", "product", "rank", "blocks", "sparse", "gained.parametrizations.weight.original0"),
+}
+COPIES = {f"{module}.{name}" for module in ("teacher", "loaded") for name in ("weight", "bias")}
+CONSTANTS = {"norm.weight", "norm.bias", "norm.running_mean", "norm.running_var"}
 
 
-def test_parameters_that_are_the_same_for_every_seed_are_changed_and_no_drawn_ones(tmp_path):
+def test_parameters_that_were_not_drawn_number_by_number_are_changed_and_no_others(tmp_path):
     file = tmp_path / "problem.py"
-    file.write_text(TABLES)
+    file.write_text(STRUCTURES)
     made = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
-    assert set(made.plain) == {"window", "poles", "rotations", "queries", "stack"}
-    file.write_text(f"made = 0\n{TABLES}".replace("super()", "global made; made += 1; assert made == 1; super()"))
-    once = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
-    assert set(once.plain) == {"rotations", "queries", "stack"}
+    assert set(made.plain) == STRUCTURED | COPIES | CONSTANTS
+    names = dict(made.model.named_parameters())
+    assert not any(torch.equal(names[name], made.plain[name]) for name in STRUCTURED | COPIES)
+    # Whoever constructs the same has the same, but for what no constructor of its own makes.
+    assert made._redrawn == {"loaded.weight", "loaded.bias"}
     # What decays goes on to do so.
     assert made.model.poles.real.max() < 0
     assert (made.model.poles.imag.diff() - torch.pi).abs().max() > 0.1
+
+
+def test_what_can_be_constructed_once_only_is_changed_afterwards(tmp_path):
+    file = tmp_path / "problem.py"
+    file.write_text(f"made = 0\n{STRUCTURES}".replace("super()", "global made; made += 1; assert made == 1; super()"))
+    once = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
+    assert set(once.plain) == STRUCTURED | COPIES | CONSTANTS
+    assert {"circulant", "product", "scaled"} < once._redrawn
+
+
+def test_a_constructor_that_bears_no_watching_has_what_is_known_of_structures_changed(tmp_path):
+    file = tmp_path / "problem.py"
+    watched = (
+        "from torch.utils._python_dispatch import _get_current_dispatch_mode as mode; assert mode() is None; super()"
+    )
+    file.write_text(STRUCTURES.replace("super()", watched))
+    made = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
+    assert {"rotations", "queries", "stack"} < set(made.plain)
+    assert "circulant" not in made.plain

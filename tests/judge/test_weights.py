@@ -276,6 +276,41 @@ def test_what_is_computed_of_a_structure_in_the_constructor_is_right(evaluate_ma
     assert record.status is status, record.message
 
 
+# A matrix that has to be positive definite, with the product by which it becomes that.
+DEFINITE = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        root = torch.randn(32, 32)
+        self.covariance = nn.Parameter(root @ root.T + torch.eye(32))
+        self.folded = torch.linalg.cholesky(self.covariance.detach().double()).float()
+
+    def forward(self, x):
+        return {forward}
+
+def get_inputs():
+    return [torch.randn(64, 32)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("forward", "status"), [("x @ self.folded", Status.PASSED), ("x @ self.covariance", Status.INCORRECT)]
+)
+def test_a_reference_that_bears_no_other_weights_has_those_that_it_begins_with(evaluate_made, forward, status):
+    by_name = "x @ torch.linalg.cholesky(self.covariance.double()).float()"
+    reference, candidate = (
+        DEFINITE.format(name=name, forward=its) for name, its in (("Model", by_name), ("ModelNew", forward))
+    )
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is status, record.message
+
+
 FOURIER = """
 import torch
 from torch import nn

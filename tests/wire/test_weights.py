@@ -202,7 +202,7 @@ class Structured(nn.Module):
         nn.init.orthogonal_(self.tall)
         self.spectrum = nn.Parameter(torch.randn(2, 9, dtype=torch.cfloat).repeat(4, 1))
         self.slope = nn.PReLU(8)
-        self.mask = nn.Parameter(torch.eye(8), requires_grad=False)
+        self.mask = nn.Parameter(torch.eye(7), requires_grad=False)
         self.small = nn.Parameter(torch.eye(8).to(torch.float8_e4m3fn), requires_grad=True)
 
 
@@ -273,13 +273,13 @@ class Computes(nn.Module):
         self.computed = [tensor.detach().clone() for tensor in self.parameters()]
 
 
-FIXED = frozenset({("table", 64)})
+TABLE = frozenset({("table", 64)})
 
 
 def test_what_is_computed_of_a_structure_in_the_constructor_is_of_the_changed_one():
     def made(**which):
         torch.manual_seed(1)
-        with weights.drawn(weights.Drawn(7, fixed=FIXED, **which)) as found:
+        with weights.drawn(weights.Drawn(7, structured=TABLE, **which)) as found:
             return Computes(), found
 
     model, found = made()
