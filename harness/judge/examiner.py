@@ -148,7 +148,8 @@ class Examiner:
             "promised by get_inputs and kept by hard inputs": "; ".join(self._reference.promises.words),
             "stress sets left out, because the reference raised": raised,
             "stress sets left out, because they are no different from what is drawn, or promised": unchanged,
-            "matrices drawn larger than the problem asks for": "else a softmax is all but linear" * self._is_larger,
+            "matrices drawn larger than the problem asks for": "else a softmax, or an activation, is all but linear"
+            * self._is_larger,
         }
         return [f"{title}: {text}" for title, text in lines.items() if text]
 

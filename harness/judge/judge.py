@@ -40,7 +40,7 @@ from harness.machine.card import Card, Watch
 from harness.machine.card_turns import CardTurns
 from harness.machine.host_card import HostCard
 from harness.machine.nvml_card import NvmlCard
-from harness.oracle.controls import LINEAR_SOFTMAX
+from harness.oracle.controls import LINEAR
 from harness.oracle.verdict import Finding
 from harness.records import Outcome, Status
 from harness.roofline import ceilings
@@ -211,12 +211,13 @@ class Judge:
         return Opened()
 
     def _sharpen(self, baseline: CandidateSource) -> None:
-        """Draw larger weights where drawn inputs do not tell a softmax from a linear function: with those that modules
-        begin with, its numbers may be so near to each other that attention can be had without any of it.
+        """Draw larger weights where drawn inputs do not tell a softmax, or another function, from a linear one: with
+        those that modules begin with, its numbers may be so near to each other that attention can be had without any of
+        it, and two layers as one.
 
         By how much is another number for each opening: who looks at weights to see when to be careful always has to be.
         """
-        if LINEAR_SOFTMAX not in self._examiner(baseline).hidden:
+        if not self._examiner(baseline).hidden & LINEAR.keys():
             return
         before, of_it = (self._reference, self._state, self._examiners), self._request
         for least, most in (LARGER, NOT_SO_LARGE):
@@ -232,7 +233,7 @@ class Judge:
                 print(f"no larger weights: {error}", file=sys.stderr)
                 continue
             if examiner.meaningful:
-                if LINEAR_SOFTMAX not in examiner.hidden:
+                if not examiner.hidden & LINEAR.keys():
                     return
                 break
         self._reference, self._state, self._examiners = before

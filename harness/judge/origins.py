@@ -15,8 +15,8 @@ import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.parameter import is_lazy
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.oracle.modes import Mode
 from harness.wire import layout
 
 # torch's operators that draw each element of a new tensor, and that draw those of one in place.
@@ -40,7 +40,7 @@ JOINED = ("cat", "stack", "where")
 CONSTANT_IN_PLACE = frozenset(("fill_", "zero_"))
 
 
-class Origins(TorchDispatchMode):
+class Origins(Mode):
     """Within it, where the numbers of tensors come from is noted."""
 
     def __init__(self) -> None:

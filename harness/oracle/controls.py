@@ -18,6 +18,7 @@ from harness.oracle.exact import ExactReference
 from harness.oracle.expectation import Expectation
 from harness.oracle.formats import TF32, calculable, format_of, next_lower, round_to
 from harness.oracle.mistakes.best_few import BestFew
+from harness.oracle.mistakes.linear_activations import LinearActivations
 from harness.oracle.mistakes.linear_softmax import LinearSoftmax
 from harness.oracle.mistakes.lookups import Lookups
 from harness.oracle.mistakes.unshifted import Unshifted
@@ -29,8 +30,11 @@ from harness.oracle.verdict import Finding
 
 NOISE = 0.01
 SAME = object()
-# The wrong answer that larger weights tell of (Judge._sharpen).
-LINEAR_SOFTMAX = "linear_softmax"
+# Wrong answers that larger weights tell of (Judge._sharpen).
+LINEAR: dict[str, type[LinearSoftmax] | type[LinearActivations]] = {
+    "linear_softmax": LinearSoftmax,
+    "linear_activations": LinearActivations,
+}
 # Of the slices along an axis; and of how many axes.
 LEFT_OUT, AXES = 0.25, 4
 TILE = 16
@@ -112,7 +116,7 @@ def negative(reference: ExactReference, other: Any) -> list[Control]:
     # These may be the reference's own output on nearly all inputs, which is what is to be known.
     made = {f"part_of_axis_{d}": functools.partial(_part_of_axis, reference, d) for d in range(AXES)}
     made["best_few_of_strands"] = functools.partial(_best_few, reference)
-    made[LINEAR_SOFTMAX] = functools.partial(_linear_softmax, reference)
+    made |= {name: functools.partial(_linear, reference, mode) for name, mode in LINEAR.items()}
     return [*found, *(Control(name, True, make, by_form=True) for name, make in made.items())]
 
 
@@ -255,9 +259,11 @@ def _best_few(reference: ExactReference, expected: Expectation) -> Any | None:
     return output if mode.met else None
 
 
-def _linear_softmax(reference: ExactReference, expected: Expectation) -> Any | None:
-    """What comes of exponentials to first order, where the reference takes any for a softmax."""
-    mode = LinearSoftmax()
+def _linear(
+    reference: ExactReference, of: type[LinearSoftmax] | type[LinearActivations], expected: Expectation
+) -> Any | None:
+    """What comes of some functions to first order, where the reference takes any of these."""
+    mode = of()
     try:
         output = reference.composed(expected.inputs, expected.seed, mode)
     except torch.OutOfMemoryError:

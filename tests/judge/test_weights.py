@@ -467,6 +467,47 @@ def test_weights_are_larger_where_a_softmax_would_hardly_be_one(evaluate_made, a
         assert any(note.startswith("matrices drawn larger") for note in record.notes)
 
 
+# Behind so small a matrix tanh is all but linear, and both layers are one.
+LAYERS_AS_ONE = """
+import torch
+from torch import nn
+
+PRECISION = "bfloat16"
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(64), nn.Linear(64, 256, bias=False), nn.Linear(256, 64)
+        nn.init.normal_(self.up.weight, std=0.01)
+
+    def forward(self, x):
+        return {forward}
+
+def get_inputs():
+    return [torch.randn(256, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("forward", "status"),
+    [
+        ("self.down(torch.tanh(self.up(self.norm(x))))", Status.PASSED),
+        ("nn.functional.linear(self.norm(x), self.down.weight @ self.up.weight, self.down.bias)", Status.INCORRECT),
+    ],
+)
+def test_weights_are_larger_where_an_activation_would_hardly_be_one(evaluate_made, forward, status):
+    honest = "self.down(torch.tanh(self.up(self.norm(x))))"
+    reference = LAYERS_AS_ONE.format(name="Model", forward=honest)
+    candidate = LAYERS_AS_ONE.format(name="ModelNew", forward=forward)
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is status, record.message
+    if status is Status.PASSED:
+        assert any(note.startswith("matrices drawn larger") for note in record.notes)
+
+
 @pytest.mark.parametrize("linear", ["nn.LazyLinear(192)", "Drawn(64, 192)", "Checked(64, 192)"])
 def test_weights_that_have_no_shape_or_are_drawn_otherwise_or_checked_stay_as_they_are(evaluate_made, linear):
     drawn = """
