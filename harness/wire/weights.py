@@ -334,11 +334,13 @@ def _drawn_now(
 
 
 def structured(model: nn.Module, drawn: Drawn, names: frozenset[str]) -> frozenset[tuple[str, int]]:
-    """Names and sizes, as they are registered, of those parameters among `names` that may be changed, and are not."""
+    """Names and sizes, as they are registered, of those parameters among `names` to be changed that are not yet."""
     found = set[tuple[str, int]]()
     for path in names:
-        own, name = model.get_parameter(path), path.rpartition(".")[2]
-        if own.requires_grad and own.numel() > 1 and has_numbers(own) and not drawn.has_changed(own, name):
+        own, (module, _, name) = model.get_parameter(path), path.rpartition(".")
+        drawn_anyway = isinstance(model.get_submodule(module), NORMS) or _hiding(own) is not None
+        may_change = own.requires_grad and own.numel() > 1 and has_numbers(own)
+        if may_change and not drawn_anyway and not drawn.has_changed(own, name):
             found.add((drawn.name_of(own, name), own.numel()))
     return frozenset(found)
 

@@ -217,6 +217,8 @@ class Model(nn.Module):
         self.blocks, self.sparse = nn.Parameter(torch.block_diag(one, one)), nn.Parameter(torch.empty(9, 9))
         nn.init.sparse_(self.sparse, 0.5)
         self.gained = torch.nn.utils.parametrizations.weight_norm(nn.Linear(4, 6))
+        nn.init.ones_(self.norm.weight)
+        nn.init.zeros_(self.norm.bias)
         self.student = nn.Linear(5, 5)
         self.teacher, self.loaded = copy.deepcopy(self.student), nn.Linear(5, 5)
         self.loaded.load_state_dict(self.student.state_dict())
@@ -248,7 +250,9 @@ def test_parameters_that_were_not_drawn_number_by_number_are_changed_and_no_othe
     names = dict(made.model.named_parameters())
     assert not any(torch.equal(names[name], made.plain[name]) for name in STRUCTURED | COPIES)
     # Whoever constructs the same has the same, but for what no constructor of its own makes.
-    assert made._redrawn == {"loaded.weight", "loaded.bias"}
+    assert made._redrawn == {"loaded.weight", "loaded.bias", "norm.weight", "norm.bias"}
+    # Nothing of a norm that sets its ones and zeros by itself.
+    assert {name for name, _ in made.construction.structured} == {name.rpartition(".")[2] for name in STRUCTURED}
     # What decays goes on to do so.
     assert made.model.poles.real.max() < 0
     assert (made.model.poles.imag.diff() - torch.pi).abs().max() > 0.1
