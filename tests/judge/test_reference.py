@@ -252,7 +252,7 @@ def test_parameters_that_were_not_drawn_number_by_number_are_changed_and_no_othe
     # Whoever constructs the same has the same, but for what no constructor of its own makes.
     assert made._redrawn == {"loaded.weight", "loaded.bias", "norm.weight", "norm.bias"}
     # Nothing of a norm that sets its ones and zeros by itself.
-    assert {name for name, _ in made.construction.structured} == {name.rpartition(".")[2] for name in STRUCTURED}
+    assert {name for name, _ in made.construction.structured} < {name.rpartition(".")[2] for name in STRUCTURED}
     # What decays goes on to do so.
     assert made.model.poles.real.max() < 0
     assert (made.model.poles.imag.diff() - torch.pi).abs().max() > 0.1
