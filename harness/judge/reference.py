@@ -113,23 +113,25 @@ class Reference:
         """The model, what was drawn for it from the start, which is nothing outside normalisations where it cannot be
         constructed with that, and the names of its parameters with a structure."""
         none = functools.partial(self._constructed, seed, larger, only=frozenset())
-        structured = frozenset[str]()
+        origins, watched = Origins(), True
         try:
             try:
-                with Origins() as origins:
+                with origins:
                     model, drawn = self._constructed(seed, larger)
-                structured = frozenset(origins.not_drawn(model))
             except Exception:
                 # It may not bear to be watched (tracing does not). Then only known structures are changed.
+                watched = False
                 model, drawn = self._constructed(seed, larger)
         except Exception:
             # A constructor that checks its parameters may raise anything. If that is not why, it raises again.
-            return *none(), structured
-        which = {"structured": weights.structured(model, drawn, structured)}
-        if which["structured"]:
-            # What cannot be constructed twice is changed afterwards.
+            return *none(), frozenset()
+        structured = frozenset(origins.not_drawn(model)) if watched else frozenset()
+        which: dict[str, Any] = {}
+        if known := weights.structured(model, drawn, structured):
+            # What cannot be constructed twice, or so, is changed afterwards.
             with contextlib.suppress(Exception):
-                model, drawn = self._constructed(seed, larger, **which)
+                model, drawn = self._constructed(seed, larger, structured=known)
+                which = {"structured": known}
         if drawn.undone:
             # Nobody could tell what a candidate has that constructs them without drawn values.
             model, drawn = self._constructed(seed, larger, **which, without=drawn.undone)
@@ -305,11 +307,13 @@ def _returned(module: ModuleType, name: str) -> list[Any]:
 def _not_finite(model: torch.nn.Module) -> frozenset[str]:
     """Names of the parameters and buffers that have an infinity or a NaN."""
     named = (*model.named_parameters(), *model.named_buffers())
-    return frozenset(
-        name
-        for name, tensor in named
-        if not is_lazy(tensor) and layout.is_strided(tensor) and not bool(torch.isfinite(tensor).all())
-    )
+    # Some may have been made so, and are then looked at nowhere else.
+    with torch.inference_mode():
+        return frozenset(
+            name
+            for name, tensor in named
+            if not is_lazy(tensor) and layout.is_strided(tensor) and not bool(torch.isfinite(tensor).all())
+        )
 
 
 @door

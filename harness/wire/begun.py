@@ -74,6 +74,9 @@ def has_numbers(tensor: torch.Tensor) -> bool:
     """Whether it is one of floating or complex numbers that can be looked at."""
     if is_lazy(tensor) or tensor.is_meta or not layout.is_strided(tensor):
         return False
+    # Nor is anything written to what is spread out over itself.
+    if not layout.apart(tensor.shape, tensor.stride()):
+        return False
     return (tensor.is_floating_point() or tensor.is_complex()) and tensor.numel() > 0
 
 

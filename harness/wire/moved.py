@@ -27,6 +27,23 @@ class _Changed:
         return self.own.shape == self.now.shape and torch.equal(self.own.detach(), self.now.to(self.own))
 
 
+class Turns:
+    """How many tensors of a name and size came before one. It keeps its turn, however often it is given numbers: an
+    empty one that is filled is as one that was full."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[tuple[str, int]]()
+        self._known: dict[tuple[int, str], tuple[torch.Tensor, int]] = {}
+
+    def of(self, tensor: torch.Tensor, name: str) -> int:
+        """Its turn, by `id`, as long as this lives."""
+        which = id(tensor), name
+        if which not in self._known:
+            self._known[which] = tensor, self._counts[name, tensor.numel()]
+            self._counts[name, tensor.numel()] += 1
+        return self._known[which][1]
+
+
 class Moved:
     """What was changed of the parameters of the modules that are constructed, by `id`, as long as this lives.
 
@@ -38,7 +55,7 @@ class Moved:
         self.structured = structured
         self._seed = seed
         self._begun = Begun(seed)
-        self._turns = Counter[tuple[str, int]]()
+        self._turns = Turns()
         self._changed: dict[int, _Changed] = {}
 
     @property
@@ -61,14 +78,15 @@ class Moved:
         found = self._changed.get(id(tensor))
         return found.began_as.to(tensor) if found is not None and found.is_there() else None
 
-    def meet(self, parameter: nn.Parameter) -> None:
-        """Others may be copies of it."""
+    def meet(self, parameter: nn.Parameter, name: str) -> None:
+        """Others may be copies of it, and come behind it."""
+        self._turns.of(parameter, name)
         if has_numbers(parameter):
             self._begun.meet(parameter)
 
     def register(self, parameter: nn.Parameter, name: str) -> None:
         """A parameter gets its numbers: they are changed where they have a structure, or are another's."""
-        turn = self._turn(name, parameter)
+        turn = self._turns.of(parameter, name)
         # A shared one is registered again.
         if self.began_as(parameter) is not None or not (parameter.requires_grad and has_numbers(parameter)):
             return
@@ -80,7 +98,7 @@ class Moved:
     def copied(self, parameter: nn.Parameter, source: torch.Tensor, path: str) -> None:
         """A parameter of a copied module: it is moved along itself, each copy's by another number of places, where
         anybody could tell by that."""
-        turn = self._turn(f"copy {path}", parameter)
+        turn = self._turns.of(parameter, f"copy {path}")
         seed = self._seed ^ zlib.crc32(f"copy {path} {turn}".encode())
         now = along_itself(parameter.detach(), torch.Generator("cpu").manual_seed(seed))
         if now is not None:
@@ -99,7 +117,3 @@ class Moved:
         with torch.no_grad():
             parameter.copy_(now)
         self._changed[id(parameter)] = _Changed(name, parameter, began_as, now, is_copy)
-
-    def _turn(self, name: str, parameter: torch.Tensor) -> int:
-        self._turns[name, parameter.numel()] += 1
-        return self._turns[name, parameter.numel()] - 1

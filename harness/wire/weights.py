@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ from harness import wording
 from harness.catalog import modules
 from harness.errors import door
 from harness.wire.begun import Begun, has_numbers
-from harness.wire.moved import Moved
+from harness.wire.moved import Moved, Turns
 
 NORMS: tuple[type[nn.Module], ...] = (
     nn.modules.batchnorm._NormBase,
@@ -47,6 +48,7 @@ DRAWS = (
 # And what makes constants of them, or gives them a structure.
 CONSTANTS = ("ones_", "zeros_", "constant_")
 STRUCTURES = ("orthogonal_", "eye_", "dirac_", "sparse_")
+LAYERS = Path(nn.modules.__file__).parent
 # Of larger parameters values are not drawn while a module is constructed, which would take long.
 MOST_ELEMENTS = 1 << 20
 # A constant below this hides what it multiplies, as the 1e-6 does by which blocks are scaled down to begin with.
@@ -105,7 +107,7 @@ class Drawn:
         self.seed = seed
         self._only = only
         self._without = without
-        self._turns = Counter[tuple[str, int]]()
+        self._turns = Turns()
         self._values: dict[tuple[str, int], list[tuple[torch.Tensor, float]]] = {}
         self._met = Counter[tuple[str, int, int]]()
         # Parameters outside normalisations, with their names, as long as this lives; by `id`.
@@ -114,6 +116,8 @@ class Drawn:
         self._filled: set[int] = set()
         # Parameters that were made without a gradient, to be constants; by `id`, as long as this lives.
         self._constants: dict[int, nn.Parameter] = {}
+        # Parameters of normalisations, with their names; by `id`.
+        self._of_norms: dict[int, tuple[torch.Tensor, str]] = {}
         self.moved = Moved(seed, structured)
 
     @property
@@ -137,11 +141,15 @@ class Drawn:
 
     def fill(self, tensor: torch.Tensor, kind: str, role: str, usual: float) -> None:
         """The next values of that kind for so many elements, where it was `usual`."""
-        which = self._turn(tensor, kind)
+        which = self._turns.of(tensor, kind)
         drawn = _values(tensor, role, self.seed, f"{kind} {which}")
         self._values.setdefault((kind, tensor.numel()), []).append((drawn, usual))
         with torch.no_grad():
             tensor.copy_(drawn)
+
+    def know(self, tensor: torch.Tensor, name: str) -> None:
+        """A normalisation has such a parameter."""
+        self._of_norms[id(tensor)] = tensor, name
 
     def register(self, parameter: nn.Parameter, name: str, *, constructed: bool = True) -> None:
         """A parameter gets such a name in some module, or a constant as its numbers; `constructed`: it has numbers."""
@@ -150,7 +158,7 @@ class Drawn:
         if parameter.numel() > MOST_ELEMENTS:
             return
         if self._is_left_out(parameter, name):
-            self.moved.meet(parameter)
+            self.moved.meet(parameter, name)
             return
         # By its first name, if it is shared.
         name = self._registered.setdefault(id(parameter), (parameter, name))[1]
@@ -160,12 +168,12 @@ class Drawn:
             self._filled.add(id(parameter))
         else:
             # Its turn all the same: what lies in memory that nobody has written to must not decide about others.
-            self._turn(parameter, _kind(name))
+            self._turns.of(parameter, _kind(name))
         if constructed and self._place(parameter, _kind(name)) is None:
             self._filled.discard(id(parameter))
             self.moved.register(parameter, name)
         else:
-            self.moved.meet(parameter)
+            self.moved.meet(parameter, name)
 
     def copied(self, source: nn.Module, made: nn.Module) -> None:
         """A module is a copy of another one: its parameters are moved. Not what is drawn already."""
@@ -197,6 +205,11 @@ class Drawn:
 
     def made(self, tensor: torch.Tensor) -> None:
         """Some tensor's numbers are all the same now, or have a structure."""
+        if id(tensor) in self._of_norms:
+            tensor, name = self._of_norms[id(tensor)]
+            usual = _hiding(tensor)
+            if usual is not None:
+                self.fill(tensor, name, name, usual)
         if id(tensor) in self._registered:
             self.register(*self._registered[id(tensor)])
 
@@ -208,10 +221,6 @@ class Drawn:
             return None
         self._met[kind, tensor.numel(), place] += 1
         return self._met[kind, tensor.numel(), place] - 1, self._values[kind, tensor.numel()][place][1]
-
-    def _turn(self, tensor: torch.Tensor, kind: str) -> int:
-        self._turns[kind, tensor.numel()] += 1
-        return self._turns[kind, tensor.numel()] - 1
 
     def _place(self, tensor: torch.Tensor, kind: str) -> int | None:
         some = self._values.get((kind, tensor.numel()), [])
@@ -323,7 +332,7 @@ def _drawn_now(
         return None
     of_a_norm = isinstance(module, NORMS) and name in USUAL
     met = drawn.met(tensor, name if of_a_norm else _kind(drawn.name_of(tensor, name)))
-    usual = met[1] if met is not None else None if of_a_norm else _hiding(tensor)
+    usual = met[1] if met is not None else _hiding(tensor)
     if usual is None:
         return None
     is_new = met is None or met[0] > 0
@@ -399,6 +408,7 @@ def _filling(reset: Callable[[Any], None], found: Drawn) -> Callable[[Any], None
             tensor = getattr(module, name, None)
             if isinstance(tensor, torch.Tensor) and has_numbers(tensor) and bool((tensor == usual).all()):
                 found.fill(tensor, name, name, usual)
+                found.know(tensor, name)
 
     return filled
 
@@ -408,11 +418,18 @@ def _registering(register: Callable[..., None], found: Drawn) -> Callable[..., N
         register(module, name, param)
         if isinstance(param, nn.Parameter) and not isinstance(module, NORMS) and not is_lazy(param):
             # torch's own modules give them their numbers later.
-            of_torch = type(module).__module__.startswith("torch.")
-            later = of_torch and any(hasattr(module, reset) for reset in ("reset_parameters", "_reset_parameters"))
-            found.register(param, name, constructed=not later)
+            resets = any(hasattr(module, reset) for reset in ("reset_parameters", "_reset_parameters"))
+            found.register(param, name, constructed=not (resets and _constructs_a_layer()))
 
     return registered
+
+
+def _constructs_a_layer() -> bool:
+    """Whether whoever registers a parameter is the constructor of one of torch's own layers."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename in (__file__, nn.modules.module.__file__):
+        frame = frame.f_back
+    return frame.f_code.co_name == "__init__" and Path(frame.f_code.co_filename).parent == LAYERS
 
 
 def _copying(deepcopy: Callable[..., Any], found: Drawn) -> Callable[..., Any]:

@@ -195,7 +195,7 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         one, other = torch.randn(9, 9), torch.randn(9)
-        self.linear, self.norm, self.padded = nn.Linear(24, 32), nn.BatchNorm1d(9), nn.Embedding(9, 8, padding_idx=0)
+        self.linear, self.norm, self.padded = nn.Linear(24, 32), nn.BatchNorm1d(9), nn.Embedding(40, 8, padding_idx=0)
         self.raw = nn.Parameter(0.02 * torch.randn(9, 9) + 1)
         self.turned = nn.Parameter(torch.rand(9, 8).t().contiguous())
         self.stacked = nn.Parameter(torch.stack([torch.randn(9) for _ in range(4)]))
@@ -217,6 +217,13 @@ class Model(nn.Module):
         self.blocks, self.sparse = nn.Parameter(torch.block_diag(one, one)), nn.Parameter(torch.empty(9, 9))
         nn.init.sparse_(self.sparse, 0.5)
         self.gained = torch.nn.utils.parametrizations.weight_norm(nn.Linear(4, 6))
+        self.seeded, self.again = (
+            nn.Parameter(torch.randn(9, 7, generator=torch.Generator().manual_seed(5)) * factor) for factor in (1, 2)
+        )
+        self.emptied = nn.Parameter(torch.randn(9, 8))
+        self.binary = nn.Parameter((torch.rand(9, 8) * 4).int().clamp(max=1).float())
+        self.emptied.data[:, 4:] = 0
+        self.nearly = nn.Parameter(0.25 + 1e-9 * torch.randn(9, 9))
         nn.init.ones_(self.norm.weight)
         nn.init.zeros_(self.norm.bias)
         self.student = nn.Linear(5, 5)
@@ -235,7 +242,22 @@ def get_init_inputs():
 """
 # What has a structure of its own, and what has one by being a copy; the others begin as ones and zeros.
 STRUCTURED = {
-    *("scaled", "rolled", "part", "slope.weight", "quarter", "window", "poles", "rotations", "queries", "stack"),
+    *(
+        "scaled",
+        "rolled",
+        "part",
+        "again",
+        "emptied",
+        "binary",
+        "nearly",
+        "slope.weight",
+        "quarter",
+        "window",
+        "poles",
+        "rotations",
+        "queries",
+        "stack",
+    ),
     *("circulant", "product", "rank", "blocks", "sparse", "gained.parametrizations.weight.original0"),
 }
 COPIES = {f"{module}.{name}" for module in ("teacher", "loaded") for name in ("weight", "bias")}
@@ -250,7 +272,7 @@ def test_parameters_that_were_not_drawn_number_by_number_are_changed_and_no_othe
     names = dict(made.model.named_parameters())
     assert not any(torch.equal(names[name], made.plain[name]) for name in STRUCTURED | COPIES)
     # Whoever constructs the same has the same, but for what no constructor of its own makes.
-    assert made._redrawn == {"loaded.weight", "loaded.bias", "norm.weight", "norm.bias"}
+    assert made._redrawn == {"loaded.weight", "loaded.bias", "emptied"}
     # Nothing of a norm that sets its ones and zeros by itself.
     assert {name for name, _ in made.construction.structured} < {name.rpartition(".")[2] for name in STRUCTURED}
     # What decays goes on to do so.

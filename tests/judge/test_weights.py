@@ -276,6 +276,53 @@ def test_what_is_computed_of_a_structure_in_the_constructor_is_right(evaluate_ma
     assert record.status is status, record.message
 
 
+# What a reference makes of ones, of a layer of torch's and of what it fills later, and a candidate otherwise.
+OTHERWISE = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.linear = nn.LayerNorm(64), nn.utils.weight_norm(nn.Linear(64, 64))
+        nn.init.zeros_(self.norm.weight)
+        nn.init.ones_(self.norm.bias)
+        {gain}
+        self.linear.bias = nn.Parameter(torch.full((64,), 0.3))
+        gain, direction = self.linear.weight_g.detach(), self.linear.weight_v.detach()
+        self.folded = (gain * direction / direction.norm(dim=1, keepdim=True)).t().contiguous() * self.gain.detach()
+        self.added = self.linear.bias.detach() * self.gain.detach()
+        self.scale, self.shift = self.norm.weight.detach().clone(), self.norm.bias.detach().clone()
+
+    def forward(self, x):
+        return {forward}
+
+def get_inputs():
+    return [torch.randn(64, 64)]
+
+def get_init_inputs():
+    return []
+"""
+LATER = "self.gain = nn.Parameter(torch.empty(64)); nn.init.constant_(self.gain, 0.2)"
+AT_ONCE = "self.gain = nn.Parameter(torch.full((64,), 0.2))"
+
+
+@pytest.mark.parametrize(
+    ("forward", "status"),
+    [
+        ("nn.functional.layer_norm(x, (64,), self.scale, self.shift) @ self.folded + self.added", Status.PASSED),
+        ("self.linear(self.norm.bias.expand_as(x)) * self.gain", Status.INCORRECT),
+        ("nn.functional.linear(self.norm(x), self.linear.weight_v, self.linear.bias) * self.gain", Status.INCORRECT),
+        ("self.linear(self.norm(x)) * 0.2", Status.INCORRECT),
+    ],
+)
+def test_what_is_made_in_another_way_has_the_same_weights(evaluate_made, forward, status):
+    reference = OTHERWISE.format(name="Model", gain=LATER, forward="self.linear(self.norm(x)) * self.gain")
+    candidate = OTHERWISE.format(name="ModelNew", gain=AT_ONCE, forward=forward)
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is status, record.message
+
+
 # A matrix that has to be positive definite, with the product by which it becomes that.
 DEFINITE = """
 import torch
@@ -478,7 +525,7 @@ class {name}(nn.Module):
     def __init__(self):
         super().__init__()
         self.norm, self.up, self.down = nn.LayerNorm(64), nn.Linear(64, 256, bias=False), nn.Linear(256, 64)
-        nn.init.normal_(self.up.weight, std=0.01)
+        nn.init.normal_(self.up.weight, std=0.006)
 
     def forward(self, x):
         return {forward}

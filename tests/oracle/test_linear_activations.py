@@ -7,8 +7,8 @@ from torch.nn import functional as F
 from harness.oracle.mistakes.linear_activations import FIRST_ORDER, LinearActivations
 
 FUNCTIONS = {
-    **{name: getattr(torch, name) for name in ("tanh", "sin", "sigmoid", "erf")},
-    **{name: getattr(F, name) for name in ("gelu", "silu", "mish")},
+    **{name: getattr(torch, name) for name in ("tanh", "sin", "sigmoid", "erf", "atan", "asinh")},
+    **{name: getattr(F, name) for name in ("gelu", "silu", "mish", "elu", "hardtanh", "softplus")},
     "tanh_": lambda x: x.clone().tanh_(),
 }
 

@@ -21,7 +21,7 @@ class LinearActivations(Mode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
         value, slope = FIRST_ORDER.get(name.removesuffix("_"), (0.0, 0.0))
-        if not slope or not args[0].is_floating_point():
+        if not slope or not args[0].is_floating_point() or "out" in (kwargs or {}):
             return func(*args, **(kwargs or {}))
         self.met = True
         linear = torch.add(torch.mul(args[0], slope), value)
@@ -37,4 +37,9 @@ FIRST_ORDER = {
     "gelu": (0.0, 0.5),
     "silu": (0.0, 0.5),
     "mish": (0.0, 0.6),
+    "atan": (0.0, 1.0),
+    "asinh": (0.0, 1.0),
+    "elu": (0.0, 1.0),
+    "hardtanh": (0.0, 1.0),
+    "softplus": (math.log(2), 0.5),
 }
