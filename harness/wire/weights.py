@@ -108,7 +108,8 @@ class Drawn:
         self._only = only
         self._without = without
         self._turns = Turns()
-        self._values: dict[tuple[str, int], list[tuple[torch.Tensor, float]]] = {}
+        # By turn.
+        self._values: dict[tuple[str, int], dict[int, tuple[torch.Tensor, float]]] = {}
         self._met = Counter[tuple[str, int, int]]()
         # Parameters outside normalisations, with their names, as long as this lives; by `id`.
         self._registered: dict[int, tuple[nn.Parameter, str]] = {}
@@ -140,10 +141,10 @@ class Drawn:
         return [self._registered[which] for which in self._filled]
 
     def fill(self, tensor: torch.Tensor, kind: str, role: str, usual: float) -> None:
-        """The next values of that kind for so many elements, where it was `usual`."""
+        """The values of its turn among those of that kind with so many elements, where it was `usual`."""
         which = self._turns.of(tensor, kind)
         drawn = _values(tensor, role, self.seed, f"{kind} {which}")
-        self._values.setdefault((kind, tensor.numel()), []).append((drawn, usual))
+        self._values.setdefault((kind, tensor.numel()), {})[which] = drawn, usual
         with torch.no_grad():
             tensor.copy_(drawn)
 
@@ -223,9 +224,10 @@ class Drawn:
         return self._met[kind, tensor.numel(), place] - 1, self._values[kind, tensor.numel()][place][1]
 
     def _place(self, tensor: torch.Tensor, kind: str) -> int | None:
-        some = self._values.get((kind, tensor.numel()), [])
+        """The turn whose values a tensor has."""
+        some = self._values.get((kind, tensor.numel()), {})
         alike = (
-            place for place, (one, _) in enumerate(some) if torch.equal(tensor.detach(), one.to(tensor).view_as(tensor))
+            turn for turn, (one, _) in some.items() if torch.equal(tensor.detach(), one.to(tensor).view_as(tensor))
         )
         return next(alike, None)
 

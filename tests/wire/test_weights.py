@@ -320,6 +320,27 @@ def test_a_structure_that_is_written_over_is_told():
     assert found.parameters == {("kept", 64)}
 
 
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.other = nn.BatchNorm1d(8), nn.BatchNorm1d(8)
+        nn.init.zeros_(self.norm.weight)
+        self.other.weight.data.zero_()
+        self.scale = self.norm.weight.detach().clone()
+
+
+def test_norms_that_are_zeroed_are_drawn_and_known_for_that():
+    with weights.drawn(weights.Drawn(7)) as found:
+        model = Residual()
+    assert torch.equal(model.scale, model.norm.weight)
+    plain, redrawn = weights.draw_the_rest(model, found)
+    assert redrawn == {"other.weight"}
+    for name in ("norm", "other"):
+        assert not plain[f"{name}.weight"].any()
+        assert model.get_submodule(name).weight.abs().min() >= 0.5
+    assert bool((plain["norm.running_var"] == 1).all())
+
+
 def test_complex_numbers_that_hide_what_they_multiply_are_drawn():
     model = nn.Module()
     model.filter = nn.Parameter(torch.ones(4, 9, dtype=torch.cfloat))
