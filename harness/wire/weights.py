@@ -148,9 +148,10 @@ class Drawn:
         with torch.no_grad():
             tensor.copy_(drawn)
 
-    def know(self, tensor: torch.Tensor, name: str) -> None:
-        """A normalisation has such a parameter."""
+    def fill_norm(self, tensor: torch.Tensor, name: str, usual: float) -> None:
+        """The same of a normalisation's own, which may be given other constants later."""
         self._of_norms[id(tensor)] = tensor, name
+        self.fill(tensor, name, name, usual)
 
     def register(self, parameter: nn.Parameter, name: str, *, constructed: bool = True) -> None:
         """A parameter gets such a name in some module, or a constant as its numbers; `constructed`: it has numbers."""
@@ -210,7 +211,7 @@ class Drawn:
             tensor, name = self._of_norms[id(tensor)]
             usual = _hiding(tensor)
             if usual is not None:
-                self.fill(tensor, name, name, usual)
+                self.fill_norm(tensor, name, usual)
         if id(tensor) in self._registered:
             self.register(*self._registered[id(tensor)])
 
@@ -409,8 +410,7 @@ def _filling(reset: Callable[[Any], None], found: Drawn) -> Callable[[Any], None
         for name, usual in USUAL.items():
             tensor = getattr(module, name, None)
             if isinstance(tensor, torch.Tensor) and has_numbers(tensor) and bool((tensor == usual).all()):
-                found.fill(tensor, name, name, usual)
-                found.know(tensor, name)
+                found.fill_norm(tensor, name, usual)
 
     return filled
 

@@ -5,6 +5,12 @@ import pytest
 from harness.records import Status
 from tests.judge.test_checking import QUICK
 
+
+def both(template, right, forward):
+    """A reference and a candidate that differ in what they return."""
+    return template.format(name="Model", forward=right), template.format(name="ModelNew", forward=forward)
+
+
 PROBLEM = """
 import torch
 from torch import nn
@@ -224,7 +230,7 @@ TURNED = "torch.relu(x @ self.turn.T)"
     ],
 )
 def test_what_is_right_for_weights_as_they_begin_is_wrong(evaluate_made, right, made, status):
-    reference, candidate = BEGUN.format(name="Model", forward=right), BEGUN.format(name="ModelNew", forward=made)
+    reference, candidate = both(BEGUN, right, made)
     record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
     assert record.status is status, record.message
 
@@ -269,9 +275,7 @@ BY_NAME = "self.mix(x @ self.turn @ self.again) * torch.exp(-self.rate) + x @ se
     ],
 )
 def test_what_is_computed_of_a_structure_in_the_constructor_is_right(evaluate_made, forward, status):
-    reference, candidate = (
-        COMPUTES.format(name=name, forward=its) for name, its in (("Model", BY_NAME), ("ModelNew", forward))
-    )
+    reference, candidate = both(COMPUTES, BY_NAME, forward)
     record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
     assert record.status is status, record.message
 
@@ -351,9 +355,7 @@ def get_init_inputs():
 )
 def test_a_reference_that_bears_no_other_weights_has_those_that_it_begins_with(evaluate_made, forward, status):
     by_name = "x @ torch.linalg.cholesky(self.covariance.double()).float()"
-    reference, candidate = (
-        DEFINITE.format(name=name, forward=its) for name, its in (("Model", by_name), ("ModelNew", forward))
-    )
+    reference, candidate = both(DEFINITE, by_name, forward)
     record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
     assert record.status is status, record.message
 
@@ -547,8 +549,7 @@ def get_init_inputs():
 )
 def test_weights_are_larger_where_an_activation_would_hardly_be_one(evaluate_made, forward, status):
     honest = "self.down(torch.tanh(self.up(self.norm(x))))"
-    reference = LAYERS_AS_ONE.format(name="Model", forward=honest)
-    candidate = LAYERS_AS_ONE.format(name="ModelNew", forward=forward)
+    reference, candidate = both(LAYERS_AS_ONE, honest, forward)
     record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
     assert record.status is status, record.message
     if status is Status.PASSED:
