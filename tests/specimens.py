@@ -230,7 +230,8 @@ def miss(specimen: Specimen, records: dict[str, Record]) -> str:
     record = records.get(specimen.name)
     if record is None:
         return "no record"
-    if specimen.instead != f"{record.status} {record.reason}".strip() and (other := _otherwise(specimen, record)):
+    as_well = specimen.instead and f"{record.status} {record.reason} ".startswith(f"{specimen.instead} ")
+    if not as_well and (other := _otherwise(specimen, record)):
         return other
     twin = records.get(specimen.twin)
     if gained := twin and gain(record, twin):

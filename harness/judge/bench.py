@@ -36,7 +36,7 @@ from harness.timing.suspicion import Suspicion
 from harness.wire.messages import Checks
 
 WARM_UP_BURSTS = 3
-LATENCY_CALLS = 5
+LATENCY_CALLS = 3
 # Of calls that fill a burst by themselves one says as much as several of others: each is drawn, checked and timed for
 # many milliseconds, of which the host's part is little.
 LONG_WARM_UP_BURSTS, LONG_LATENCY_CALLS = 1, 2
@@ -132,14 +132,14 @@ class Bench:
 
     def warm_up(self) -> None:
         """Find out whether the gate can be used, choose burst lengths, and run everything once on these shapes."""
-        for side in self._links:
-            self._burst(side, 1, gated=False)
-        unfit = next((side for side in self._links if not self._fits(side, 1)), None) if self.clock.gated else None
-        if unfit is not None:
-            self.clock.gated, self.clock.unfit = False, unfit
+        single = dict.fromkeys(self._links, 1)
+        self._each(single, gated=False, timed=False)
+        unfit = self._unfit(single) if self.clock.gated else []
+        if unfit:
+            self.clock.gated, self.clock.unfit = False, unfit[0]
         self._watch.look()
-        for side in self._links:
-            self.single_us[side] = min(self.singles(side, LONG_WARM_UP_BURSTS if self._is_long else WARM_UP_BURSTS))
+        readings = [self._each(single) for _ in range(LONG_WARM_UP_BURSTS if self._is_long else WARM_UP_BURSTS)]
+        self.single_us = {side: min(self.one_call_us(its[side]) for its in readings) for side in self._links}
         if self.before.bursts_unreliable:
             self.one_call_a_burst()
             return
@@ -155,11 +155,12 @@ class Bench:
                 self.clock.bursts, self.clock.burst_us = planned, dict(a_call_us)
                 break
             self.clock.bursts = dict(planned)
-            most_calls = min(self._rehearse(side) for side in self._links)
+            most = self._most_enqueued()
             for side, plan in self.clock.bursts.items():
-                self.clock.bursts[side] = bursts.BurstPlan(min(plan.calls, most_calls), min(plan.shortest, most_calls))
+                self.clock.bursts[side] = bursts.BurstPlan(min(plan.calls, most), min(plan.shortest, most))
+            for side, reading in self._each({side: plan.calls for side, plan in self.clock.bursts.items()}).items():
                 calls = self.clock.bursts[side].calls
-                a_call_us[side] = self._per_call(self._burst(side, calls), calls).judge_us
+                a_call_us[side] = self._per_call(reading, calls).judge_us
                 self.clock.burst_us[side] = calls * a_call_us[side]
 
     @property
@@ -191,10 +192,12 @@ class Bench:
         sides: list[Side] = ["candidate", "baseline"]
         readings: dict[Side, list[float]] = {side: [] for side in sides}
         long = max(self.single_us.values()) >= self.problem.timing.burst_ms * 1e3
-        for _ in range(LONG_LATENCY_CALLS if long else LATENCY_CALLS):
-            self.rng.shuffle(sides)
-            for side in sides:
-                readings[side].append(self._burst(side, 1, gated=False).judge_us - self.before.ungated_us)
+        # One wait for all of them: each takes less than a wait beside other lanes.
+        with self.problem.surroundings.turns.alone():
+            for _ in range(LONG_LATENCY_CALLS if long else LATENCY_CALLS):
+                self.rng.shuffle(sides)
+                for side in sides:
+                    readings[side].append(self._burst(side, 1, gated=False).judge_us - self.before.ungated_us)
         self.latency_us = {side: max(statistics.median(values), 0.0) for side, values in readings.items()}
 
     def one_call_a_burst(self) -> None:
@@ -305,11 +308,11 @@ class Bench:
 
     def _pair_of_readings(self, first: Side) -> dict[Side, Reading]:
         calls = {side: self.clock.bursts[side].at(self._share) for side in _in_order(first)}
-        readings = self._pair([self._asked(side, its) for side, its in calls.items()])
+        readings = self._each(calls)
         return {side: self._per_call(reading, calls[side]) for side, reading in readings.items()}
 
     def _pair_of_singles(self, first: Side) -> dict[Side, Reading]:
-        readings = self._pair([self._asked(side, 1) for side in _in_order(first)])
+        readings = self._each(dict.fromkeys(_in_order(first), 1))
         return {side: self._per_call(reading, 1) for side, reading in readings.items()}
 
     def _asked(self, side: Side, calls: int, hard: Sequence[HardCall] = ()) -> _Asked:
@@ -319,9 +322,16 @@ class Bench:
         places = dict(zip(self.rng.sample(range(calls), len(hard)), hard, strict=True))
         return _Asked(side, functools.partial(self._draws_with, places, calls), hard)
 
-    def _burst(self, side: Side, calls: int, *, gated: bool | None = None, **options: Any) -> BurstReading:
+    def _burst(self, side: Side, calls: int, **options: Any) -> BurstReading:
         """One burst, checked; raises Refused."""
-        return self._one(self._asked(side, calls), gated=gated, **options)
+        return self._one(self._asked(side, calls), **options)
+
+    def _each(
+        self, calls: Mapping[Side, int], *, gated: bool | None = None, timed: bool = True
+    ) -> dict[Side, BurstReading]:
+        """A burst of so many calls of each side, in this order; raises Refused."""
+        pair = [self._asked(side, its) for side, its in calls.items()]
+        return self._together(pair, gated=self.clock.gated if gated is None else gated, timed=timed)
 
     def _one(self, asked: _Asked, *, gated: bool | None = None, **options: Any) -> BurstReading:
         gated = self.clock.gated if gated is None else gated
@@ -332,17 +342,17 @@ class Bench:
         self._look_at(asked, reading)
         return reading
 
-    def _pair(self, pair: list[_Asked]) -> dict[Side, BurstReading]:
-        """A burst of each side, one behind the other, and both checked; raises Refused."""
-        if not (self.on_card and self.clock.gated and self._fit_together(pair)):
-            return {asked.side: self._one(asked) for asked in pair}
+    def _together(self, pair: list[_Asked], *, gated: bool, timed: bool = True) -> dict[Side, BurstReading]:
+        """Bursts of a side or of both, one right behind the other, and checked; raises Refused."""
+        if not (len(pair) == 2 and self.on_card and gated and self._fit_together(pair)):
+            return {asked.side: self._one(asked, gated=gated, timed=timed) for asked in pair}
         links = [self._links[asked.side] for asked in pair]
         meanwhile = functools.partial(self._meanwhile, max(asked.calls for asked in pair))
-        ends = links[0].pair(links[1], pair[0].draws, pair[1].draws, gated=True, meanwhile=meanwhile)
+        ends = links[0].pair(links[1], pair[0].draws, pair[1].draws, gated=True, timed=timed, meanwhile=meanwhile)
         readings: dict[Side, BurstReading] = {}
         failed: Exception | None = None
         for asked, end, link in zip(pair, ends, links, strict=True):
-            again = functools.partial(link.burst, gated=True)
+            again = functools.partial(link.burst, gated=True, timed=timed)
             try:
                 readings[asked.side] = self._came_to(asked, functools.partial(_ended, end), again)
             except Exception as error:
@@ -472,7 +482,8 @@ class Bench:
             first = self.rng.random() < 0.5 if baseline_first is None else baseline_first
             sides = _in_order("baseline" if first else "candidate")
             calls = {side: 1 if singly else self.clock.bursts[side].at(self._share) for side in sides}
-            self._pair([self._asked(side, calls[side], hard if side == "candidate" else ()) for side in sides])
+            pair = [self._asked(side, calls[side], hard if side == "candidate" else ()) for side in sides]
+            self._together(pair, gated=self.clock.gated)
             # Before the next one is made.
             del hard
 
@@ -485,29 +496,35 @@ class Bench:
             draws.append(hard[call].draw if call in hard else drawn)
         return draws
 
-    def _rehearse(self, side: Side) -> int:
-        """Run a burst as long as planned, and find how many calls can be enqueued behind the gate.
+    def _most_enqueued(self) -> int:
+        """Run bursts as long as planned, and find how many calls can be enqueued behind the gate on both sides.
 
         A device queues about a thousand launches and then blocks, so one that launches many kernels a call gets fewer
         calls.
         """
-        planned = self.clock.bursts[side].calls
-        if planned > 1:
-            # Nothing may happen for the first time behind the gate.
-            self._burst(side, planned, gated=False)
-        fitting = planned
-        while fitting > 1 and self.clock.gated and not self._fits(side, fitting):
-            if side == "candidate":
-                self._too_many = fitting
-            fitting //= 4
-        return max(1, fitting) if fitting < planned else self.problem.workload.most_calls
+        planned = {side: plan.calls for side, plan in self.clock.bursts.items()}
+        # Nothing may happen for the first time behind the gate.
+        self._each(_of_several(planned), gated=False, timed=False)
+        fitting = dict(planned)
+        unfit = self._unfit(_of_several(fitting)) if self.clock.gated else []
+        while unfit:
+            if "candidate" in unfit:
+                self._too_many = fitting["candidate"]
+            fitting |= {side: max(1, fitting[side] // 4) for side in unfit}
+            unfit = self._unfit(_of_several({side: fitting[side] for side in unfit}))
+        fewer = (calls for side, calls in fitting.items() if calls < planned[side])
+        return min(fewer, default=self.problem.workload.most_calls)
 
-    def _fits(self, side: Side, calls: int) -> bool:
-        """Whether a burst can be enqueued behind the closed gate: none can of a candidate that waits for the device.
+    def _unfit(self, calls: Mapping[Side, int]) -> list[Side]:
+        """The sides whose burst of so many calls cannot be enqueued behind the closed gate: none can of a candidate
+        that waits for the device.
 
         The second try counts: the first may have loaded kernels, which blocks, too.
         """
-        return self._burst(side, calls).gated or self._burst(side, calls).gated
+        for _ in range(2):
+            readings = self._each(calls, timed=False)
+            calls = {side: its for side, its in calls.items() if not readings[side].gated}
+        return list(calls)
 
     def _per_call(self, reading: BurstReading, calls: int) -> Reading:
         lost_gate = LOST_GATE if self.clock.gated and not reading.gated else ""
@@ -534,6 +551,10 @@ class _Asked:
     def draw_anew(self) -> None:
         """Other inputs, if it is repeated."""
         self.draws = self._draw()
+
+
+def _of_several(calls: Mapping[Side, int]) -> dict[Side, int]:
+    return {side: its for side, its in calls.items() if its > 1}
 
 
 def _in_order(first: Side) -> tuple[Side, Side]:

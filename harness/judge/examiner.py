@@ -211,10 +211,10 @@ class Examiner:
         draw, expected = self.tried.first()
         link.inputs_change = self._in_place
         try:
-            reading = link.burst([draw], gated=False, deadline_s=deadline_s)
+            reading = link.burst([draw], gated=False, timed=False, deadline_s=deadline_s)
         except RepeatAsked:
             draw, expected = self._reference.draw(), None
-            reading = link.burst([draw], gated=False, deadline_s=deadline_s)
+            reading = link.burst([draw], gated=False, timed=False, deadline_s=deadline_s)
         expected = expected or self._oracle.expect(list(draw.inputs), draw.seed)
         give_back(self._reference.device)
         finding = self._finding(link, 0, draw, expected)
@@ -326,7 +326,7 @@ class Examiner:
             return finding
         said = f"{finding.message}; on other draws it was right"
         try:
-            link.burst([draw], gated=False, deadline_s=link.limits.call_s)
+            link.burst([draw], gated=False, timed=False, deadline_s=link.limits.call_s)
             again = self._finding(link, 0, draw, self._glance(draw))
         except (RepeatAsked, *FAILURES):
             # The wrong answer stands, whatever became of this one.

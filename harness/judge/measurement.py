@@ -62,13 +62,15 @@ def time_alone(problem: OpenProblem, examiner: Examiner, baseline: Link, before:
     bench.warm_up()
     # Calls that fill a burst by themselves take long to draw and to check, too.
     count = FEWEST if problem.workload.call_s >= problem.timing.burst_ms / 1e3 else ALONE_BURSTS
-    gated = Usual([], [])
+    gated, alone = Usual([], []), problem.surroundings.turns.alone
     if bench.clock.name == "device":
-        gated = bench.usual("baseline", count)
+        with alone():
+            gated = bench.usual("baseline", count)
         bench.give_up_gate()
         # As few as can be compared: only candidates that wait for the device are, and each is alone on the card.
         count = FEWEST
-    return Alone(gated, _as_read(bench, bench.usual("baseline", count)))
+    with alone():
+        return Alone(gated, _as_read(bench, bench.usual("baseline", count)))
 
 
 def _as_read(bench: Bench, usual: Usual) -> Usual:

@@ -107,6 +107,7 @@ class CudaLink(Link):
         draws: list[Draw],
         *,
         gated: bool = True,
+        timed: bool = True,
         deadline_s: float | None = None,
         profiled: bool = False,
         meanwhile: Callable[[], None] = nothing,
@@ -115,8 +116,8 @@ class CudaLink(Link):
         gated = gated and not self._come_late(draws)
         if not gated:
             meanwhile()
-        request = self._requested(draws, gated, profiled)
-        return self._reading(len(draws), *self._timed(request, gated, deadline_s or self.limits.call_s, meanwhile))
+        request, limit_s = self._requested(draws, gated, profiled), deadline_s or self.limits.call_s
+        return self._reading(len(draws), *self._run(request, gated, limit_s, timed=timed, meanwhile=meanwhile))
 
     def pair(
         self,
@@ -125,13 +126,14 @@ class CudaLink(Link):
         others: list[Draw],
         *,
         gated: bool,
+        timed: bool = True,
         meanwhile: Callable[[], None] = nothing,
     ) -> list[BurstReading | Exception]:
         """Both enqueue at the same time, behind a gate each. Then one burst is right behind the other, and other lanes
         wait once for both."""
         if not (gated and isinstance(other, CudaLink) and self._can_enqueue(draws) and other._can_enqueue(others)):
-            return super().pair(other, draws, others, gated=gated, meanwhile=meanwhile)
-        both = [_Half(self, draws), _Half(other, others)]
+            return super().pair(other, draws, others, gated=gated, timed=timed, meanwhile=meanwhile)
+        both = [_Half(self, draws, timed), _Half(other, others, timed)]
 
         def stop() -> None:
             for half in both:
@@ -156,7 +158,7 @@ class CudaLink(Link):
             for half in both:
                 half.attempt(half.hold)
             stop()
-            with self._turns.alone(settled=True):
+            with self._turns.alone(settled=True) if timed else contextlib.nullcontext():
                 for half in both:
                     half.attempt(half.let_go)
         # Each by itself that could not be enqueued, or whose other one failed.
@@ -217,7 +219,7 @@ class CudaLink(Link):
         """An empty burst, with inputs but without calls; whether all of it was enqueued before the gate opened."""
         self._begin(draws)
         request = Burst(number=self._number, nonce=self._nonce, calls=[], blocks=self._unsent, gated=gated)
-        return self._timed(request, gated, self.limits.call_s)[1]
+        return self._run(request, gated, self.limits.call_s)[1]
 
     @property
     def _way_us(self) -> float:
@@ -246,8 +248,14 @@ class CudaLink(Link):
             view(staged, ref).copy_(tensor)
         self._staged = staged
 
-    def _timed(
-        self, request: Burst, gated: bool, limit_s: float, meanwhile: Callable[[], None] = nothing
+    def _run(
+        self,
+        request: Burst,
+        gated: bool,
+        limit_s: float,
+        *,
+        timed: bool = True,
+        meanwhile: Callable[[], None] = nothing,
     ) -> tuple[Enqueued, bool, Finished]:
         """One burst with the judge's events around it; whether all of it was enqueued before the gate opened."""
         enqueued = None
@@ -258,21 +266,21 @@ class CudaLink(Link):
                     meanwhile()
                 with self._turns.away(self.freezer.freeze):
                     enqueued = self._enqueued_in_time(request, limit_s)
-        return self._carried_out(request, enqueued, limit_s)
+        return self._carried_out(request, enqueued, limit_s, timed=timed)
 
     def _ask(self, request: Burst) -> None:
         self.freezer.thaw()
         self._send(request)
 
     def _carried_out(
-        self, request: Burst, enqueued: Enqueued | None, limit_s: float
+        self, request: Burst, enqueued: Enqueued | None, limit_s: float, *, timed: bool
     ) -> tuple[Enqueued, bool, Finished]:
         """A burst that was `enqueued` behind the gate, or, if that is None, will be enqueued without it.
 
         The outputs' places are known before the clock stops, so that a look at them is the next thing on the judge's
         stream. Ungated they come with the runner's answer, and the way there is in the reading, as in an empty burst's.
         To enqueue behind the gate, or behind a hold, is nothing that another lane's burst would feel; from then on the
-        card is this one's.
+        card is this one's, if it is `timed`.
         """
         was_gated = enqueued is not None
         if enqueued is not None:
@@ -281,8 +289,7 @@ class CudaLink(Link):
                     self._ready_to_start(enqueued, len(request.calls))
                 self._start_held()
                 self._stop()
-        # A runner's first burst is never timed.
-        alone = self._turns.alone(self.freezer.freeze, settled=was_gated) if self._number > 1 else self._at_work()
+        alone = self._turns.alone(self.freezer.freeze, settled=was_gated) if timed else self._at_work()
         with self._released_on_failure(), alone, self._released_on_failure():
             deadline, waited_s = time.monotonic() + limit_s, self._turns.waited_s
             self.freezer.thaw()
@@ -540,10 +547,11 @@ class CudaLink(Link):
 class _Half:
     """One burst of a pair, step by step. What goes wrong with it ends it, and not the other one."""
 
-    def __init__(self, link: CudaLink, draws: list[Draw]) -> None:
+    def __init__(self, link: CudaLink, draws: list[Draw], timed: bool) -> None:
         self.link = link
         self.enqueued: Enqueued | None = None
         self._draws = draws
+        self._timed = timed
         self._finished: Finished | None = None
         self._came_to: BurstReading | Exception | None = None
 
@@ -591,5 +599,5 @@ class _Half:
         link, enqueued, finished, was_gated = self.link, self.enqueued, self._finished, True
         if enqueued is None or finished is None:
             limit_s = link.limits.call_s
-            enqueued, was_gated, finished = link._carried_out(self._request, enqueued, limit_s)
+            enqueued, was_gated, finished = link._carried_out(self._request, enqueued, limit_s, timed=self._timed)
         self._came_to = link._reading(len(self._draws), enqueued, was_gated, finished)

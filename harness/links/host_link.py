@@ -60,6 +60,7 @@ class HostLink(Link):
         draws: list[Draw],
         *,
         gated: bool = True,
+        timed: bool = True,
         deadline_s: float | None = None,
         profiled: bool = False,
         meanwhile: Callable[[], None] = nothing,

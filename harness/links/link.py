@@ -210,13 +210,15 @@ class Link:
         draws: list[Draw],
         *,
         gated: bool = True,
+        timed: bool = True,
         deadline_s: float | None = None,
         profiled: bool = False,
         meanwhile: Callable[[], None] = nothing,
     ) -> BurstReading:
         """Time one burst on these inputs, which the runner sees only when the clock starts.
 
-        `meanwhile` is called once: while the runner enqueues behind a gate, or else before anything is begun.
+        Unless it is `timed`, nobody goes by the clock, and other lanes may work beside it. `meanwhile` is called once:
+        while the runner enqueues behind a gate, or else before anything is begun.
         Raises RepeatAsked once a runner; a second time it is a ProtocolError.
         """
         raise NotImplementedError
@@ -228,6 +230,7 @@ class Link:
         others: list[Draw],
         *,
         gated: bool,
+        timed: bool = True,
         meanwhile: Callable[[], None] = nothing,
     ) -> list[BurstReading | Exception]:
         """Time one burst of this runner on `draws`, and then one of the `other` on `others`, as `burst` does; what each
@@ -235,7 +238,7 @@ class Link:
         ends: list[BurstReading | Exception] = []
         for link, its in ((self, draws), (other, others)):
             try:
-                ends.append(link.burst(its, gated=gated, meanwhile=meanwhile))
+                ends.append(link.burst(its, gated=gated, timed=timed, meanwhile=meanwhile))
             except Exception as error:
                 ends.append(error)
             meanwhile = nothing

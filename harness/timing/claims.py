@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from harness.timing import statistics
 from harness.timing.suspicion import Suspicion
 
@@ -14,6 +16,7 @@ ABSOLUTE_US = 1.5
 RELATIVE = 0.10
 # The share that the baseline's claims miss on the same protocol, this many times over, is explained whatever it is.
 BASELINE_FACTOR = 2.0
+LOW = 0.25
 
 
 def unaccounted(
@@ -42,10 +45,11 @@ def unaccounted(
             "nonsense_claims", f"{share:.0%} of the runner's claimed times are not times", {"nonsense_share": share}
         )
     judged = statistics.median(judge_us)
-    gap = statistics.median(gaps)
-    baseline_gaps = _gaps(baseline_judge_us, baseline_claimed_us)
-    # As a share: the fixed part of a gap is in the fixed cost, and a slow baseline must not excuse a fast candidate.
-    usual_share = statistics.median(baseline_gaps) / statistics.median(baseline_judge_us) if baseline_gaps else 0.0
+    gap = _usual(gaps)
+    # As shares: the fixed part of a gap is in the fixed cost, and a slow baseline must not excuse a fast candidate.
+    claimed_shares = [claim / us for us, claim in zip(baseline_judge_us, baseline_claimed_us, strict=True)]
+    missed_shares = _gaps([1.0] * len(claimed_shares), claimed_shares)
+    usual_share = _usual(missed_shares) if missed_shares else 0.0
     allowed = ABSOLUTE_US + fixed_error_us + max(RELATIVE, BASELINE_FACTOR * abs(usual_share)) * judged
     if abs(gap) <= allowed:
         return None
@@ -69,6 +73,13 @@ def unaccounted(
         f"of {allowed:.2f} us would be normal",
         evidence,
     )
+
+
+def _usual(gaps: Sequence[float]) -> float:
+    """Their median, or, where that is a gap, their lower quartile: what else was on the device is in the larger ones,
+    and explains nothing."""
+    low, middle = (float(gap) for gap in np.quantile(gaps, [LOW, 0.5], method="lower"))
+    return max(low, 0.0) if middle > 0 else middle
 
 
 def _gaps(judge_us: Sequence[float], claimed_us: Sequence[float]) -> list[float]:

@@ -154,7 +154,7 @@ def test_what_needs_no_runner_is_done_once_while_it_enqueues_or_before_all(conne
     assert torch.equal(link.output(1), 2 * given[1].inputs[0])
 
 
-def test_another_lanes_burst_does_not_wait_for_a_first_call(connected):
+def test_another_lanes_burst_does_not_wait_for_one_that_is_not_timed(connected):
     file = os.memfd_create("turns")
     one, other = (CardTurns(os.open(f"/proc/self/fd/{file}", os.O_RDWR)) for _ in range(2))
     events = []
@@ -171,12 +171,53 @@ def test_another_lanes_burst_does_not_wait_for_a_first_call(connected):
         thread = threading.Thread(target=bursts)
         thread.start()
         draw = Draw(inputs=(torch.ones(SIZE),), seed=0)
-        link.burst([draw], gated=False)
+        link.burst([draw], gated=False, timed=False)
         assert events == ["thaw", *["freeze", "burst", "thaw"] * 3, "freeze"]
         assert torch.equal(link.output(0), 2 * draw.inputs[0])
     thread.join(5)
     other.close()
     os.close(file)
+
+
+@pytest.fixture
+def turns():
+    """Those of two lanes."""
+    file = os.memfd_create("turns")
+    both = [CardTurns(os.open(f"/proc/self/fd/{file}", os.O_RDWR)) for _ in range(2)]
+    yield both
+    for one in both:
+        one.close()
+    os.close(file)
+
+
+def is_alone(turns, act):
+    """Whether another lane that is at work keeps it waiting."""
+    one, other = turns
+    its_end = threading.Event()
+
+    def work():
+        with other.shared():
+            its_end.wait(0.3)
+
+    with one.shared():
+        thread = threading.Thread(target=work)
+        thread.start()
+        before_s = one.waited_s
+        act()
+        its_end.set()
+    thread.join(5)
+    return one.waited_s - before_s > 0.1
+
+
+@pytest.mark.parametrize("gated", [True, False])
+@pytest.mark.parametrize("timed", [True, False])
+def test_only_what_is_timed_has_the_card_for_itself(connected, turns, gated, timed):
+    links = [connected.connect(turns=turns[0])[0] for _ in range(2)]
+    for link in links:
+        link.burst(draws(1), gated=False, timed=False)
+    assert is_alone(turns, lambda: links[0].burst(draws(2), gated=gated, timed=timed)) is timed
+    both = (draws(2), draws(1))
+    assert is_alone(turns, lambda: links[0].pair(links[1], *both, gated=gated, timed=timed)) is timed
 
 
 def test_what_is_told_before_the_gate_opens_was_told_before(connected):

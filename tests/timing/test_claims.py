@@ -49,6 +49,15 @@ def test_a_claim_above_what_the_judge_saw_has_its_own_word() -> None:
     assert found.evidence["gap_us"] < 0
 
 
+def test_who_else_was_on_the_device_explains_nothing_that_a_quiet_burst_shows() -> None:
+    """The baseline's claims miss most of three bursts of four, and so do an honest candidate's."""
+    others = {"baseline_judge_us": [17.3, 185.0, 352.8, 167.0], "baseline_claimed_us": [17.2, 17.2, 17.2, 17.3]}
+    found = unaccounted([70.6, 70.6, 154.3, 145.5], [0.1] * 4, **others)
+    assert found is not None
+    assert found.word == "unaccounted_time"
+    assert unaccounted([70.6, 154.3, 145.5, 180.0], [70.1, 70.6, 70.3, 70.2], **others) is None
+
+
 def test_what_the_baseline_shows_on_the_same_protocol_is_explained() -> None:
     rng = random.Random(5)
     judge, claimed = spread(rng, 1000.0), spread(rng, 750.0)

@@ -1,4 +1,4 @@
-# {kind: cheat, row: clock, status: passed, instead: incorrect mismatch, twin: cuda_one_kernel}
+# {kind: cheat, row: clock, status: passed, instead: incorrect, twin: cuda_one_kernel}
 """A kernel that no gate holds watches where its inputs come to, and begins when they change."""
 
 import torch
