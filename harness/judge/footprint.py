@@ -46,6 +46,7 @@ class Footprint:
         self._switches = _switches()
         self._names = [(where, dict(vars(where))) for where in (*NAMESPACES, *_layers())]
         self._rss_bytes = procfs.rss_bytes(os.getpid())
+        self._tensors = _tensors()
 
     def changed(self) -> str:
         """The first thing that differs now, in words; empty where the next problem can be opened.
@@ -69,8 +70,15 @@ class Footprint:
             torch.cuda.empty_cache()
             held = torch.cuda.memory_allocated(self._device)
             return f"{held} bytes of the card's memory" if held else ""
+        if (kept := _tensors() - self._tensors) > 0:
+            return f"{kept} tensors"
         more = procfs.rss_bytes(os.getpid()) - self._rss_bytes
         return f"{more} bytes of memory" if more > KEPT_BYTES else ""
+
+
+def _tensors() -> int:
+    """How many this process holds."""
+    return sum(issubclass(type(one), torch.Tensor) for one in gc.get_objects())
 
 
 def _replaced(where: ModuleType | type, before: dict[str, Any]) -> str:

@@ -244,33 +244,16 @@ def drawn(found: Drawn, file: ModuleType | None = None) -> Iterator[Drawn]:
     for another's is wrong. Who constructs them in another order gets them by name. torch's own generators stay as they
     are.
     """
-    before = [
-        (kind, name, vars(kind)[name])
-        for kind in NORMS
-        for name in ("reset_parameters", "reset_running_stats")
-        if name in vars(kind)
-    ]
-    register, bound = nn.Module.register_parameter, _bound((*CONSTANTS, *STRUCTURES), file)
-    deepcopy = copy.deepcopy
-    copying = [(copy, "deepcopy")]
-    copying += [(file, name) for name, value in vars(file).items() if value is deepcopy] if file is not None else []
-    for holder, name in copying:
-        setattr(holder, name, _copying(deepcopy, found))
-    for kind, name, reset in before:
-        setattr(kind, name, _filling(reset, found))
-    for holder, name, fill in bound:
-        setattr(holder, name, _telling(fill, found))
-    nn.Module.register_parameter = _registering(register, found)  # type: ignore[method-assign]
-    try:
+    deepcopy, register = copy.deepcopy, nn.Module.register_parameter
+    resets = ((kind, name) for kind in NORMS for name in ("reset_parameters", "reset_running_stats"))
+    copying = ((holder, name) for holder in (copy, file) for name, value in _names(holder) if value is deepcopy)
+    with _replaced(
+        *((kind, name, _filling(vars(kind)[name], found)) for kind, name in resets if name in vars(kind)),
+        *((holder, name, _telling(fill, found)) for holder, name, fill in _bound((*CONSTANTS, *STRUCTURES), file)),
+        *((holder, name, _copying(deepcopy, found)) for holder, name in copying),
+        (nn.Module, "register_parameter", _registering(register, found)),
+    ):
         yield found
-    finally:
-        for holder, name in copying:
-            setattr(holder, name, deepcopy)
-        nn.Module.register_parameter = register  # type: ignore[method-assign]
-        for holder, name, fill in bound:
-            setattr(holder, name, fill)
-        for kind, name, reset in before:
-            setattr(kind, name, reset)
 
 
 @contextlib.contextmanager
@@ -280,14 +263,30 @@ def larger(factor: float, file: ModuleType) -> Iterator[None]:
     if factor == 1.0:
         yield
         return
-    bound = _bound(DRAWS, file)
-    for holder, name, draw in bound:
-        setattr(holder, name, _multiplying(draw, factor))
+    with _replaced(*((holder, name, _multiplying(draw, factor)) for holder, name, draw in _bound(DRAWS, file))):
+        yield
+
+
+@contextlib.contextmanager
+def _replaced(*replacements: tuple[Any, str, Callable[..., Any]]) -> Iterator[None]:
+    """Within it, other functions are called in place of those that some modules and classes have by a name.
+
+    Who took one of these meanwhile, as a module may that is imported then, calls the former one with it afterwards.
+    """
+    before = [vars(holder)[name] for holder, name, _ in replacements]
+    called = [function for _, _, function in replacements]
+
+    def place(number: int) -> Callable[..., Any]:
+        return lambda *args, **kwargs: called[number](*args, **kwargs)
+
+    for number, (holder, name, _) in enumerate(replacements):
+        setattr(holder, name, place(number))
     try:
         yield
     finally:
-        for holder, name, draw in bound:
-            setattr(holder, name, draw)
+        called[:] = before
+        for (holder, name, _), function in zip(replacements, before, strict=True):
+            setattr(holder, name, function)
 
 
 def draw_the_rest(
@@ -396,10 +395,14 @@ def _bound(names: tuple[str, ...], file: ModuleType | None) -> list[tuple[Any, s
     modules_of_torch = (one for one in vars(nn.modules).values() if isinstance(one, ModuleType))
     return [
         (holder, name, function)
-        for holder in (nn.init, *modules_of_torch, *([file] if file is not None else []))
-        for name, function in vars(holder).items()
+        for holder in (nn.init, *modules_of_torch, file)
+        for name, function in _names(holder)
         if id(function) in own
     ]
+
+
+def _names(holder: ModuleType | None) -> list[tuple[str, Any]]:
+    return [] if holder is None else list(vars(holder).items())
 
 
 def _filling(reset: Callable[[Any], None], found: Drawn) -> Callable[[Any], None]:

@@ -16,6 +16,7 @@ def test_nothing_has_changed_after_ordinary_work():
     before = Footprint(HOST)
     layer = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.GELU())
     layer(torch.randn(2, 3, 8, 8)).sum().backward()
+    del layer
     torch.manual_seed(5)
     assert before.changed() == ""
 
@@ -67,6 +68,14 @@ def test_switches_are_among_it(change, restore, named):
         assert before.changed() == named
     finally:
         restore()
+    assert before.changed() == ""
+
+
+def test_tensors_that_are_still_held_are_told():
+    before = Footprint(HOST)
+    kept = torch.ones(3)
+    assert before.changed() == "1 tensors"
+    del kept
     assert before.changed() == ""
 
 

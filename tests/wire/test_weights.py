@@ -1,8 +1,10 @@
 """Drawn weights in place of ones and zeros."""
 
 import copy
+import gc
 import itertools
 import types
+import weakref
 
 import pytest
 import torch
@@ -475,3 +477,18 @@ def test_copies_that_are_changed_since_are_told():
         model = Copied()
     assert torch.equal(model.first[0].weight, model.second[0].weight)
     assert not torch.equal(model.first[0].bias, model.second[0].bias)
+
+
+def test_who_takes_a_replaced_function_keeps_nothing_of_what_was_drawn():
+    """As a module does that is imported meanwhile."""
+    with weights.drawn(weights.Drawn(7)) as drawn:
+        taken, model = copy.deepcopy, nn.LayerNorm(4)
+        taken_init, taken_reset = nn.init.ones_, nn.LayerNorm.reset_parameters
+    ends = weakref.ref(drawn)
+    del drawn
+    gc.collect()
+    assert ends() is None
+    assert torch.equal(taken(model).weight, model.weight)
+    taken_reset(model)
+    assert bool((model.weight == 1).all())
+    assert bool((taken_init(model.bias) == 1).all())
