@@ -380,9 +380,11 @@ class Judge:
             torch.ones(1, device=self._device)
             card = NvmlCard(str(torch.cuda.get_device_properties(self._device).uuid), own)
         try:
-            # Beside other lanes' work rates would be too low, and stay so.
-            with self._turns.alone():
-                best = ceilings.load_or_measure(self._device, watch=Watch(card))
+            best = ceilings.load(self._device)
+            if best is None:
+                # Beside other lanes' work rates would be too low, and stay so.
+                with self._turns.alone():
+                    best = ceilings.load_or_measure(self._device, watch=Watch(card))
         except RuntimeError as error:
             print(f"no ceilings, and so no speed of light: {error}", file=sys.stderr)
             best = None

@@ -86,12 +86,18 @@ def load_or_measure(device: torch.device, *, path: Path | None = None, watch: Wa
     measurement each time. Raises RuntimeError where not even a copy can be run.
     """
     path = path or places.cache() / "ceilings.json"
+    if (cached := load(device, path)) is not None:
+        return cached
     name = key(device)
-    known = _load(path).get(name)
-    if known is None or known.due:
-        known = _measured(device, known, watch)
-        _store(path, name, known)
-    return Ceilings(known.bytes_per_s, known.flops_per_s)
+    measured = _measured(device, _load(path).get(name), watch)
+    _store(path, name, measured)
+    return Ceilings(measured.bytes_per_s, measured.flops_per_s)
+
+
+def load(device: torch.device, path: Path | None = None) -> Ceilings | None:
+    """The ceilings of `device` from the cache; None where they are to be measured."""
+    known = _load(path or places.cache() / "ceilings.json").get(key(device))
+    return None if known is None or known.due else Ceilings(known.bytes_per_s, known.flops_per_s)
 
 
 def _measured(device: torch.device, before: Entry | None, watch: Watch | None) -> Entry:
