@@ -20,7 +20,7 @@ SAMPLE = re.compile(r"(?:(.+)[-_])?sample_(\d{1,6})", re.ASCII | re.DOTALL)
 SCHEMA_VERSION = 1
 
 # Part of every resume key: raised if the same files may get another verdict or another time after a change.
-PROTOCOL_VERSION = 27
+PROTOCOL_VERSION = 28
 
 
 class Status(enum.StrEnum):

@@ -354,9 +354,9 @@ class Judge:
             first = examiner.first_call(runner, self._limits.first_call_s)
         if not first.passed:
             outcome = _with_unmatched(first.outcome(), ready.unmatched)
-            drawn_since = self._reference.differs(Weights.OWN) or self._reference.construction.structured
+            drawn_since = self._reference.differs(Weights.OWN) or bool(self._reference.construction.structured)
             may_be_why = first.reason == "mismatch" or first.reason.startswith("mismatch:exchanged")
-            if not examiner.why_plain and drawn_since and may_be_why:
+            if not examiner.why_plain and (drawn_since or ready.changed) and may_be_why:
                 outcome = msgspec.structs.replace(outcome, message=f"{outcome.message}; {DRAWN_WEIGHTS}")
             raise Refused(outcome, Checks(error_ratio=first.error_ratio), changed_weights=ready.changed)
         return first

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -20,15 +20,12 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from harness.oracle.modes import Mode
 from harness.wire import layout
+from harness.wire.begun import next_to_nothing
 
-# torch's operators that draw each element of a new tensor, and that draw those of one in place.
-DRAW = frozenset(("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "normal", "bernoulli"))
-DRAW_IN_PLACE = frozenset(
-    (
-        *("uniform_", "normal_", "random_", "bernoulli_", "exponential_"),
-        *("log_normal_", "cauchy_", "geometric_"),
-    )
-)
+# torch's operators that draw each element of a new tensor, and that draw those of one in place. Not those that draw
+# whole numbers: of such a tensor a byte an element does.
+DRAW = frozenset(("rand", "randn", "rand_like", "randn_like", "normal"))
+DRAW_IN_PLACE = frozenset(("uniform_", "normal_", "exponential_", "log_normal_", "cauchy_"))
 # What makes of each element another one by itself, beside numbers, and hardly ever the same of two.
 ONE_BY_ONE = frozenset(
     (
@@ -39,9 +36,24 @@ ONE_BY_ONE = frozenset(
 # What puts tensors together: drawn are they if each is, by a draw of its own. `where` as numbers are drawn again that
 # are too far off.
 JOINED = ("cat", "stack", "where")
-# A sixteenth of a tensor may be constants; and of so many elements that are looked at half have to differ.
-SMALL_PART, LOOKED_AT = 16, 256
 CONSTANT_IN_PLACE = frozenset(("fill_", "zero_"))
+# A sixteenth of a tensor may be constants. Of so many elements that are looked at (of 16-bit numbers, which are few),
+# half have to differ.
+SMALL_PART, LOOKED_AT, FEW_LOOKED_AT = 16, 1 << 12, 1 << 8
+NARROW = (torch.float16, torch.bfloat16)
+
+
+class _Held(NamedTuple):
+    """What a storage holds: the draws that its elements come from, how many of them come from none, and a sum over all
+    bits, by which another's writing is seen."""
+
+    storage: StorageWeakRef
+    draws: frozenset[int]
+    others: int
+    bits: int
+
+
+NOTHING = frozenset[int]()
 
 
 class Origins(Mode):
@@ -49,86 +61,88 @@ class Origins(Mode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sources = itertools.count()
+        self._count = itertools.count()
         # By a generator's state before it: two draws from one state are the same numbers.
-        self._draws: dict[bytes, int] = {}
-        # Of a storage that holds what was drawn, from which draw, and how many elements were set to a constant since;
-        # by its address, as long as it lives.
-        self._drawn: dict[int, tuple[StorageWeakRef, int, int]] = {}
+        self._states: dict[bytes, int] = {}
+        # By a storage's address, as long as it lives.
+        self._held: dict[int, _Held] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
-        state = _state(args, kwargs) if name in DRAW or name in DRAW_IN_PLACE else b""
+        first = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        # Before it is written to.
+        before = self._of(first) if first is not None and name.endswith("_") else None
+        draw = self._draw(args, kwargs) if name in DRAW or name in DRAW_IN_PLACE else None
         made = func(*args, **kwargs)
-        self._note(func, name, args, made, state)
+        if draw is not None:
+            self._put(first if name in DRAW_IN_PLACE else made, draw, before)
+        elif name in JOINED:
+            self._join(made, args)
+        elif name == "copy_":
+            self._put(first, self._draws_of(args[1]), before)
+        elif name in CONSTANT_IN_PLACE and before is not None and first is not None:
+            self._hold(first, before.draws, before.others + first.numel())
+        elif first is not None and name.removesuffix("_") in ONE_BY_ONE and _is_whole(first) and _beside_numbers(args):
+            held = before if made is first else self._of(first)
+            if held is not None:
+                self._hold(made, held.draws, held.others)
         return made
 
     def not_drawn(self, model: nn.Module) -> Iterator[str]:
-        """Names of the parameters that were not drawn element by element, or from the same draw as one before."""
+        """Names of the parameters that were not drawn element by element, or have a draw in common with one before."""
         met = set[int]()
         for name, parameter in model.named_parameters():
             if is_lazy(parameter) or not _lies_somewhere(parameter):
                 continue
-            source = self._source(parameter) if _is_whole(parameter) and _has_many(parameter) else None
-            if source is None or source in met:
+            draws = self._draws_of(parameter)
+            if not draws or not met.isdisjoint(draws) or not _looks_drawn(parameter):
                 yield name
-            else:
-                met.add(source)
+            met |= draws
 
-    def _note(self, func: Any, name: str, args: Any, made: Any, state: bytes) -> None:
-        first = args[0] if args and isinstance(args[0], torch.Tensor) else None
-        if name in DRAW:
-            self._hold(made, self._draw(state))
-        elif name in JOINED:
-            # `where`: a condition, and what is taken from either.
-            parts = args[0] if isinstance(args[0], list | tuple) else args[1:]
-            sources = [self._source(part) if _is_whole(part) else None for part in parts]
-            each_its_own = None not in sources and len(set(sources)) == len(sources)
-            self._hold(made, next(self._sources) if each_its_own else None)
-        elif first is None:
-            return
-        elif name in DRAW_IN_PLACE:
-            if _is_whole(first):
-                self._hold(first, self._draw(state))
-        elif name in CONSTANT_IN_PLACE:
-            self._set(first)
-        elif name == "copy_":
-            self._hold(first, self._source(args[1]) if _is_whole(first) and _is_whole(args[1]) else None)
-        elif name.removesuffix("_") in ONE_BY_ONE and _beside_numbers(args[1:]):
-            if made is not first:
-                self._hold(made, self._source(first) if _is_whole(first) else None)
-        else:
-            for own, declared in zip(args, func._schema.arguments, strict=False):
-                if declared.alias_info is not None and declared.alias_info.is_write:
-                    self._hold(own, None)
+    def _draw(self, args: Any, kwargs: Any) -> frozenset[int]:
+        """A draw; none where the numbers are those of other tensors and something drawn."""
+        if not _beside_numbers(args):
+            return NOTHING
+        return frozenset((self._states.setdefault(_state(args, kwargs), next(self._count)),))
 
-    def _draw(self, state: bytes) -> int:
-        """The number of a draw from such a state."""
-        return self._draws.setdefault(state, next(self._sources))
-
-    def _set(self, tensor: torch.Tensor) -> None:
-        """Some elements have a constant now. A small part may, as an embedding's padding."""
-        source, storage = self._source(tensor), tensor.untyped_storage()
-        if source is not None:
-            count = self._drawn[storage._cdata][2] + tensor.numel()
-            is_small = count * tensor.element_size() * SMALL_PART <= storage.nbytes()
-            self._hold(tensor, source if is_small else None, count)
-
-    def _hold(self, tensor: Any, source: int | None, constants: int = 0) -> None:
+    def _put(self, tensor: Any, draws: frozenset[int], before: _Held | None) -> None:
+        """All elements of a tensor, which may be a part of its storage, come from these draws now."""
         if not _lies_somewhere(tensor):
             return
-        storage = tensor.untyped_storage()
-        if source is None:
-            self._drawn.pop(storage._cdata, None)
+        if _is_whole(tensor):
+            self._hold(tensor, draws, 0)
+        elif not draws or (before is not None and not before.draws.isdisjoint(draws)):
+            # What is there twice is no draw.
+            self._hold(tensor, NOTHING, 0)
         else:
-            self._drawn[storage._cdata] = StorageWeakRef(storage), source, constants
+            earlier, others = (before.draws, before.others) if before is not None else (NOTHING, _room(tensor))
+            self._hold(tensor, earlier | draws, max(0, others - tensor.numel()))
 
-    def _source(self, tensor: Any) -> int | None:
+    def _join(self, made: Any, args: Any) -> None:
+        # `where`: a condition, and what is taken from either.
+        parts = args[0] if isinstance(args[0], list | tuple) else args[1:]
+        draws = [self._draws_of(part) for part in parts]
+        together = NOTHING.union(*draws)
+        if all(draws) and len(together) == sum(map(len, draws)):
+            self._hold(made, together, 0)
+
+    def _hold(self, tensor: Any, draws: frozenset[int], others: int) -> None:
+        if _lies_somewhere(tensor):
+            storage = tensor.untyped_storage()
+            self._held[storage._cdata] = _Held(StorageWeakRef(storage), draws, others, _bits(tensor))
+
+    def _of(self, tensor: torch.Tensor) -> _Held | None:
+        """What is known of a tensor's storage; None where nothing is, or somebody else has written to it."""
         if not _lies_somewhere(tensor):
             return None
-        found = self._drawn.get(tensor.untyped_storage()._cdata)
-        return None if found is None or found[0].expired() else found[1]
+        held = self._held.get(tensor.untyped_storage()._cdata)
+        return held if held is not None and not held.storage.expired() and held.bits == _bits(tensor) else None
+
+    def _draws_of(self, tensor: Any) -> frozenset[int]:
+        """The draws that nearly all elements of a tensor come from; none where others do, or they are not known."""
+        held = self._of(tensor) if _is_whole(tensor) else None
+        return held.draws if held is not None and held.others * SMALL_PART <= tensor.numel() else NOTHING
 
 
 def _state(args: Any, kwargs: Any) -> bytes:
@@ -146,12 +160,39 @@ def _state(args: Any, kwargs: Any) -> bytes:
     return hashlib.sha256(state.numpy().tobytes() + device.type.encode()).digest()
 
 
-def _has_many(tensor: torch.Tensor) -> bool:
-    """Whether it has many different numbers, as far as some of its elements tell."""
+def _bits(tensor: torch.Tensor) -> int:
+    """A sum over all of a storage's bits, as whole numbers."""
+    with _disable_current_modes():
+        nothing = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+        flat = nothing.set_(tensor.untyped_storage())
+        whole = len(flat) // 8 * 8
+        return int(flat[:whole].view(torch.int64).sum() + flat[whole:].sum())
+
+
+def _room(tensor: torch.Tensor) -> int:
+    """How many of a tensor's elements its storage has room for."""
+    return int(tensor.untyped_storage().nbytes() // tensor.element_size())
+
+
+def _looks_drawn(tensor: torch.Tensor) -> bool:
+    """Whether it has many different numbers, that need all of their digits, and few that are next to nothing, as far as
+    some of its elements tell."""
     with _disable_current_modes():
         flat = tensor.detach().reshape(-1)
-        some = flat[:: max(1, len(flat) // LOOKED_AT)][:LOOKED_AT]
-        return some.element_size() == 1 or 2 * len(set(some.tolist())) >= len(some)
+        flat = torch.view_as_real(flat).reshape(-1) if flat.is_complex() else flat
+        if flat.element_size() == 1:
+            return True
+        some = flat[_places(len(flat), LOOKED_AT if flat.element_size() > 2 else FEW_LOOKED_AT).to(flat.device)]
+        differ = 2 * len(some.unique()) >= len(some)
+        in_full = some.element_size() == 2 or not any(torch.equal(some, some.to(kind).to(some)) for kind in NARROW)
+        return differ and in_full and not next_to_nothing(flat)
+
+
+def _places(count: int, most: int) -> torch.Tensor:
+    """So many of `count` places, by chance, or all."""
+    if count <= most:
+        return torch.arange(count, device="cpu")
+    return torch.randint(count, (most,), generator=torch.Generator("cpu").manual_seed(count), device="cpu").unique()
 
 
 def _lies_somewhere(tensor: Any) -> bool:
@@ -166,5 +207,5 @@ def _is_whole(tensor: Any) -> bool:
     return nbytes == tensor.untyped_storage().nbytes() and layout.apart(tensor.shape, tensor.stride())
 
 
-def _beside_numbers(others: Any) -> bool:
-    return all(other.numel() == 1 for other in others if isinstance(other, torch.Tensor))
+def _beside_numbers(args: Any) -> bool:
+    return all(other.numel() == 1 for other in args[1:] if isinstance(other, torch.Tensor))

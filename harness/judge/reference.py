@@ -119,13 +119,15 @@ class Reference:
                 with origins:
                     model, drawn = self._constructed(seed, larger)
             except Exception:
-                # It may not bear to be watched (tracing does not). Then only known structures are changed.
+                # It may not bear to be watched (tracing does not).
                 watched = False
                 model, drawn = self._constructed(seed, larger)
         except Exception:
             # A constructor that checks its parameters may raise anything. If that is not why, it raises again.
             return *none(), frozenset()
-        structured = frozenset(origins.not_drawn(model)) if watched else frozenset()
+        # Where nothing is known, any of them may have a structure.
+        names = origins.not_drawn(model) if watched else (name for name, _ in model.named_parameters())
+        structured = frozenset(names)
         which: dict[str, Any] = {}
         if known := weights.structured(model, drawn, structured):
             # What cannot be constructed twice, or so, is changed afterwards.

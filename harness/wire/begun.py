@@ -5,8 +5,8 @@ number, as whoever watches a module's construction says (judge.origins).
 A kernel could use it unseen: compute one of several experts, leave out a product by an identity, take powers of one
 exponential, distances without the rotation before them, a rounded number in place of the nearest level. So such
 parameters are changed: copies are moved along themselves, numbers in order keep that and their ends, what is at right
-angles is stretched both ways, what has none of these structures is scaled element by element, and all others are
-scattered besides.
+angles is stretched both ways and scattered a little, what has none of these structures is scaled element by element,
+as copies are, too, and all others are scattered besides.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ KEPT, SCATTERED = 0.6, 0.3
 # Of pairs of rows that begin alike, so many are looked at; and a product of two random rows of n elements is
 # about 1 / sqrt(n) of their sizes, hardly ever less than this share of that for all of the first ones.
 MOST_ALIKE, RIGHT_ANGLE = 64, 0.1
-# A matrix of which more than this share is zero would keep that.
-MANY_ZEROS = 1 / 8
+# A matrix of which more than this share is next to nothing, beside its usual size, would keep that.
+MANY, NOTHING = 1 / 8, 1e-3
+# What is added to numbers that are stretched, as a share of their size: rows and columns alone would leave a block, or
+# a transform that there is a fast way for, as it is.
+ADDED = 0.15
 
 
 class Begun:
@@ -91,11 +94,12 @@ def _can_tell(tensor: torch.Tensor) -> bool:
 
 
 def along_itself(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
-    """The numbers of a tensor, each some places further on; None where that is no other tensor."""
+    """The numbers of a tensor, each some places further on, and half to one and a half times as large; None where that
+    is no other tensor."""
     if not _can_tell(tensor):
         return None
     places = 1 + int(torch.randint(tensor.numel() - 1, (), generator=generator, device="cpu"))
-    return tensor.reshape(-1).roll(places).view_as(tensor)
+    return _scaled(tensor.reshape(-1).roll(places).view_as(tensor), generator)
 
 
 Change = Callable[[torch.Tensor, torch.Generator], torch.Tensor | None]
@@ -188,13 +192,20 @@ def _stretched(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
         shares = _shares(len(stack) * stack.shape[dim], generator)
         shape = (len(stack), -1, 1) if dim == 1 else (len(stack), 1, -1)
         stack = stack * (shares / shares.square().mean().sqrt()).to(stack).view(shape)
-    return stack.reshape(tensor.shape)
+    return _with_added(stack.reshape(tensor.shape), ADDED * _size(tensor), generator)
+
+
+def next_to_nothing(tensor: torch.Tensor) -> bool:
+    """Whether many of its elements are, beside its usual size."""
+    return int((tensor.detach().abs() <= NOTHING * _size(tensor)).sum()) > MANY * tensor.numel()
 
 
 def _otherwise(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Each number half to one and a half times as large, where few are zero: signs often have to stay."""
-    if int((tensor == 0).sum()) > MANY_ZEROS * tensor.numel():
-        return _scattered(tensor, generator)
+    """Each number half to one and a half times as large, where few are next to nothing: signs often have to stay."""
+    return (_scattered if next_to_nothing(tensor) else _scaled)(tensor, generator)
+
+
+def _scaled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     own = tensor.cpu()
     own = torch.view_as_real(own) if own.is_complex() else own
     changed = own * _shares(own.numel(), generator).view(own.shape)
@@ -204,6 +215,21 @@ def _otherwise(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 def _scattered(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     share = torch.rand(tensor.shape, generator=generator, device="cpu") + 0.5
     own = tensor.cpu().to(torch.promote_types(tensor.dtype, torch.float32))
-    added = torch.randn(tensor.shape, generator=generator, device="cpu", dtype=own.dtype)
-    size = own.abs().square().mean().sqrt()
-    return (KEPT * own * share + SCATTERED * size * added).to(tensor)
+    return _with_added(KEPT * own * share, SCATTERED * _size(own), generator).to(tensor)
+
+
+def _size(tensor: torch.Tensor) -> torch.Tensor:
+    sizes = tensor.detach().abs()
+    return sizes.to(torch.promote_types(sizes.dtype, torch.float32)).square().mean().sqrt()
+
+
+def _with_added(tensor: torch.Tensor, size: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """With random numbers of such a size added; of its sign, where all of its own have one."""
+    own = tensor.cpu().to(torch.promote_types(tensor.dtype, torch.float32))
+    added = torch.randn(own.shape, generator=generator, device="cpu", dtype=own.dtype)
+    signed = not own.is_complex()
+    if signed and bool((own > 0).all()):
+        added = added.abs()
+    elif signed and bool((own < 0).all()):
+        added = -added.abs()
+    return (own + size.cpu() * added).to(tensor)

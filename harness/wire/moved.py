@@ -84,11 +84,14 @@ class Moved:
         if has_numbers(parameter):
             self._begun.meet(parameter)
 
-    def register(self, parameter: nn.Parameter, name: str) -> None:
-        """A parameter gets its numbers: they are changed where they have a structure, or are another's."""
+    def register(self, parameter: nn.Parameter, name: str, *, constant: bool = False) -> None:
+        """A parameter gets its numbers: they are changed where they have a structure, or are another's. Not where it
+        has no gradient, unless it may be a `constant`."""
         turn = self._turns.of(parameter, name)
         # A shared one is registered again.
-        if self.began_as(parameter) is not None or not (parameter.requires_grad and has_numbers(parameter)):
+        if self.began_as(parameter) is not None or not has_numbers(parameter):
+            return
+        if not (parameter.requires_grad or constant):
             return
         structured = (name, parameter.numel()) in self.structured
         found = self._begun.changed(parameter, f"{name} {parameter.numel()} {turn}", structured=structured)

@@ -119,12 +119,16 @@ class Drawn:
         self._constants: dict[int, nn.Parameter] = {}
         # Parameters of normalisations, with their names; by `id`.
         self._of_norms: dict[int, tuple[torch.Tensor, str]] = {}
+        # Names, in the module that was copied, and sizes.
+        self._of_copies: set[tuple[str, int]] = set()
         self.moved = Moved(seed, structured)
 
     @property
     def parameters(self) -> frozenset[tuple[str, int]]:
-        """Names and sizes of the parameters outside normalisations that were drawn or changed."""
-        return frozenset((name, parameter.numel()) for parameter, name in self._drawn()) | self.moved.parameters
+        """Names and sizes of the parameters outside normalisations that were drawn or changed, and of all that was
+        drawn again in copies."""
+        own = frozenset((name, parameter.numel()) for parameter, name in self._drawn())
+        return own | self._of_copies | self.moved.parameters
 
     @property
     def undone(self) -> frozenset[tuple[str, int]]:
@@ -155,7 +159,9 @@ class Drawn:
 
     def register(self, parameter: nn.Parameter, name: str, *, constructed: bool = True) -> None:
         """A parameter gets such a name in some module, or a constant as its numbers; `constructed`: it has numbers."""
-        if not parameter.requires_grad:
+        # Who has a constant where the reference has none is given that one's numbers.
+        wanted = self._only is not None and (name, parameter.numel()) in self._only
+        if not parameter.requires_grad and not wanted:
             self._constants[id(parameter)] = parameter
         if parameter.numel() > MOST_ELEMENTS:
             return
@@ -164,7 +170,7 @@ class Drawn:
             return
         # By its first name, if it is shared.
         name = self._registered.setdefault(id(parameter), (parameter, name))[1]
-        usual = _hiding(parameter) if constructed else None
+        usual = _hiding(parameter, constant=wanted) if constructed else None
         if usual is not None:
             self.fill(parameter, _kind(name), _role(usual), usual)
             self._filled.add(id(parameter))
@@ -173,27 +179,45 @@ class Drawn:
             self._turns.of(parameter, _kind(name))
         if constructed and self._place(parameter, _kind(name)) is None:
             self._filled.discard(id(parameter))
-            self.moved.register(parameter, name)
+            self.moved.register(parameter, name, constant=wanted)
         else:
             self.moved.meet(parameter, name)
 
     def copied(self, source: nn.Module, made: nn.Module) -> None:
-        """A module is a copy of another one: its parameters are moved. Not what is drawn already."""
+        """A module is a copy of another one: its parameters are moved, or drawn again where they were drawn."""
         # A copy that a class of its own makes may have others.
         for (name, own), given in zip(made.named_parameters(), source.parameters(), strict=False):
-            last = name.rpartition(".")[2]
             if not (own.requires_grad and has_numbers(own)) or self._is_left_out(own, name):
                 continue
-            if all(self._place(own, kind) is None for kind in (last, _kind(last))):
+            if not self._draw_again(own, name):
                 self.moved.copied(own, given, name)
+        for name, buffer in made.named_buffers():
+            if not self._is_left_out(buffer, name):
+                self._draw_again(buffer, name)
+
+    def _draw_again(self, tensor: torch.Tensor, path: str) -> bool:
+        """Whether a tensor has drawn values, those of another one; it has its own then."""
+        name = path.rpartition(".")[2]
+        for kind in (name, _kind(name)):
+            place = self._place(tensor, kind)
+            if place is None:
+                continue
+            usual = self._values[kind, tensor.numel()][place][1]
+            if kind == name:
+                self.fill_norm(tensor, name, usual)
+            else:
+                self.fill(tensor, kind, _role(usual), usual)
+            self._of_copies.add((path, tensor.numel()))
+            return True
+        return False
 
     def _is_left_out(self, parameter: torch.Tensor, name: str) -> bool:
         which = name, parameter.numel()
         return which in self._without or (self._only is not None and which not in self._only)
 
     def is_constant(self, tensor: torch.Tensor) -> bool:
-        """Whether a parameter was made to be a constant, and not frozen later."""
-        return id(tensor) in self._constants
+        """Whether a parameter was made to be a constant, and still is one: not frozen later."""
+        return id(tensor) in self._constants and not tensor.requires_grad
 
     def name_of(self, tensor: torch.Tensor, name: str) -> str:
         """The name that a parameter was registered by at first; that `name` where it was not."""
@@ -379,9 +403,10 @@ def _role(usual: float) -> str:
     return "running_var" if usual else "bias"
 
 
-def _hiding(tensor: torch.Tensor) -> float | None:
-    """The number that all elements of a parameter are, if what is multiplied by it, or added to it, is hidden."""
-    if not tensor.requires_grad or not has_numbers(tensor):
+def _hiding(tensor: torch.Tensor, *, constant: bool = False) -> float | None:
+    """The number that all elements of a parameter are, also of a `constant`, if what is multiplied by it, or added to
+    it, is hidden."""
+    if not (tensor.requires_grad or constant) or not has_numbers(tensor):
         return None
     number = complex(tensor.detach().reshape(-1)[0])
     first = number.real if number.imag == 0 else math.nan

@@ -82,14 +82,58 @@ def test_copies_and_parameters_alike_get_values_of_their_own():
         layer = nn.TransformerEncoderLayer(8, 2, 16)
         model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         model.alike = nn.ParameterList(nn.Parameter(torch.ones(8)) for _ in range(2))
+        before = copy.deepcopy(dict(model.state_dict()))
     plain, redrawn = weights.draw_the_rest(model, drawn)
     of_layers = [getattr(one, name).weight for one in model.layers for name in ("norm1", "norm2")]
     values = [*of_layers, *model.alike]
     assert len({tuple(one.tolist()) for one in values}) == len(values)
-    assert {"layers.1.norm1.weight", "layers.1.norm2.bias"} <= redrawn <= set(plain)
-    assert {"alike.0", "alike.1"} <= set(plain) - redrawn
-    assert not any(name.startswith("layers.0.norm") for name in redrawn)
-    assert torch.equal(of_layers[0], layer.norm1.weight)
+    assert {"layers.1.norm1.weight", "layers.1.norm2.bias", "alike.0", "alike.1"} <= set(plain) - redrawn
+    # What is computed of them in a constructor is right.
+    assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items() if name not in redrawn)
+    assert not any("norm" in name for name in redrawn)
+
+
+def test_who_constructs_copies_like_the_reference_has_its_values_from_the_start():
+    def construct(only=None):
+        torch.manual_seed(3)
+        with weights.drawn(weights.Drawn(7, only)) as drawn:
+            block = nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 8), nn.BatchNorm1d(8))
+            nn.init.zeros_(block[1].bias)
+            return nn.Sequential(*(copy.deepcopy(block) for _ in range(2))), drawn
+
+    model, drawn = construct()
+    weights.draw_the_rest(model, drawn)
+    other, _ = construct(drawn.parameters)
+    assert all(torch.equal(one, other.state_dict()[name]) for name, one in model.state_dict().items())
+    assert not torch.equal(model[0][0].weight, model[1][0].weight)
+    # A copy that the reference does not make is one.
+    with weights.drawn(weights.Drawn(7, frozenset())):
+        own = nn.LayerNorm(8)
+        assert torch.equal(copy.deepcopy(own).weight, own.weight)
+
+
+def test_a_constant_in_place_of_the_reference_s_parameter_has_its_values():
+    def scale(only, **options):
+        with weights.drawn(weights.Drawn(7, only)) as drawn:
+            module = nn.Module()
+            module.scale = nn.Parameter(torch.ones(3), **options)
+            return module.scale, drawn
+
+    own, drawn = scale(None)
+    assert not torch.equal(own, torch.ones(3))
+    assert torch.equal(scale(drawn.parameters, requires_grad=False)[0], own)
+    assert torch.equal(scale(frozenset(), requires_grad=False)[0], torch.ones(3))
+
+
+def test_what_was_made_without_a_gradient_and_is_trained_is_no_constant():
+    with weights.drawn(weights.Drawn(7)) as drawn:
+        module = nn.Module()
+        module.low = nn.Parameter(torch.eye(9), requires_grad=False)
+        module.kept = nn.Parameter(torch.eye(9), requires_grad=False)
+        module.low.requires_grad_(True)
+    weights.draw_the_rest(module, drawn)
+    assert torch.equal(module.kept, torch.eye(9))
+    assert int((module.low == 0).sum()) == 0
 
 
 def test_other_weights_and_what_is_made_outside_are_as_ever():
@@ -222,7 +266,8 @@ def test_structure_that_no_training_keeps_is_changed():
     # A state that goes through it a hundred times neither grows beyond bounds nor is nothing.
     state = torch.linalg.matrix_power(model.recurrent.detach(), 100).norm()
     assert 1e-8 < state < 1e3
-    assert set(model.other.weight.unique().tolist()) == set(before["other.weight"].unique().tolist())
+    # Each copy has numbers of its own.
+    assert set(model.other.weight.unique().tolist()).isdisjoint(before["other.weight"].unique().tolist())
     assert 1e-3 < torch.linalg.matrix_power(model.turned.detach(), 50).norm() < 1e3
     levels = model.levels.detach()
     assert levels.diff().min() > 0

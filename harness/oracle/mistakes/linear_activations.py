@@ -20,7 +20,7 @@ class LinearActivations(Mode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
-        value, slope = FIRST_ORDER.get(name.removesuffix("_"), (0.0, 0.0))
+        value, slope = _about_zero(name.removesuffix("_"), args)
         if not slope or not args[0].is_floating_point() or "out" in (kwargs or {}):
             return func(*args, **(kwargs or {}))
         self.met = True
@@ -40,6 +40,27 @@ FIRST_ORDER = {
     "atan": (0.0, 1.0),
     "asinh": (0.0, 1.0),
     "elu": (0.0, 1.0),
-    "hardtanh": (0.0, 1.0),
     "softplus": (math.log(2), 0.5),
+    "hardsigmoid": (0.5, 1 / 6),
+    "hardswish": (0.0, 0.5),
+    "celu": (0.0, 1.0),
 }
+# Those with bounds, each with its usual ones, which are nothing to numbers between them.
+BOUNDED: dict[str, tuple[float | None, float | None]] = {
+    "hardtanh": (-1.0, 1.0),
+    "clamp": (None, None),
+    "clamp_min": (None, None),
+    "clamp_max": (None, None),
+}
+
+
+def _about_zero(name: str, args: Any) -> tuple[float, float]:
+    """What an operator is at 0, and how steep; nothing of one that is no such function."""
+    if name not in BOUNDED:
+        return FIRST_ORDER.get(name, (0.0, 0.0))
+    given = (None, *args[1:]) if name == "clamp_max" else args[1:]
+    low, high = (*given, *BOUNDED[name][len(given) :])[:2]
+    within = all(
+        bound is None or (isinstance(bound, int | float) and sign * bound > 0) for bound, sign in ((low, -1), (high, 1))
+    )
+    return (0.0, 1.0) if within else (0.0, 0.0)
