@@ -2,13 +2,15 @@
 
     python benchmarks/against_kernelbench.py ../KernelBench ../pack --out DIR
     python benchmarks/against_kernelbench.py ../KernelBench ../pack --out DIR --limit 40     spread over the pack
+    python benchmarks/against_kernelbench.py ../KernelBench ../pack --out DIR --cards 2      theirs two at a time
 
 ../KernelBench is a checkout of KernelBench, with what its evaluator imports installed; that needs a GPU. ../pack is
 what `run_eval.py import` reads without further words, or a folder that it has written. Theirs evaluates each candidate
 in a fresh process with 5 correctness and 100 timing trials, as its scripts do; ours is one run. Both begin with nothing
-compiled. A row where the candidate's module sets a name that the problem's inputs are made from says so: their
-evaluator reads both files into one module, and so times both on the candidate's sizes, which is not the same work. DIR
-keeps the table, its rows as JSON, and our run.
+compiled. With `--cards N` theirs evaluates N at a time, each with a GPU and an N-th of the cores, which are all that
+ours has for its one GPU: their time is the sum of what each took. A row where the candidate's module sets a name that
+the problem's inputs are made from says so: their evaluator reads both files into one module, and so times both on the
+candidate's sizes, which is not the same work. DIR keeps the table, its rows as JSON, and our run.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +41,7 @@ from harness.store import run_directory
 ROOT = Path(__file__).resolve().parents[1]
 # One candidate by their evaluator, its build included; their scripts wait 180 s.
 THEIR_TIMEOUT_S = 180.0
+ON_CORES = ("taskset", "-c")
 MAKES_INPUTS = ("get_inputs", "get_init_inputs")
 
 
@@ -46,6 +51,8 @@ def main() -> None:
     parser.add_argument("pack", type=Path, help="a pack of candidates")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="an empty or new folder")
     parser.add_argument("--limit", type=int, metavar="N", help="so many candidates, spread over the pack")
+    parser.add_argument("--part", metavar="I/N", default="1/1", help="of these candidates, every N-th from the I-th on")
+    parser.add_argument("--cards", type=int, default=1, metavar="N", help="GPUs for theirs")
     parser.add_argument("--device", default="cuda:0", metavar="cpu|cuda:N", help="ours; theirs takes the first GPU")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for our run; may be repeated")
     options = parser.parse_args()
@@ -54,14 +61,17 @@ def main() -> None:
         chosen = imported(options.pack, options.out / "pack", options.checkout, options.limit)
     except UsageError as error:
         sys.exit(f"error: {error}")
-    theirs, their_wall_s = by_kernelbench(options.checkout, chosen)
-    ours, our_wall_s = by_assay(chosen, options.out / "run", options.device, options.set)
+    part, parts = map(int, options.part.split("/"))
+    chosen = dict(list(chosen.items())[part - 1 :: parts])
+    theirs = by_kernelbench(options.checkout, chosen, options.cards)
+    their_s = sum(one["s"] for one in theirs.values())
+    ours, our_wall_s = by_assay(chosen, options.out / "run", options.device, options.set, shares(options.cards)[0])
     rows = [row(problem, candidate, theirs[candidate], ours.get(candidate)) for candidate, problem in chosen.items()]
     figures = {
         "candidates": len(rows),
-        "kernelbench_s": their_wall_s,
+        "kernelbench_s": their_s,
         "assay_s": our_wall_s,
-        "ratio": their_wall_s / our_wall_s,
+        "ratio": their_s / our_wall_s,
         "other_sizes": sum(bool(one["other_sizes"]) for one in rows),
     }
     (options.out / "rows.json").write_text(json.dumps({"figures": figures, "rows": rows}, indent=1) + "\n")
@@ -72,7 +82,7 @@ def main() -> None:
         counts = Counter(str(one[verdicts]) for one in rows)
         print(f"{name}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
     print(
-        f"candidates={len(rows)} kernelbench_s={their_wall_s:.1f} assay_s={our_wall_s:.1f}"
+        f"candidates={len(rows)} kernelbench_s={their_s:.1f} assay_s={our_wall_s:.1f}"
         f" ratio={figures['ratio']:.2f} other_sizes={figures['other_sizes']}"
     )
 
@@ -92,22 +102,40 @@ def imported(pack: Path, out: Path, checkout: Path, limit: int | None) -> dict[P
     return dict(every[number * len(every) // count] for number in range(count))
 
 
-def by_kernelbench(checkout: Path, chosen: dict[Path, Path]) -> tuple[dict[Path, dict[str, Any]], float]:
-    """What their evaluator says of each candidate, and how long all of them took together."""
-    found = {}
-    began = time.monotonic()
-    for number, (candidate, problem) in enumerate(chosen.items(), 1):
-        since = time.monotonic()
-        told = one_by_kernelbench(checkout, problem, candidate)
-        found[candidate] = told | {"s": time.monotonic() - since}
-        print(
-            f"[{number}/{len(chosen)}] KernelBench {candidate.stem}: {told['verdict']}, {found[candidate]['s']:.1f} s",
-            flush=True,
-        )
-    return found, time.monotonic() - began
+def shares(count: int) -> list[set[int]]:
+    """The cores that this process may use, in so many equal parts."""
+    cores = sorted(os.sched_getaffinity(0))
+    each = len(cores) // count
+    return [set(cores[number * each : (number + 1) * each]) for number in range(count)]
 
 
-def one_by_kernelbench(checkout: Path, problem: Path, candidate: Path) -> dict[str, Any]:
+def by_kernelbench(checkout: Path, chosen: dict[Path, Path], cards: int) -> dict[Path, dict[str, Any]]:
+    """What their evaluator says of each candidate, and how long that took; on each card one after the other."""
+    waiting, found = list(chosen.items()), {}
+
+    def work(card: int, cores: set[int]) -> None:
+        while waiting:
+            candidate, problem = waiting.pop(0)
+            since = time.monotonic()
+            told = one_by_kernelbench(checkout, problem, candidate, card if cards > 1 else None, cores)
+            found[candidate] = told | {"s": time.monotonic() - since}
+            print(
+                f"[{len(found)}/{len(chosen)}] KernelBench {candidate.stem}: {told['verdict']},"
+                f" {found[candidate]['s']:.1f} s",
+                flush=True,
+            )
+
+    with ThreadPoolExecutor(cards) as pool:
+        for done in [pool.submit(work, *each) for each in enumerate(shares(cards))]:
+            done.result()
+    return found
+
+
+def one_by_kernelbench(
+    checkout: Path, problem: Path, candidate: Path, card: int | None, cores: set[int]
+) -> dict[str, Any]:
+    """Its verdict; on the first card of all if none is given."""
+    one_card = {} if card is None else {"CUDA_VISIBLE_DEVICES": str(card)}
     with tempfile.TemporaryDirectory() as scratch:
         result, said = Path(scratch) / "result.json", Path(scratch) / "said.txt"
         worker = [sys.executable, str(ROOT / "benchmarks/_kernelbench_worker.py")]
@@ -119,7 +147,14 @@ def one_by_kernelbench(checkout: Path, problem: Path, candidate: Path) -> dict[s
         ]
         with said.open("w") as output:
             try:
-                subprocess.run(command, stdout=output, stderr=output, check=False, timeout=THEIR_TIMEOUT_S)
+                subprocess.run(
+                    [*ON_CORES, ",".join(map(str, sorted(cores))), *command],
+                    env=os.environ | one_card,
+                    stdout=output,
+                    stderr=output,
+                    check=False,
+                    timeout=THEIR_TIMEOUT_S,
+                )
             except subprocess.TimeoutExpired:
                 return {"verdict": "timeout"}
         if result.exists():
@@ -130,8 +165,10 @@ def one_by_kernelbench(checkout: Path, problem: Path, candidate: Path) -> dict[s
         return {"verdict": "no_result", "said": lines[-1][:300] if lines else ""}
 
 
-def by_assay(chosen: dict[Path, Path], out: Path, device: str, settings: list[str]) -> tuple[dict[Path, Record], float]:
-    """Our records by candidate, and how long the whole command took."""
+def by_assay(
+    chosen: dict[Path, Path], out: Path, device: str, settings: list[str], cores: set[int]
+) -> tuple[dict[Path, Record], float]:
+    """Our records by candidate, and how long the whole command took on these cores."""
     problems = [word for path in dict.fromkeys(chosen.values()) for word in ("--problems", str(path))]
     solutions = [word for path in chosen for word in ("--solutions", str(path))]
     with tempfile.TemporaryDirectory() as cache:
@@ -139,7 +176,7 @@ def by_assay(chosen: dict[Path, Path], out: Path, device: str, settings: list[st
         command += ["--variant", "default", "--device", device, "--out", str(out), *problems, *solutions]
         command += [word for setting in (f"compile.cache_dir={cache}", *settings) for word in ("--set", setting)]
         began = time.monotonic()
-        done = subprocess.run(command, check=False)
+        done = subprocess.run([*ON_CORES, ",".join(map(str, sorted(cores))), *command], check=False)
         wall_s = time.monotonic() - began
     if done.returncode not in (0, 1):
         sys.exit(done.returncode)

@@ -56,7 +56,9 @@ def test_both_evaluate_the_same_files(tmp_path):
     program = [sys.executable, str(ROOT / "benchmarks/against_kernelbench.py"), str(tmp_path / "checkout"), str(pack)]
     quick = ["--set", "timing.budget_s=0.5", "--set", "timing.min_pairs=4"]
     done = subprocess.run(
-        [*program, "--out", str(tmp_path / "out"), "--device", "cpu", *quick], capture_output=True, text=True
+        [*program, "--out", str(tmp_path / "out"), "--device", "cpu", "--cards", "2", *quick],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((tmp_path / "out/rows.json").read_text())

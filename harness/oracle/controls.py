@@ -22,6 +22,7 @@ from harness.oracle.mistakes.linear_activations import LinearActivations
 from harness.oracle.mistakes.linear_softmax import LinearSoftmax
 from harness.oracle.mistakes.lookups import Lookups
 from harness.oracle.mistakes.unshifted import Unshifted
+from harness.oracle.mistakes.without_relu import WithoutRelu
 from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
 from harness.oracle.slices import matrix, real
@@ -31,10 +32,8 @@ from harness.oracle.verdict import Finding
 NOISE = 0.01
 SAME = object()
 # Wrong answers that larger weights tell of (Judge._sharpen).
-LINEAR: dict[str, type[LinearSoftmax] | type[LinearActivations]] = {
-    "linear_softmax": LinearSoftmax,
-    "linear_activations": LinearActivations,
-}
+Met = LinearSoftmax | LinearActivations | WithoutRelu
+LINEAR: dict[str, type[Met]] = {"linear_softmax": LinearSoftmax, "linear_activations": LinearActivations}
 # Of the slices along an axis; and of how many axes.
 LEFT_OUT, AXES = 0.25, 4
 TILE = 16
@@ -116,7 +115,8 @@ def negative(reference: ExactReference, other: Any) -> list[Control]:
     # These may be the reference's own output on nearly all inputs, which is what is to be known.
     made = {f"part_of_axis_{d}": functools.partial(_part_of_axis, reference, d) for d in range(AXES)}
     made["best_few_of_strands"] = functools.partial(_best_few, reference)
-    made |= {name: functools.partial(_linear, reference, mode) for name, mode in LINEAR.items()}
+    modes: dict[str, type[Met]] = {**LINEAR, "without_relu": WithoutRelu}
+    made |= {name: functools.partial(_taken_for, reference, mode) for name, mode in modes.items()}
     return [*found, *(Control(name, True, make, by_form=True) for name, make in made.items())]
 
 
@@ -259,10 +259,8 @@ def _best_few(reference: ExactReference, expected: Expectation) -> Any | None:
     return output if mode.met else None
 
 
-def _linear(
-    reference: ExactReference, of: type[LinearSoftmax] | type[LinearActivations], expected: Expectation
-) -> Any | None:
-    """What comes of some functions to first order, where the reference takes any of these."""
+def _taken_for(reference: ExactReference, of: type[Met], expected: Expectation) -> Any | None:
+    """What comes of the reference with some functions taken for simpler ones, where it has any of these."""
     mode = of()
     try:
         output = reference.composed(expected.inputs, expected.seed, mode)

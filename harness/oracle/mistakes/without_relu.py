@@ -1,0 +1,32 @@
+"""A reference without its ReLUs: what comes of layers that are merged because a range, which nobody has promised, keeps
+each of them from acting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.oracle.modes import Mode
+
+# What does nothing above 0.
+BENT = frozenset(("relu", "leaky_relu", "_prelu_kernel", "rrelu_with_noise", "threshold"))
+
+
+class WithoutRelu(Mode):
+    """Within it, a ReLU hands its input on. `met` tells whether there was any."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        if not self._is_one(name.removesuffix("_"), args):
+            return func(*args, **(kwargs or {}))
+        self.met = True
+        return args[0] if name.endswith("_") else args[0].clone()
+
+    def _is_one(self, name: str, args: Any) -> bool:
+        if name in ("clamp", "clamp_min", "hardtanh"):
+            # With a bound at 0, as ReLU6.
+            return len(args) > 1 and isinstance(args[1], int | float) and args[1] == 0
+        return name in BENT
