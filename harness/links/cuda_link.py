@@ -116,65 +116,8 @@ class CudaLink(Link):
         gated = gated and not self._come_late(draws)
         if not gated:
             meanwhile()
-        request, limit_s = self._requested(draws, gated, profiled), deadline_s or self.limits.call_s
-        return self._reading(len(draws), *self._run(request, gated, limit_s, timed=timed, meanwhile=meanwhile))
-
-    def pair(
-        self,
-        other: Link,
-        draws: list[Draw],
-        others: list[Draw],
-        *,
-        gated: bool,
-        timed: bool = True,
-        meanwhile: Callable[[], None] = nothing,
-    ) -> list[BurstReading | Exception]:
-        """Both enqueue at the same time, behind a gate each. Then one burst is right behind the other, and other lanes
-        wait once for both."""
-        if not (gated and isinstance(other, CudaLink) and self._can_enqueue(draws) and other._can_enqueue(others)):
-            return super().pair(other, draws, others, gated=gated, timed=timed, meanwhile=meanwhile)
-        both = [_Half(self, draws, timed), _Half(other, others, timed)]
-
-        def stop() -> None:
-            for half in both:
-                half.link.freezer.freeze()
-
-        def go_on() -> None:
-            for half in both:
-                half.link._go_on()
-
-        for half in both:
-            half.attempt(half.ask)
-        with self._turns.beside(stop, go_on):
-            meanwhile()
-        with self._turns.away(stop):
-            for half in both:
-                half.attempt(half.wait)
-        if all(half.enqueued is not None for half in both):
-            with self._turns.beside(stop, go_on):
-                for half in both:
-                    half.attempt(half.make_ready)
-            # From the first hold on nothing of this process can be waited for.
-            for half in both:
-                half.attempt(half.hold)
-            stop()
-            with self._turns.alone(settled=True) if timed else contextlib.nullcontext():
-                for half in both:
-                    half.attempt(half.let_go)
-        # Each by itself that could not be enqueued, or whose other one failed.
-        stop()
-        for half in both:
-            half.attempt(half.end)
-        return [half.came_to for half in both]
-
-    def _can_enqueue(self, draws: list[Draw]) -> bool:
-        """Whether a burst on these can be enqueued behind the gate, and is not the runner's first one."""
-        return self._number > 0 and not self._come_late(draws)
-
-    def _requested(self, draws: list[Draw], gated: bool, profiled: bool = False) -> Burst:
-        """Begin a burst: what the runner is to be told."""
         self._begin(draws)
-        return Burst(
+        request = Burst(
             number=self._number,
             nonce=self._nonce,
             calls=self._calls(draws),
@@ -182,14 +125,14 @@ class CudaLink(Link):
             gated=gated,
             profiled=profiled,
         )
-
-    def _reading(self, calls: int, enqueued: Enqueued, was_gated: bool, finished: Finished) -> BurstReading:
+        limit_s = deadline_s or self.limits.call_s
+        enqueued, was_gated, finished = self._run(request, gated, limit_s, timed=timed, meanwhile=meanwhile)
         self._grant_repeat(enqueued)
         return BurstReading(
             judge_us=self._start.elapsed_time(self._end) * 1e3,
             claimed_us=finished.claimed_us,
             gated=was_gated,
-            slow_start=was_gated and self._watch.slow(calls, self._way_us),
+            slow_start=was_gated and self._watch.slow(len(draws), self._way_us),
             aliased=tuple(enqueued.aliased),
             profile=finished.profile,
             opening_us=0.0 if was_gated else self._opening_us,
@@ -261,16 +204,13 @@ class CudaLink(Link):
         enqueued = None
         if gated:
             with self._released_on_failure():
-                self._ask(request)
+                self.freezer.thaw()
+                self._send(request)
                 with self._at_work():
                     meanwhile()
                 with self._turns.away(self.freezer.freeze):
                     enqueued = self._enqueued_in_time(request, limit_s)
         return self._carried_out(request, enqueued, limit_s, timed=timed)
-
-    def _ask(self, request: Burst) -> None:
-        self.freezer.thaw()
-        self._send(request)
 
     def _carried_out(
         self, request: Burst, enqueued: Enqueued | None, limit_s: float, *, timed: bool
@@ -542,62 +482,3 @@ class CudaLink(Link):
 
     def _settle(self) -> None:
         torch.cuda.current_stream(self.device).synchronize()
-
-
-class _Half:
-    """One burst of a pair, step by step. What goes wrong with it ends it, and not the other one."""
-
-    def __init__(self, link: CudaLink, draws: list[Draw], timed: bool) -> None:
-        self.link = link
-        self.enqueued: Enqueued | None = None
-        self._draws = draws
-        self._timed = timed
-        self._finished: Finished | None = None
-        self._came_to: BurstReading | Exception | None = None
-
-    @property
-    def came_to(self) -> BurstReading | Exception:
-        """What it came to, once it is over."""
-        assert self._came_to is not None
-        return self._came_to
-
-    def attempt(self, step: Callable[[], None]) -> None:
-        """Take a step, unless one has failed."""
-        if self._came_to is None:
-            try:
-                with self.link._released_on_failure():
-                    step()
-            except Exception as error:
-                self._came_to, self.enqueued = error, None
-
-    def ask(self) -> None:
-        """Have the runner enqueue it."""
-        self._request = self.link._requested(self._draws, gated=True)
-        self.link._ask(self._request)
-
-    def wait(self) -> None:
-        """Until it is enqueued, or was not in time."""
-        self.enqueued = self.link._enqueued_in_time(self._request, self.link.limits.call_s)
-
-    def make_ready(self) -> None:
-        """Find out where its answers will lie."""
-        assert self.enqueued is not None
-        self.link._ready_to_start(self.enqueued, len(self._draws))
-
-    def hold(self) -> None:
-        """Enqueue start and end on the judge's stream, which stands still."""
-        self.link._start_held()
-        self.link._stop()
-
-    def let_go(self) -> None:
-        """Let it run, to its end."""
-        self.link.freezer.thaw()
-        self._finished = self.link._let_go(time.monotonic() + self.link.limits.call_s)
-
-    def end(self) -> None:
-        """Read the clock; run it by itself before, if it has not been."""
-        link, enqueued, finished, was_gated = self.link, self.enqueued, self._finished, True
-        if enqueued is None or finished is None:
-            limit_s = link.limits.call_s
-            enqueued, was_gated, finished = link._carried_out(self._request, enqueued, limit_s, timed=self._timed)
-        self._came_to = link._reading(len(self._draws), enqueued, was_gated, finished)

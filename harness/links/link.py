@@ -223,27 +223,6 @@ class Link:
         """
         raise NotImplementedError
 
-    def pair(
-        self,
-        other: Link,
-        draws: list[Draw],
-        others: list[Draw],
-        *,
-        gated: bool,
-        timed: bool = True,
-        meanwhile: Callable[[], None] = nothing,
-    ) -> list[BurstReading | Exception]:
-        """Time one burst of this runner on `draws`, and then one of the `other` on `others`, as `burst` does; what each
-        came to, or raised."""
-        ends: list[BurstReading | Exception] = []
-        for link, its in ((self, draws), (other, others)):
-            try:
-                ends.append(link.burst(its, gated=gated, timed=timed, meanwhile=meanwhile))
-            except Exception as error:
-                ends.append(error)
-            meanwhile = nothing
-        return ends
-
     def null_us(self, *, gated: bool = True) -> float:
         """The judge's reading of a burst without calls: the fixed cost. Only a trusted runner may be asked."""
         return self.burst([], gated=gated).judge_us

@@ -18,7 +18,7 @@ from harness.judge.drawn_ahead import DrawnAhead
 from harness.judge.endings import Refused
 from harness.judge.hard_turns import HardInputs
 from harness.judge.planning import Workload
-from harness.links.link import BurstReading, Link, RepeatAsked, RunnerFailed, nothing
+from harness.links.link import BurstReading, RepeatAsked, RunnerFailed, nothing
 from harness.machine.card import State
 from harness.records import Status
 from harness.timing import fixed_cost
@@ -44,7 +44,6 @@ class Card:
     `waits`: never behind it."""
 
     device = SimpleNamespace(type="cuda")
-    pair = Link.pair
 
     def __init__(self, first_us, later_us, *, waits=False):
         self.first_us, self.later_us, self.waits = first_us, later_us, waits

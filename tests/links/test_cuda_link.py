@@ -212,12 +212,9 @@ def is_alone(turns, act):
 @pytest.mark.parametrize("gated", [True, False])
 @pytest.mark.parametrize("timed", [True, False])
 def test_only_what_is_timed_has_the_card_for_itself(connected, turns, gated, timed):
-    links = [connected.connect(turns=turns[0])[0] for _ in range(2)]
-    for link in links:
-        link.burst(draws(1), gated=False, timed=False)
-    assert is_alone(turns, lambda: links[0].burst(draws(2), gated=gated, timed=timed)) is timed
-    both = (draws(2), draws(1))
-    assert is_alone(turns, lambda: links[0].pair(links[1], *both, gated=gated, timed=timed)) is timed
+    link, _ = connected.connect(turns=turns[0])
+    link.burst(draws(1), gated=False, timed=False)
+    assert is_alone(turns, lambda: link.burst(draws(2), gated=gated, timed=timed)) is timed
 
 
 def test_what_is_told_before_the_gate_opens_was_told_before(connected):
@@ -681,85 +678,3 @@ def test_an_address_where_no_allocation_begins_is_refused(connected, monkeypatch
     monkeypatch.setattr(cuda_memory, "ALLOCATION_BYTES", 1 << 40)
     with pytest.raises(ProtocolError, match="no allocation begins"):
         link.burst(draws(1))
-
-
-def test_two_runners_enqueue_at_the_same_time_and_run_one_after_the_other(connected):
-    events = []
-    links = [connected.connect(told=lambda what, who=who: events.append((who, what)))[0] for who in ("first", "second")]
-    for link in links:
-        link.burst(draws(1), gated=False)
-    del events[:]
-    given = draws(3), draws(2)
-    ends = links[0].pair(links[1], *given, gated=True, meanwhile=lambda: events.append("meanwhile"))
-    assert all(end.gated and end.judge_us > 0 for end in ends)
-    for link, its in zip(links, given, strict=True):
-        for call, draw in enumerate(its):
-            assert torch.equal(link.output(call), 2 * draw.inputs[0])
-    assert events[:3] == [("first", "thaw"), ("second", "thaw"), "meanwhile"]
-    # Each stands still while the other one runs.
-    held = [("first", "freeze"), ("second", "freeze")]
-    turns = [("first", "thaw"), ("first", "freeze"), ("second", "thaw"), ("second", "freeze")]
-    assert events[3:] == [*held, *turns, *held]
-    # And the next one is as ever.
-    assert links[0].burst(draws(2)).gated
-
-
-class Hangs(Runner):
-    """Never answers to its second burst."""
-
-    def burst(self, message):
-        if message.number < 2:
-            super().burst(message)
-
-
-class Leaves(Runner):
-    """Hangs up in its second burst."""
-
-    def burst(self, message):
-        if message.number == 2:
-            raise PeerGone("it is gone")
-        super().burst(message)
-
-
-class NeverDoneTwice(Runner):
-    """Says where the outputs of its second burst are, and nothing more."""
-
-    def finish(self, message):
-        (NeverDone if message.number == 2 else Runner).finish(self, message)
-
-
-class Lies(Runner):
-    """Says of its second burst that all outputs are one."""
-
-    def answer(self, message):
-        if message.number == 2:
-            self.kept = self.kept[:1] * len(self.kept)
-        super().answer(message)
-
-
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize(
-    ("kind", "error"),
-    [
-        *((WaitsForItself, None), (Leaves, PeerGone), (Lies, ProtocolError)),
-        *((Hangs, DeadlineExceeded), (NeverDoneTwice, DeadlineExceeded)),
-    ],
-)
-def test_what_goes_wrong_with_one_of_two_is_not_the_other_one_s(connected, kind, error, first):
-    honest, other = connected.connect()[0], connected.connect(kind)[0]
-    other.limits = msgspec.structs.replace(other.limits, call_s=1.0)
-    for link in (honest, other):
-        link.burst(draws(1), gated=False)
-    given = draws(2), draws(2)
-    if first:
-        end, its = honest.pair(other, *given, gated=True)
-    else:
-        its, end = other.pair(honest, *given[::-1], gated=True)
-    assert end.gated
-    assert torch.equal(honest.output(1), 2 * given[0][1].inputs[0])
-    if error is None:
-        assert not its.gated
-        assert torch.equal(other.output(1), 2 * given[1][1].inputs[0])
-    else:
-        assert isinstance(its, error)
-    assert honest.burst(draws(2)).gated
