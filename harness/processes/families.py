@@ -22,6 +22,7 @@ class Family:
 
     `code` is set when the leader has ended, as os.waitstatus_to_exitcode gives it; `cause` says why we killed it, or
     what it said in `report`, a pipe that only its first steps can write to, before any foreign code is in it.
+    `free_bytes` is what the machine could still give out as we killed it for its memory.
     """
 
     def __init__(self, identity: int, pid: int, user: int = 0, report: int = -1) -> None:
@@ -29,6 +30,7 @@ class Family:
         self.pid = pid
         self.user = user
         self.cause = ""
+        self.free_bytes = 0
         self._report = report
         self.code: int | None = None
 

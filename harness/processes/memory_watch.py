@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -37,6 +38,15 @@ LONGEST_PAUSE_S = 1.0
 MAX_BYTES = 1 << 16
 # Gigabytes take their time to be given back: for so long at most while a process ends, and after its end.
 ENDING_S, SETTLING_S = 10.0, 1.0
+COMING_BACK_S = 0.02
+
+
+class Limit(NamedTuple):
+    """The family that `pid` leads, and how much memory it may have. `spared`: others go first where memory runs out."""
+
+    pid: int
+    nbytes: int
+    spared: bool = False
 
 
 class Watch:
@@ -50,9 +60,10 @@ class Watch:
         self.pause_s = WATCH_S
         self._free_at_first_bytes = memory()[1]
 
-    def too_large(self, watched: Mapping[int, int]) -> dict[int, str]:
+    def too_large(self, watched: Mapping[int, int], spared: Set[int] = frozenset()) -> dict[int, str]:
         """The leaders (`watched`: pid -> limit in bytes) whose family is over its limit, or else the largest one if the
-        machine runs out of memory; each with the cause (`wire.causes`)."""
+        machine runs out of memory, one of those that are not `spared` if there are any; each with the cause
+        (`wire.causes`)."""
         if not watched:
             return {}
         began_s = time.process_time()
@@ -67,7 +78,8 @@ class Watch:
             until_s = time.monotonic() + LOOK_S
             most = buffer_bytes()
             whole = {pid: own_bytes(pid, until_s) + shared_bytes(pid, until_s, most) for pid in sizes}
-            largest = max(whole, key=lambda pid: whole[pid])
+            # Whatever was counted, by whom a candidate is judged does not go for it.
+            largest = max(whole.keys() - spared or whole, key=lambda pid: whole[pid])
             # What somebody else took, or nobody, is not its doing.
             found = {largest: MOST_OF_IT if whole[largest] * 2 > self._free_at_first_bytes else SHORTAGE}
             self._giving_back({largest}, watched)
@@ -215,7 +227,7 @@ class Watcher:
 
     def __init__(self) -> None:
         self._socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._told: dict[int, tuple[int, int]] = {}
+        self._told: dict[int, Limit] = {}
         self.behind = False
         self.pid = os.fork()
         if self.pid == 0:
@@ -229,8 +241,8 @@ class Watcher:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def mind(self, families: dict[int, tuple[int, int]]) -> None:
-        """From now on watch these: number -> (leader, limit in bytes). Where it is `behind`, to be said again."""
+    def mind(self, families: dict[int, Limit]) -> None:
+        """From now on watch these, by their numbers. Where it is `behind`, to be said again."""
         if families == self._told:
             return
         try:
@@ -260,18 +272,19 @@ def _stand_watch(channel: socket.socket) -> None:
     os.closerange(3, channel.fileno())
     os.closerange(channel.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     watch, due_s = Watch(), 0.0
-    families: dict[int, tuple[int, int]] = {}
+    families: dict[int, Limit] = {}
     while True:
         rest_s = max(0.0, due_s - time.monotonic()) if families else None
         if select.select([channel], [], [], rest_s)[0]:
             data = channel.recv(MAX_BYTES)
             if not data:
                 os._exit(0)
-            families = msgspec.json.decode(data, type=dict[int, tuple[int, int]])
+            families = msgspec.json.decode(data, type=dict[int, Limit])
             continue
-        found = watch.too_large(dict(families.values()))
+        spared = {family.pid for family in families.values() if family.spared}
+        found = watch.too_large({family.pid: family.nbytes for family in families.values()}, spared)
         if found:
-            causes = {number: found[pid] for number, (pid, _) in families.items() if pid in found}
+            causes = {number: found[family.pid] for number, family in families.items() if family.pid in found}
             channel.send(msgspec.json.encode(causes))
         due_s = time.monotonic() + watch.pause_s
 
@@ -279,6 +292,18 @@ def _stand_watch(channel: socket.socket) -> None:
 def memory() -> tuple[int, int]:
     """Bytes of memory that this machine has, and that it could still give out."""
     return os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES, available_memory_bytes()
+
+
+def came_back(at_first_bytes: int, then_bytes: int) -> bool:
+    """Whether more than half of what was missing `then`, when a family was to be ended for it, is there again at most
+    SETTLING_S after that has ended."""
+    until_s = time.monotonic() + SETTLING_S
+    missing_bytes = max(0, at_first_bytes - then_bytes)
+    while (memory()[1] - then_bytes) * 2 <= missing_bytes:
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(COMING_BACK_S)
+    return True
 
 
 def share() -> int:

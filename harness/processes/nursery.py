@@ -166,11 +166,12 @@ class Nursery:
         readable: Iterable[str] = (),
         card: Device | None = None,
         calls_in_child: bool = False,
+        spared: bool = False,
     ) -> Child:
         """Fork a child in `role`; raises ZygoteLost, NoProcess, or NotSendable where the request cannot be told.
 
         An untrusted one may write to `folder` only, read the `readable` files and folders beside the system, and use
-        its `card`, if it is to have one; `calls_in_child` as Confinement has it.
+        its `card`, if it is to have one; `calls_in_child` as Confinement has it, `spared` as Spawn.
         """
         untrusted = role in UNTRUSTED
         confinement = self._confinement(folder, readable, card, calls_in_child) if untrusted and self._layers else None
@@ -184,6 +185,7 @@ class Nursery:
             folder=str(folder or ""),
             confinement=confinement,
             memory_bytes=self._memory_bytes if untrusted else 0,
+            spared=spared,
         )
         packet = encoded(request, MAX_REQUEST_BYTES)
         mine, its = pair()

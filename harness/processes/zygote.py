@@ -25,6 +25,7 @@ import msgspec
 
 from harness.processes import keeper, memory_watch
 from harness.processes.families import PAUSE_S, Families, Family
+from harness.processes.memory_watch import Limit
 from harness.sandbox import enforcement, identity, landlock, visible
 from harness.sandbox.enforcement import Confinement
 from harness.sandbox.syscalls import (
@@ -34,6 +35,7 @@ from harness.sandbox.syscalls import (
     hear_of_ends_only,
     prctl,
 )
+from harness.wire.causes import GIVEN_BACK, SHORTAGE
 
 MAX_REQUEST_BYTES = 1 << 18
 # Why a process ended that never began.
@@ -53,6 +55,8 @@ class Spawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     confinement: Confinement | None = None
     # Host memory after which it is killed; 0 for no limit.
     memory_bytes: int = 0
+    # Whether others go first where the machine runs out of memory: it runs what the others are judged by.
+    spared: bool = False
 
 
 class Kill(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -89,6 +93,7 @@ def serve(control: socket.socket, roles: Mapping[str, Role], greetings: Mapping[
     # The rules of every child name them.
     landlock.pin(visible.PROC)
     watcher = memory_watch.Watcher()
+    free_at_first_bytes = memory_watch.memory()[1]
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
@@ -98,7 +103,7 @@ def serve(control: socket.socket, roles: Mapping[str, Role], greetings: Mapping[
     # By which the keeper's death is told.
     signal.signal(signal.SIGTERM, lambda *_: _hang_up(control))
     present = Families(ours=watcher.pid)
-    limits: dict[int, tuple[int, int]] = {}  # identity -> pid, bytes
+    limits: dict[int, Limit] = {}
     decoder = msgspec.json.Decoder(Spawn | Kill)
     while True:
         timeout_s = PAUSE_S if present.ending() else memory_watch.WATCH_S if watcher.behind else None
@@ -106,13 +111,16 @@ def serve(control: socket.socket, roles: Mapping[str, Role], greetings: Mapping[
         if wake_read in ready:
             os.read(wake_read, 4096)
         for family in present.ended():
+            if family.cause == SHORTAGE and memory_watch.came_back(free_at_first_bytes, family.free_bytes):
+                family.cause = GIVEN_BACK
             with contextlib.suppress(OSError):
                 control.send(msgspec.json.encode(Exited(id=family.identity, code=family.code or 0, cause=family.cause)))
         led = present.led()
-        limits = {number: family for number, family in limits.items() if family[0] in led}
+        limits = {number: family for number, family in limits.items() if family.pid in led}
         for number, cause in (_found(watcher, present) if watcher.fileno() in ready else {}).items():
             if number in limits:
-                present.by_pid(limits[number][0]).cause = cause
+                family = present.by_pid(limits[number].pid)
+                family.cause, family.free_bytes = cause, memory_watch.memory()[1]
                 present.kill(number)
         watcher.mind(limits)
         if control.fileno() not in ready:
@@ -146,7 +154,7 @@ def serve(control: socket.socket, roles: Mapping[str, Role], greetings: Mapping[
         os.close(told)
         present.add(Family(request.id, pid, _to_be_killed_by_user(request.confinement, pid), report))
         if request.memory_bytes:
-            limits[request.id] = (pid, request.memory_bytes)
+            limits[request.id] = Limit(pid, request.memory_bytes, request.spared)
             watcher.mind(limits)
         for fd in fds:
             os.close(fd)

@@ -238,7 +238,7 @@ class Workshop:
             if child.orphaned:
                 raise ZygoteLost("the forking parent died during a build") from None
             died = faults.death(exit_code, "its build", child.cause)
-            return None, msgspec.structs.replace(died, evidence={"log_tail": child.log_tail()})
+            return None, msgspec.structs.replace(died, evidence=died.evidence | {"log_tail": child.log_tail()})
         finally:
             child.kill()
 

@@ -115,7 +115,7 @@ class Groups:
         judge.preceded_by("judge", begun)
         log = self._logs / f"{group_name(job)}.baseline.txt"
         try:
-            baseline, its_end = self._runners.start(log, job.problem.path, BuildResult())
+            baseline, its_end = self._runners.start(log, job.problem.path, BuildResult(), spared=True)
         except AssayError:
             judge.child.kill()
             raise
@@ -186,7 +186,8 @@ def baseline_lost(baseline: Child, exit_code: int | None, phase: str, limits: Li
     """The baseline's process died in `phase`; `problems` says so where that is the problem's doing, should it come to
     that again: it may have been the largest beside somebody else's build, and is not so twice."""
     cause = baseline.cause
-    if cause in (causes.SHORTAGE, causes.MOST_OF_IT) or (cause == causes.OVER_LIMIT and not limits.host_memory_gb):
+    ran_out = cause in (causes.SHORTAGE, causes.MOST_OF_IT, causes.GIVEN_BACK)
+    if ran_out or (cause == causes.OVER_LIMIT and not limits.host_memory_gb):
         # Without a limit in the config it is what happened to be free, which others may have taken.
         return ProcessLost(causes.SHORTAGE, faults.short_of_memory(phase).message, opening=opening)
     died = faults.death(exit_code, phase, cause)

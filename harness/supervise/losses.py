@@ -110,7 +110,7 @@ def spoiled_by(verdict: Verdict) -> Outcome:
 def death(runner: Child, exit_code: int | None, phase: str) -> Outcome:
     """The outcome of a candidate whose process went away in `phase`."""
     found = faults.death(exit_code, phase, runner.cause)
-    evidence = {"exit_code": exit_code, "log_tail": runner.log_tail()}
+    evidence = found.evidence | {"exit_code": exit_code, "log_tail": runner.log_tail()}
     return Outcome(
         status=found.status, reason=found.reason, message=found.message, limit=found.limit, evidence=evidence
     )

@@ -26,8 +26,11 @@ class Runners:
         self._device = device
         self.scratch = folders.temporary("run")
 
-    def start(self, log: Path, source: Path, build: BuildResult) -> tuple[Child, socket.socket]:
-        """A fresh runner for one source and its libraries, and the end of its channel that the judge is to have."""
+    def start(
+        self, log: Path, source: Path, build: BuildResult, *, spared: bool = False
+    ) -> tuple[Child, socket.socket]:
+        """A fresh runner for one source and its libraries, and the end of its channel that the judge is to have.
+        `spared` as Spawn has it."""
         folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self.scratch))
         environment = dict.fromkeys(("HOME", "TMPDIR", "TRITON_HOME"), str(folder))
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
@@ -35,7 +38,7 @@ class Runners:
         readable = [*sources.own_files(source.resolve()), *build.libraries.values()]
         card = self._device if self._device.kind == "cuda" else None
         child = losses.started(
-            self._nursery, "runner", FromRunner, log, environment, folder, readable=readable, card=card
+            self._nursery, "runner", FromRunner, log, environment, folder, readable=readable, card=card, spared=spared
         )
         # One that has died is missed by the judge.
         with contextlib.suppress(PeerGone):

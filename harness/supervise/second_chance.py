@@ -190,7 +190,7 @@ class SecondChance:
                 if not (was_killed(outcome) or short):
                     return Conclusion(outcome=outcome, verdict=verdict, again=again)
                 said = "the machine ran out of memory" if short else "the candidate's process was killed"
-                loss = ProcessLost(outcome.reason if short else "runner_killed", said)
+                loss = ProcessLost(causes.SHORTAGE if short else "runner_killed", said)
                 if _same(lost, loss):
                     return Conclusion(outcome=outcome, verdict=verdict, again=again)
                 lost.append(loss)

@@ -6,3 +6,5 @@ OVER_LIMIT = "host_memory"
 MOST_OF_IT = "most_memory"
 # The machine ran out of memory, and it was only the largest of those that may be ended: others took the rest.
 SHORTAGE = "machine_memory"
+# As that, but as it ended more than half of what was missing came back: it held what no figure of a process counts.
+GIVEN_BACK = "given_back"

@@ -331,8 +331,11 @@ def short_of_memory(phase: str) -> Outcome:
 
 
 def is_short_of_memory(outcome: Outcome | None) -> bool:
-    """Whether it is one of `short_of_memory`."""
-    return outcome is not None and (outcome.status, outcome.reason) == (Status.HARNESS_ERROR, causes.SHORTAGE)
+    """Whether it is one of `short_of_memory`, or may be: what came back as it ended may have been another's."""
+    if outcome is None:
+        return False
+    short = (outcome.status, outcome.reason) == (Status.HARNESS_ERROR, causes.SHORTAGE)
+    return short or causes.GIVEN_BACK in outcome.evidence
 
 
 def unsendable(error: NotSendable, status: Status = Status.LOAD_ERROR) -> Outcome:
@@ -361,8 +364,20 @@ def death(exit_code: int | None, phase: str, cause: str = "") -> Outcome:
             "the process took more host memory than limits.host_memory_gb allows, or the most when the machine ran "
             f"out of it, in {phase}"
         )
-        reason = causes.OVER_LIMIT
-        return Outcome(status=Status.OUT_OF_MEMORY, reason=reason, message=message, limit="limits.host_memory_gb")
+        reason, evidence = causes.OVER_LIMIT, {}
+        if cause == causes.GIVEN_BACK:
+            message = (
+                f"the machine ran out of host memory in {phase}, and had most of it again when this process ended, "
+                "whose memory is the kernel's own (mappings, buffers)"
+            )
+            evidence = {causes.GIVEN_BACK: True}
+        return Outcome(
+            status=Status.OUT_OF_MEMORY,
+            reason=reason,
+            message=message,
+            limit="limits.host_memory_gb",
+            evidence=evidence,
+        )
     if exit_code is not None and exit_code < 0:
         try:
             name = signal.Signals(-exit_code).name

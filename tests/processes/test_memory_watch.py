@@ -190,6 +190,27 @@ def test_when_the_machine_runs_out_files_in_memory_are_somebody_s_too(monkeypatc
         assert memory_watch.Watch().too_large({honest: 10**15, other: 10**15}).keys() == {other}
 
 
+def test_whom_candidates_are_judged_by_goes_after_all_of_them(monkeypatch):
+    monkeypatch.setattr(memory_watch, "nearly_out", lambda: True)
+    with process("kept = b'x' * (100 << 20)") as baseline, process("pass") as candidate:
+        both = {baseline: 10**15, candidate: 10**15}
+        assert memory_watch.Watch().too_large(both, {baseline}).keys() == {candidate}
+        assert memory_watch.Watch().too_large({baseline: 10**15}, {baseline}).keys() == {baseline}
+        # What is over its own limit is not spared.
+        assert memory_watch.Watch().too_large({baseline: 1, candidate: 10**15}, {baseline}) == {baseline: OVER_LIMIT}
+
+
+@pytest.mark.parametrize(
+    ("now", "at_first", "came_back"),
+    [([100], 100, True), ([10, 20, 61], 100, True), ([10, 55], 100, False), ([10], 10, False), ([10], 5, False)],
+)
+def test_who_had_the_memory_is_told_by_what_comes_back(now, at_first, came_back, monkeypatch):
+    monkeypatch.setattr(memory_watch, "SETTLING_S", 0.1)
+    figures = iter(now)
+    monkeypatch.setattr(memory_watch, "memory", lambda: (1000, next(figures, now[-1])))
+    assert memory_watch.came_back(at_first, 10) is came_back
+
+
 def test_a_process_that_is_gone_has_none():
     with process("pass") as pid:
         pass

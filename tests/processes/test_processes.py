@@ -304,7 +304,7 @@ def test_a_child_that_takes_too_much_memory_is_ended_and_the_cause_told(tmp_path
 
 
 def test_nobody_waits_for_a_look_at_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory_watch.Watch, "too_large", lambda self, watched: time.sleep(60))
+    monkeypatch.setattr(memory_watch.Watch, "too_large", lambda *_: time.sleep(60))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(20.0)
     parent = os.fork()

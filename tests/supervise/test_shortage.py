@@ -54,7 +54,7 @@ def evaluate(tmp_path, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("cause", [causes.SHORTAGE, causes.MOST_OF_IT, causes.OVER_LIMIT])
+@pytest.mark.parametrize("cause", [causes.SHORTAGE, causes.MOST_OF_IT, causes.GIVEN_BACK, causes.OVER_LIMIT])
 def test_without_a_limit_of_the_user_s_no_problem_is_blamed_for_memory(evaluate, cause):
     first, second = evaluate(".baseline.txt", 2, cause)
     assert (first.status, first.reason, first.limit) == (Status.HARNESS_ERROR, "machine_memory", {})
@@ -80,6 +80,14 @@ def test_a_candidate_that_took_most_of_the_memory_is_blamed(evaluate):
     first, second = evaluate(".log", 1, causes.MOST_OF_IT)
     assert (first.status, first.reason) == (Status.OUT_OF_MEMORY, "host_memory")
     assert second.status is Status.PASSED
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, Status.PASSED), (2, Status.OUT_OF_MEMORY)])
+def test_whose_end_gave_the_memory_back_twice_is_blamed(evaluate, times, status):
+    """Once it may have been another's, which ended at the same time."""
+    first, second = evaluate(".log", times, causes.GIVEN_BACK)
+    assert (first.status, second.status) == (status, Status.PASSED)
+    assert reward(first) is not None
 
 
 def test_what_may_have_passed_is_found_out_again_after_a_while(monkeypatch):
