@@ -51,7 +51,7 @@ def run(
     with Reader() as reader:
         # Before files are made or deleted, because this may raise.
         site = (workplace or ThisMachine()).site(config)
-        config, notes = named.resolved(config, reader)
+        config, notes, left_out = named.resolved(config, reader)
         outline = jobs.outline(config, site.surroundings, reader)
     sandbox = None if os.path.lexists(out / run_directory.JOURNAL) else site.sandbox
     with Journal(out / run_directory.JOURNAL) as book:
@@ -69,6 +69,7 @@ def run(
         brought_back = book.bring_back(finished)
         before = run_directory.manifest(out) if book.records else {}
         manifest = _manifest(config, site, command, run_directory.parts(before))
+        manifest["left_out"] = _without_places([*left_out, *outline.left_out])
         _add_part(manifest, sandbox if waiting else None, len(book.records))
 
         def make() -> Executor:
@@ -123,7 +124,7 @@ def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:
     """The jobs of a config on these devices, or by default on those that the config names."""
     surroundings = environment.surroundings(devices or environment.choose_devices(config.device))
     with Reader() as reader:
-        config, notes = named.resolved(config, reader)
+        config, notes, _ = named.resolved(config, reader)
         todo = jobs.plan(config, surroundings, reader)
     return msgspec.structs.replace(todo, notes=[*notes, *todo.notes])
 

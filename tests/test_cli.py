@@ -14,10 +14,11 @@ import pytest
 from harness import audit as session_audit
 from harness import cli, session
 from harness.commands import audit, report, run
+from harness.config import Pattern
 from harness.options import options
 from harness.records import Status
 from harness.sandbox import probe
-from tests.conftest import HONEST, corpus_config, dump_config
+from tests.conftest import CORPUS, HONEST, corpus_config, dump_config
 from tests.test_session import CONSOLE, FakeExecutor
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -281,6 +282,25 @@ def test_a_job_at_which_the_harness_failed_makes_it_1(tmp_path, monkeypatch, cap
     monkeypatch.setattr(session, "run", fail)
     assert cli.main(run) == 1
     assert "1 of 1 jobs have no verdict, because the harness failed: the judge raised" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("link", "problem", "code"), [("", "toy/scale", 0), ("gone.py", "toy/scale", 3), ("", "toy/*", 3)]
+)
+def test_require_fails_a_run_that_lacks_what_was_asked_for(tmp_path, monkeypatch, capsys, link, problem, code):
+    honest = tmp_path / "sols/toy/scale/honest.py"
+    honest.parent.mkdir(parents=True)
+    honest.write_text((CORPUS / "solutions/clock/toy/scale/honest.py").read_text())
+    if link:
+        honest.with_name(link).symlink_to("nowhere")
+    asked = msgspec.structs.replace(
+        corpus_config(), solutions=[str(tmp_path / "sols")], include=[Pattern(problem=problem)]
+    )
+    config = dump_config(asked, tmp_path / "c.yaml")
+    session_run = session.run
+    monkeypatch.setattr(session, "run", lambda *some, **more: session_run(*some, **more, make_executor=FakeExecutor()))
+    assert cli.main(["run", str(config), "--out", str(tmp_path / "run"), "--require", "incorrect"]) == code
+    assert ("--require incorrect: " in capsys.readouterr().err) == bool(code)
 
 
 def test_require_fails_a_run_with_3(tmp_path):

@@ -80,6 +80,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     left: list[Left]
     schema: int = SCHEMA
 
+    def alone(self) -> list[Left]:
+        """What was left, without blocks of a text of which another block was taken."""
+        taken = {(one.origin.file, one.origin.row) for one in self.candidates}
+        return [one for one in self.left if not (one.origin.block and (one.origin.file, one.origin.row) in taken)]
+
 
 def read(path: Path) -> Manifest:
     """The manifest at `path`. Raises UsageError if it cannot be read."""

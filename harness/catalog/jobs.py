@@ -55,10 +55,11 @@ class Cell(NamedTuple):
 
 
 class Outline(msgspec.Struct, frozen=True, kw_only=True):
-    """The matrix of a run, and notes about what was asked for but is not in it."""
+    """The matrix of a run, and notes about it; `left_out` are those about what was asked for but is not in it."""
 
     cells: list[Cell]
     notes: list[str]
+    left_out: list[str]
 
 
 class JobMatrix(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +90,7 @@ def outline(config: Config, surroundings: dict[str, str], reader: Reads) -> Outl
         elif not (content := known.get(cell.candidate.path, "")):
             content = known[cell.candidate.path] = solutions.digest(cell.candidate, folders)
         cells.append(cell._replace(key=keys.of(cell, content)))
-    return Outline(cells=cells, notes=found.notes)
+    return msgspec.structs.replace(found, cells=cells)
 
 
 def read(cells: Iterable[Cell], config: Config, surroundings: dict[str, str], reader: Reads) -> list[Job]:
@@ -134,12 +135,13 @@ def _matrix(config: Config, reader: Reads) -> Outline:
     strangers = [candidate for candidate in candidates if candidate.problem not in known]
     notes = remarks[:MOST_REMARKS]
     if len(remarks) > MOST_REMARKS:
-        notes.append(f"skipped {len(remarks) - MOST_REMARKS} more that are not files")
+        notes.append(f"{catalog.SKIPPED} {len(remarks) - MOST_REMARKS} more that are not files")
     if strangers:
         owners = sorted({candidate.problem for candidate in strangers})
         if len(strangers) == len(candidates):
             raise UsageError(f"no candidate solves a selected problem; candidates are for {', '.join(owners)}")
-        notes.append(f"skipped {len(strangers)} candidates of problems that are not selected: {_some(owners)}")
+        whose = f"of problems that are not selected: {_some(owners)}"
+        notes.append(f"{catalog.SKIPPED} {len(strangers)} candidates {whose}")
     owned: dict[str, list[Place]] = {}
     for one in candidates:
         owned.setdefault(one.problem, []).append(one)
@@ -147,7 +149,7 @@ def _matrix(config: Config, reader: Reads) -> Outline:
     without: dict[str, list[str]] = {}
     for problem in problems:
         own: list[Place | Candidate] = [*owned.get(problem.id, [])]
-        if not own:
+        if not own and _is_included(problem, config):
             without.setdefault("candidate", []).append(problem.id)
         own += [baselines.as_candidate(problem, name) for name in config.baselines]
         for variant in config.variants if own else []:
@@ -156,7 +158,8 @@ def _matrix(config: Config, reader: Reads) -> Outline:
                 continue
             for precision in _precisions(config, problem):
                 cells += [Cell(problem, variant, precision, one) for one in own]
-    notes += [_lacking(what, ids) for what, ids in without.items()]
+    lacking = [_lacking(what, ids) for what, ids in without.items()]
+    left_out = [*(note for note in notes if note.startswith(catalog.SKIPPED)), *lacking]
     if not cells:
         names = {name for problem in problems for name in problem.variants} | {"default"}
         wrong = next((variant for variant in config.variants if variant not in names), "")
@@ -166,7 +169,7 @@ def _matrix(config: Config, reader: Reads) -> Outline:
     chosen = [cell for cell in cells if _selected(cell, config)]
     if not chosen:
         raise UsageError(f"include and exclude leave none of the {len(cells)} jobs")
-    return Outline(cells=chosen, notes=notes)
+    return Outline(cells=chosen, notes=[*notes, *lacking], left_out=left_out)
 
 
 def sources(todo: Iterable[Job]) -> set[Path]:
@@ -224,6 +227,10 @@ class _Keys:
         digest.update(bytes.fromhex(cell.problem.digest) + bytes.fromhex(content))
         digest.update(self._digests[place])
         return digest.hexdigest()[:32]
+
+
+def _is_included(problem: Problem, config: Config) -> bool:
+    return not config.include or any(fnmatch.fnmatchcase(problem.id, one.problem) for one in config.include)
 
 
 def _selected(cell: Cell, config: Config) -> bool:

@@ -17,6 +17,8 @@ from harness.catalog import search, sources
 from harness.catalog.facts import ProblemFacts, Reads, Signature
 from harness.errors import UsageError, nearest
 
+# How a note about a file that is passed over begins.
+SKIPPED = "skipped"
 PRECISIONS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -196,7 +198,7 @@ def _files(found: Iterable[Path], note: Callable[[str], None]) -> list[Path]:
     kept = []
     for path in found:
         if what := sources.obstacle(path):
-            note(f"skipped {path}: {what}")
+            note(f"{SKIPPED} {path}: {what}")
         else:
             kept.append(path)
     return kept

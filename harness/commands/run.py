@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -17,7 +19,7 @@ from harness.commands.single import of_one_candidate
 from harness.config import Config
 from harness.errors import UsageError, nearest
 from harness.options import options
-from harness.records import Status
+from harness.records import Record, Status
 from harness.reports import agreement, text
 from harness.reports.terminal import leaderboard
 from harness.reports.terminal.consoles import Terminal
@@ -72,13 +74,20 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
         soft_wrap=True,
         markup=False,
     )
-    if arguments.require and any(record.status != arguments.require for record in records):
+    if arguments.require and not _is_met(arguments.require, records, run_directory.manifest(out)):
         return 3
     failed = [record for record in records if record.status is Status.HARNESS_ERROR]
     if failed:
         which = f"{len(failed)} of {len(records)} jobs have no verdict, because the harness failed: {failed[0].message}"
         print(f"error: {said(which)}. The same command tries them again", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _is_met(required: str, records: Sequence[Record], manifest: Mapping[str, Any]) -> bool:
+    """Whether all records have this status, and nothing that was asked for was left out."""
+    for line in manifest.get("left_out", []):
+        print(f"--require {required}: {said(line)}", file=sys.stderr)
+    return not manifest.get("left_out") and all(record.status == required for record in records)
 
 
 def _list_jobs(config: Config) -> int:

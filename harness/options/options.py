@@ -145,7 +145,7 @@ def _run(commands: Commands) -> None:
     add("--fresh", action="store_true", help="delete the finished results in the run directory first")
     add("--seed", type=seed, metavar="N", help="seed of the inputs, to replay a run; secret if not given")
     add("--set", action="append", metavar="a.b=VALUE", help="set one config key; may be repeated")
-    add("--require", metavar="STATUS", help="exit with 3 unless every record has this status")
+    add("--require", metavar="STATUS", help="exit with 3 unless every record has this status and nothing is left out")
     add(
         "--sandbox",
         choices=("auto", "require", "off"),

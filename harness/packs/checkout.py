@@ -32,6 +32,10 @@ class Checkout:
             if found := LEVEL.fullmatch(folder.name):
                 self._problems[int(found[1])] = sorted(folder.glob("*.py"))
 
+    def files(self) -> list[Path]:
+        """Of all problems."""
+        return [path for level in self._problems.values() for path in level]
+
     def find(self, wanted: Identity) -> Path:
         """The problem's file. Raises Unusable for a problem that is not named, not there, or there twice."""
         if not wanted.problem:

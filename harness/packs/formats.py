@@ -38,6 +38,11 @@ def samples(source: Path, wishes: PackConfig, reader: ReadsTexts) -> Iterator[Sa
             yield file.left(str(error))
 
 
+def is_read(name: str) -> bool:
+    """Whether a file of this name is of a kind that is imported."""
+    return _format(Path(name).name) is not None
+
+
 def _format(name: str) -> Format | None:
     if generations.KERNEL.fullmatch(name):
         return generations.kernel

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
+import itertools
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -14,12 +16,15 @@ import msgspec
 
 from harness import places, wording
 from harness.catalog import claims, search
-from harness.catalog.claims import Manifest
+from harness.catalog import problems as catalog
+from harness.catalog import solutions as discovery
+from harness.catalog.claims import Left, Manifest
 from harness.catalog.facts import ReadsTexts
-from harness.config import Config
+from harness.config import Config, PackConfig
 from harness.errors import UsageError
-from harness.packs import formats, generations, identity, importing
-from harness.packs.checkout import levels_in
+from harness.packs import files, formats, generations, identity, importing
+from harness.packs.checkout import Checkout, levels_in
+from harness.packs.files import File
 from harness.packs.names import safe
 from harness.version import VERSION
 
@@ -28,34 +33,92 @@ HINT = "in a run, --kernelbench is a checkout among --problems, and --code-field
 
 
 class _Found(NamedTuple):
-    """The folder of an import, and a line about it."""
+    """The folder of an import, a line about it, and whether candidates were left."""
 
     folder: Path
     note: str
+    lacks: bool
 
 
-def resolved(config: Config, reader: ReadsTexts) -> tuple[Config, list[str]]:
-    """The config with imported folders in place of packs, and a line about each pack.
+class Resolved(NamedTuple):
+    """A config without packs, a line about each pack, and a line about each of which candidates were left."""
 
-    Candidates solve the problems of the KernelBench checkout that `problems` names or lies in, or else the pack's own,
-    which are added to `problems`. Raises UsageError where a pack cannot be imported.
+    config: Config
+    notes: list[str]
+    left_out: list[str]
+
+
+def resolved(config: Config, reader: ReadsTexts) -> Resolved:
+    """The config with imported folders in place of packs.
+
+    Candidates solve the problems of the KernelBench checkout that `problems` names or lies in. A pack brings problems
+    of its own only where `problems` names the pack itself: the judge runs a problem's text, so neither the name nor the
+    content of anything among `solutions` may make it one. Raises UsageError where a pack cannot be imported.
     """
     inside = {entry: root for entry in config.problems if (root := _levels_above(_path(entry)))}
     outside = [entry for entry in config.problems if entry not in inside]
-    packs = [] if config.solves else list(dict.fromkeys(filter(_is_pack, [*outside, *config.solutions])))
-    if not packs:
-        return config, []
     checkout = next(iter(inside.values()), None)
-    found = {entry: _imported(_path(entry), config, checkout, reader) for entry in packs}
+    own = [] if config.solves else [entry for entry in outside if _is_pack(entry)]
     problems = [str(place) for entry, root in inside.items() for place in _problems_of(_path(entry), root)]
-    problems += [entry for entry in outside if entry not in found]
+    problems += [entry for entry in outside if entry not in own]
+    solved = _solved(config, own, problems)
+    if not own and not solved:
+        return Resolved(config, [], [])
     if not checkout:
-        problems += [str(one.folder / importing.PROBLEMS) for one in found.values()]
+        _check_trusted(solved, own)
+    found = {entry: _imported(_path(entry), config, checkout, reader) for entry in dict.fromkeys([*own, *solved])}
+    if not checkout:
+        problems += [str(found[entry].folder / importing.PROBLEMS) for entry in own]
     solutions = [
         str(found[entry].folder / importing.SOLUTIONS) if entry in found else entry for entry in config.solutions
     ]
     changed = msgspec.structs.replace(config, problems=problems, solutions=solutions)
-    return changed, [one.note for one in found.values()]
+    notes = [one.note for one in found.values()]
+    return Resolved(changed, notes, [one.note for one in found.values() if one.lacks])
+
+
+def _solved(config: Config, own: list[str], problems: list[str]) -> list[str]:
+    """The packs among `solutions`: what `problems` names as one, and what else is one and not laid out for these."""
+    if config.solves:
+        return []
+    places = {_path(entry).absolute() for entry in own}
+    names = _names(problems)
+    return [
+        entry
+        for entry in config.solutions
+        if _path(entry).absolute() in places or (_is_pack(entry) and not _is_laid_out(entry, names))
+    ]
+
+
+def _check_trusted(solved: list[str], own: list[str]) -> None:
+    """Raises UsageError for a pack whose problems would be its own, without a word of the user for that."""
+    places = {_path(entry).absolute() for entry in own}
+    if other := next((entry for entry in solved if _path(entry).absolute() not in places), ""):
+        raise UsageError(
+            f"{wording.plain(other, 300)} is a pack, and whose problems it solves is not said: name a checkout of "
+            "KernelBench among --problems, or the pack itself if you trust whoever wrote it, because the judge runs "
+            "its problems. Candidates that are no pack are <set>/<name>/<candidate>.py of a selected problem"
+        )
+
+
+def _names(patterns: list[str]) -> set[str]:
+    """The names of the problems that these patterns select; of one that selects nothing, who reads it says why."""
+    found = set[str]()
+    for pattern in patterns:
+        with contextlib.suppress(UsageError):
+            found |= catalog.among([pattern]).keys()
+    return found
+
+
+def _is_laid_out(entry: str, names: set[str]) -> bool:
+    """Whether it is or holds `<set>/<name>/<candidate>.py` of a problem of these names.
+
+    Then it is no pack, whatever other files are called: one candidate's name must not decide about all others.
+    """
+    try:
+        return any(place.problem in names for place in discovery.discover([entry]))
+    except UsageError:
+        return False
 
 
 def _path(entry: str) -> Path:
@@ -99,7 +162,7 @@ def _is_pack(entry: str) -> bool:
     if not os.path.isdir(path):
         return False
     suffixes = set()
-    for below in _files_below(path, (".", "_")):
+    for below in _files_below(path):
         if _says_its_problem([*reversed(below.split(os.sep)), path.absolute().name]):
             return True
         suffixes.add(os.path.splitext(below)[1].lower())
@@ -118,10 +181,10 @@ def _says_its_problem(parts: Sequence[str]) -> bool:
     return parts[0].endswith(".py") and bool(named) and not own_layout
 
 
-def _files_below(folder: Path, hidden: tuple[str, ...]) -> Iterator[str]:
-    """Their paths from the folder on."""
+def _files_below(folder: Path) -> Iterator[str]:
+    """Their paths from the folder on, without hidden ones."""
     start = len(os.path.join(folder, ""))
-    for _, entries in search.folders([str(folder)], hidden):
+    for _, entries in search.folders([str(folder)], (".", "_")):
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
                 yield entry.path[start:]
@@ -129,11 +192,9 @@ def _files_below(folder: Path, hidden: tuple[str, ...]) -> Iterator[str]:
 
 def _imported(source: Path, config: Config, checkout: Path | None, reader: ReadsTexts) -> _Found:
     wishes = config.packs
-    known = hashlib.sha256(repr([VERSION, claims.SCHEMA, msgspec.to_builtins(wishes), *_state(source)]).encode())
-    known.update(repr(_state(checkout) if checkout else []).encode())
     kept = places.cache(config.compile.cache_dir) / "packs"
-    folder = kept / f"{safe(source.absolute().stem)}-{known.hexdigest()[:16]}"
     try:
+        folder = kept / f"{safe(source.absolute().stem)}-{_digest(source, wishes, checkout)[:16]}"
         kept.mkdir(parents=True, exist_ok=True)
         with open(kept / f"{folder.name}.lock", "w") as lock:
             # Another run may be importing it.
@@ -147,7 +208,9 @@ def _imported(source: Path, config: Config, checkout: Path | None, reader: Reads
     except OSError as error:
         raise UsageError(f"{wording.plain(str(kept), 300)} cannot be written: {error.strerror}") from error
     how = "as imported before, in" if before else "imported into"
-    return _Found(folder, f"pack {source}: {_counted(claims.read(folder / claims.MANIFEST))}; {how} {folder}")
+    manifest = claims.read(folder / claims.MANIFEST)
+    note = f"pack {source}: {_counted(manifest)}; {how} {folder}"
+    return _Found(folder, note, any(formats.is_read(one.origin.file) for one in manifest.alone()))
 
 
 def _counted(manifest: Manifest) -> str:
@@ -158,14 +221,24 @@ def _counted(manifest: Manifest) -> str:
     return f"{candidates} candidate{'' if candidates == 1 else 's'} for {solved}{left}"
 
 
-def _state(source: Path) -> list[tuple[str, int, int]]:
-    """Name, size and time of every file of a source, by which a change of it is seen."""
-    below = sorted(_files_below(source, ())) if source.is_dir() else [""]
-    found = []
-    for name in below:
-        try:
-            state = os.stat(source / name)
-        except OSError:
-            continue
-        found.append((f"{source.absolute().name}/{name}", state.st_size, state.st_mtime_ns))
-    return found
+def _digest(source: Path, wishes: PackConfig, checkout: Path | None) -> str:
+    """Of all that an import depends on: where the source is, its files and the checkout's with their content."""
+    known = hashlib.sha256()
+    for word in (VERSION, claims.SCHEMA, msgspec.to_builtins(wishes), str(source.absolute())):
+        known.update(f"{word!r}\n".encode())
+    found = files.walk(source)
+    theirs = Checkout(checkout).files() if checkout else []
+    for file in itertools.chain(found, map(files.single, theirs)):
+        path, content = (file.origin.file, "") if isinstance(file, Left) else (str(file.path), _content(file))
+        known.update(f"{path!r} {content}\n".encode())
+    return known.hexdigest()
+
+
+def _content(file: File) -> str:
+    """The digest of a file that an import reads; of one that it cannot read, why not."""
+    if not formats.is_read(file.path.name):
+        return ""
+    try:
+        return hashlib.sha256(files.contents(file, files.MOST_TABLE_BYTES)).hexdigest()
+    except files.Unusable as error:
+        return repr(str(error))

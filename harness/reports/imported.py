@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from harness.catalog.claims import Left, Manifest
+from harness.catalog.claims import Manifest
 from harness.reports import text
 
 # The others are in import.json.
@@ -22,22 +22,15 @@ def lines(manifest: Manifest, command: str) -> list[str]:
     said = [f"Imported {took}. To run them: {command}", _claims(manifest)]
     if any(not problem.kernelbench for problem in manifest.problems):
         said.append(OWN)
-    taken = {(one.origin.file, one.origin.row) for one in manifest.candidates}
-    beside = [one for one in manifest.left if _is_beside(one, taken)]
-    alone = [one for one in manifest.left if not _is_beside(one, taken)]
+    alone = manifest.alone()
+    beside = len(manifest.left) - len(alone)
     said += [f"left {one.origin}: {one.reason}" for one in alone[:MOST_LEFT]]
     if len(alone) > MOST_LEFT:
         said.append(f"left more: import.json has {len(alone) - MOST_LEFT} other entries with their reasons")
     if beside:
-        said.append(
-            f"left {_counted(beside, 'block')} of texts that gave a candidate: import.json has each with its reason"
-        )
+        blocks = f"{beside} block{'' if beside == 1 else 's'}"
+        said.append(f"left {blocks} of texts that gave a candidate: import.json has each with its reason")
     return [text.clean(line) for line in said]
-
-
-def _is_beside(one: Left, taken: set[tuple[str, str]]) -> bool:
-    """Whether it is a block of a text of which another block was taken."""
-    return bool(one.origin.block) and (one.origin.file, one.origin.row) in taken
 
 
 def _counted(ones: Sequence[object], word: str) -> str:

@@ -98,7 +98,7 @@ def manifest(run_dir: Path) -> dict[str, Any]:
 
 
 REMEDY = "move the file away: the records can be shown without it"
-SHAPES: dict[str, type] = {"environment": dict, "config": dict, "parts": list}
+SHAPES: dict[str, type] = {"environment": dict, "config": dict, "parts": list, "left_out": list}
 
 
 def _misshapen(manifest: Any) -> str:

@@ -125,6 +125,17 @@ def test_problems_without_a_variant_are_one_note_for_each_variant(tree):
     assert jobs.plan(config(tree, variants=["small"]), SURROUNDINGS, Here()).notes == ["math/a has no variant 'small'"]
 
 
+def test_what_was_asked_for_and_is_not_in_the_matrix_is_told_apart_from_other_notes(tree):
+    put(tree / "problems/math/other.py", FOREIGN)
+    put(tree / "solutions/math/unknown/first.py", "")
+    (tree / "solutions/math/relu/gone.py").symlink_to("nowhere")
+    found = jobs.outline(config(tree), SURROUNDINGS, Here())
+    assert [note.partition(" ")[0] for note in found.left_out] == ["skipped", "skipped", "math/other"]
+    assert found.left_out == found.notes
+    narrow = config(tree, include=[Pattern(problem="math/relu")])
+    assert "math/other has no candidate" not in jobs.outline(narrow, SURROUNDINGS, Here()).left_out
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

@@ -43,7 +43,7 @@ def table(tmp_path, monkeypatch):
 
 def selected(config: Config, reader) -> tuple[list[str], list[str], list[str]]:
     """Problems, candidates by problem, and notes."""
-    changed, notes = named.resolved(config, reader)
+    changed, notes, _ = named.resolved(config, reader)
     with Reader() as process:
         owners = [one.id for one in problems.discover(changed.problems, process)]
     return owners, [f"{one.problem}/{one.name}" for one in solutions.discover(changed.solutions)], notes
@@ -59,17 +59,51 @@ def test_a_checkout_among_the_problems_is_what_a_pack_solves(tmp_path, pack, tex
     assert note.startswith(f"pack {pack}: 2 candidates for 1 problem (KernelBench's), 1 left (import.json says why); ")
 
 
-def test_a_pack_with_problems_of_its_own_needs_no_other(table, texts):
-    for places in ([], [str(table)]):
-        config = Config(problems=places, solutions=[str(table)], packs=FIELDS)
-        owners, candidates, (note,) = selected(config, texts)
-        assert owners == ["level1/1", "level1/2"]
-        assert candidates == ["level1/1/sample_0", "level1/2/sample_0"]
-        assert "(its own)" in note
+def test_a_pack_that_is_named_among_the_problems_brings_its_own(table, texts):
+    config = Config(problems=[str(table)], solutions=[str(table)], packs=FIELDS)
+    owners, candidates, (note,) = selected(config, texts)
+    assert owners == ["level1/1", "level1/2"]
+    assert candidates == ["level1/1/sample_0", "level1/2/sample_0"]
+    assert "(its own)" in note
+
+
+@pytest.mark.parametrize("beside", [[], ["own"], ["other.json"]])
+def test_a_pack_brings_no_problems_that_nobody_asked_for(tmp_path, table, texts, beside):
+    """Its text would run in the judge, which has no sandbox."""
+    (tmp_path / "own/set").mkdir(parents=True)
+    (tmp_path / "own/set/add.py").write_text(MODEL)
+    shutil.copy(table, tmp_path / "other.json")
+    config = Config(problems=[str(tmp_path / one) for one in beside], solutions=[str(table)], packs=FIELDS)
+    with pytest.raises(UsageError, match="is a pack, and whose problems it solves is not said"):
+        named.resolved(config, texts)
+    assert not (tmp_path / "cache/packs").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["level1_task_19.py", "level_1_problem_19_sample_0_kernel.py", "answer.md", "level_1/task_19.py", "x.json"]
+)
+@pytest.mark.parametrize("part", ["", "set", "set/add"])
+def test_no_file_makes_a_pack_of_a_folder_that_is_laid_out_for_the_problems(tmp_path, texts, name, part):
+    (tmp_path / "own/set").mkdir(parents=True)
+    (tmp_path / "own/set/add.py").write_text(MODEL)
+    for file in ("honest.py", name):
+        (tmp_path / "theirs/set/add" / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "theirs/set/add" / file).write_text(MODEL + NEW)
+    config = Config(problems=[str(tmp_path / "own")], solutions=[str(tmp_path / "theirs" / part)])
+    assert named.resolved(config, texts) == (config, [], [])
+
+
+def test_what_a_pack_left_is_told(pack, tmp_path, texts):
+    config = Config(problems=[str(tmp_path / "kb")], solutions=[str(pack)])
+    (note,) = named.resolved(config, texts).left_out
+    assert "1 left" in note
+    (pack / "level_1_problem_7_sample_0_kernel.py").unlink()
+    (pack / "generation_config.yaml").write_text("")
+    assert named.resolved(config, texts).left_out == []
 
 
 def test_what_was_imported_is_no_pack_itself(tmp_path, table, texts):
-    first, _ = named.resolved(Config(problems=[], solutions=[str(table)], packs=FIELDS), texts)
+    first, *_ = named.resolved(Config(problems=[str(table)], solutions=[str(table)], packs=FIELDS), texts)
     for place in ("problems", "solutions"):
         shutil.copytree(tmp_path / getattr(first, place)[0], tmp_path / "own" / place)
     config = Config(problems=[str(tmp_path / "own/problems")], solutions=[str(tmp_path / "own/solutions")])
@@ -87,19 +121,35 @@ def test_a_pack_is_imported_once_and_again_when_anything_of_it_changes(pack, tmp
     assert "imported into" in first[1][0]
     assert "as imported before" in again[1][0]
     (pack / "level_1_problem_19_sample_2_kernel.py").write_text(NEW)
-    changed, _ = named.resolved(config, texts)
+    changed, *_ = named.resolved(config, texts)
     assert len(done) == 2
     assert changed.solutions != first[0].solutions
     named.resolved(msgspec.structs.replace(config, packs=PackConfig(blocks="all")), texts)
     problem = tmp_path / "kb/KernelBench/level1/19_ReLU.py"
-    os.utime(problem, ns=(1, 1))
+    problem.write_text("# changed")
     named.resolved(config, texts)
     assert len(done) == 4
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_another_pack_of_the_same_name_size_and_time_is_imported_itself(table, tmp_path, texts, elsewhere):
+    def imported(path) -> str:
+        places = Config(problems=[str(path)], solutions=[str(path)], packs=FIELDS)
+        (folder,) = named.resolved(places, texts).config.solutions
+        return (tmp_path / folder / "level1/1/sample_0.py").read_text()
+
+    before = table.stat()
+    assert imported(table) == NEW
+    other = tmp_path / "other" / table.name if elsewhere else table
+    other.parent.mkdir(exist_ok=True)
+    other.write_text(table.read_text().replace("min=0", "min=9"))
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert imported(other) == NEW.replace("min=0", "min=9")
+
+
 def test_an_import_that_was_killed_is_done_again(pack, tmp_path, texts):
     config = Config(problems=[str(tmp_path / "kb")], solutions=[str(pack)])
-    changed, _ = named.resolved(config, texts)
+    changed, *_ = named.resolved(config, texts)
     folder = tmp_path / changed.solutions[0]
     (folder.parent / "import.json").unlink()
     (folder / "level1/19_ReLU/sample_0.py").write_text("half")
@@ -130,7 +180,7 @@ def test_the_command_line_takes_packs_too(table, capsys):
 
 def test_what_is_missing_is_said_in_words_of_the_config(table, texts):
     with pytest.raises(UsageError, match=r"name the field that holds code .*--set packs.code_field"):
-        named.resolved(Config(problems=[], solutions=[str(table)]), texts)
+        named.resolved(Config(problems=[str(table)], solutions=[str(table)]), texts)
 
 
 @pytest.mark.parametrize(
@@ -160,13 +210,13 @@ def test_a_folder_is_a_pack_by_the_names_in_it(tmp_path, files, is_one):
 
 def test_the_librarys_own_folders_are_no_packs(texts):
     config = Config()
-    assert named.resolved(config, texts) == (config, [])
+    assert named.resolved(config, texts) == (config, [], [])
 
 
 def test_what_is_run_as_one_problems_candidate_is_no_pack(pack, texts):
     place = pack / "level_1_problem_19_sample_0_kernel.py"
     config = Config(problems=["problems/attention/sdpa.py"], solutions=[str(place)], solves="attention/sdpa")
-    assert named.resolved(config, texts) == (config, [])
+    assert named.resolved(config, texts) == (config, [], [])
 
 
 def test_every_field_option_of_import_is_a_key():
@@ -179,4 +229,4 @@ def test_every_field_option_of_import_is_a_key():
 )
 def test_what_is_no_path_is_left_to_who_reads_it(texts, entry):
     config = Config(problems=[entry], solutions=[entry])
-    assert named.resolved(config, texts) == (config, [])
+    assert named.resolved(config, texts) == (config, [], [])
