@@ -230,6 +230,20 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.problem} {self.variant} {self.precision} {self.candidate}"
 
 
+# Ends that say nothing about a candidate: the harness failed, its machine had no GPU or compiler, too little room or no
+# profiler, or the problem cannot be judged. The reasons count with their status only: with others a candidate gives
+# them itself.
+# A module that is missing is its own doing: it is told what there is, and any name would excuse it.
+NOT_ITS_DOING = (Status.HARNESS_ERROR, Status.INVALID_REFERENCE)
+LACKS = ("needs_cuda", "needs_compiler", "needs_memory", "no_profile")
+NOT_ITS_DOING_REASONS = tuple((Status.UNSUPPORTED, lack) for lack in LACKS)
+
+
+def is_no_word(record: Record) -> bool:
+    """Whether a record says nothing about its candidate."""
+    return record.status in NOT_ITS_DOING or (record.status, record.reason) in NOT_ITS_DOING_REASONS
+
+
 def newer(schema: object) -> str:
     """Why something of this schema cannot be read; empty where it can."""
     if not isinstance(schema, int) or schema <= SCHEMA_VERSION:

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
-from harness.records import Record, Status
+from harness.records import Record, Status, is_no_word
 from harness.reports import text
-from harness.reports.groups import NO_VERDICT
 
 CORRECT = "correct"
 NOTHING = "says nothing"
@@ -33,7 +32,7 @@ def claimed(record: Record) -> bool:
 
 def relation(record: Record) -> Relation:
     """For a record with a claim. `slower` needs an interval wholly below 1 where they claim more."""
-    if record.status in NO_VERDICT:
+    if is_no_word(record):
         return Relation.OPEN
     right = record.claimed_status == CORRECT
     if record.status is not Status.PASSED:

@@ -12,8 +12,6 @@ from harness.records import Record, Status
 
 # Their order in the enumeration is that of every report.
 STATUSES = list(Status)
-# These say nothing about the candidate.
-NO_VERDICT = {Status.UNSUPPORTED, Status.INVALID_REFERENCE, Status.HARNESS_ERROR}
 
 
 @dataclasses.dataclass(frozen=True)

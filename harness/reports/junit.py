@@ -7,15 +7,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from harness import wording
-from harness.records import Record, Status
+from harness.records import Record, Status, is_no_word
 
 LONGEST = 4000
-# Whose doing it is: the candidate's (failure), nobody's (skipped), or that of the problem or the harness (error).
-ELEMENTS = {
-    Status.UNSUPPORTED: "skipped",
-    Status.INVALID_REFERENCE: "error",
-    Status.HARNESS_ERROR: "error",
-}
 
 
 def xml(records: Sequence[Record]) -> str:
@@ -38,7 +32,7 @@ def _case(suite: ElementTree.Element, record: Record) -> None:
     attributes = {"classname": record.problem, "name": record.candidate, "time": f"{record.wall_s or 0.0:.3f}"}
     case = ElementTree.SubElement(suite, "testcase", {key: _plain(text) for key, text in attributes.items()})
     if record.status is not Status.PASSED:
-        kind = ELEMENTS.get(record.status, "failure")
+        kind = _kind(record)
         reason = f"{record.status} {record.reason}".strip()
         found = ElementTree.SubElement(case, kind, type=_plain(reason), message=_plain(record.message))
         found.text = _plain(f"{reason}: {record.message}" if record.message else reason)
@@ -50,6 +44,13 @@ def _case(suite: ElementTree.Element, record: Record) -> None:
             ElementTree.SubElement(properties, "property", name=name, value=f"{value:.6g}")
     if record.warnings:
         ElementTree.SubElement(case, "system-out").text = "\n".join(_plain(one) for one in record.warnings)
+
+
+def _kind(record: Record) -> str:
+    """Whose doing it is: the candidate's (failure), the machine's (skipped), the problem's or the harness's (error)."""
+    if not is_no_word(record):
+        return "failure"
+    return "skipped" if record.status is Status.UNSUPPORTED else "error"
 
 
 def _plain(text: str) -> str:

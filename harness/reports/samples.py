@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness import metrics
-from harness.records import Record
+from harness.records import Record, is_no_word
 from harness.reports import text
-from harness.reports.groups import NO_VERDICT
 from harness.reports.rows import inert
 
 SPEEDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
@@ -21,8 +20,9 @@ COLUMNS = ("set", "variant", "precision", "baseline", "series", "metric", "p", "
 WORDS = (
     "pass@k is the chance that one or more of k samples pass, fast_p@k that one or more pass and are faster than p "
     "times the baseline (so fast_0@k is pass@k): the unbiased estimator of Chen et al., 2021 (arXiv:2107.03374), "
-    "averaged over the problems with at least k samples. Samples without a verdict (unsupported, invalid_reference, "
-    "harness_error) are left out. An answer that holds no candidate counts if it says which sample it is."
+    "averaged over the problems with at least k samples. Samples whose records say nothing about them (a GPU that is "
+    "missing, a bad problem, an error of the harness) are left out. An answer that holds no candidate counts if it says "
+    "which sample it is."
 )
 
 # Set, variant, precision, baseline, series.
@@ -69,7 +69,7 @@ class Series:
 
 def series(records: Sequence[Record]) -> list[Series]:
     """In the order of their places; none where no problem has more than one sample."""
-    judged = [one for one in records if one.sample is not None and one.status not in NO_VERDICT]
+    judged = [one for one in records if one.sample is not None and not is_no_word(one)]
     judged.sort(key=lambda one: (_place(one), one.problem, one.candidate))
     found = []
     for place, members in itertools.groupby(judged, key=_place):

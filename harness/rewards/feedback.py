@@ -13,8 +13,7 @@ import msgspec
 from harness import wording
 from harness.catalog.facts import Diagnostic
 from harness.errors import BadValue
-from harness.records import Record, Status
-from harness.rewards.rewards import is_no_word
+from harness.records import Record, Status, is_no_word
 
 MOST_WARNINGS, LONGEST_WARNING = 4, 300
 # Lines of the candidate's source above and below the one at fault.

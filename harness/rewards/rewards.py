@@ -9,15 +9,7 @@ import math
 from collections.abc import Callable
 
 from harness.errors import BadValue, UsageError, nearest
-from harness.records import HIDES, Record, Status
-
-# Ends that say nothing about a candidate: the harness failed, its machine had no GPU or compiler, too little room or no
-# profiler, or the problem cannot be judged. The reasons count with their status only: with others a candidate gives
-# them itself.
-# A module that is missing is its own doing: it is told what there is, and any name would excuse it.
-NOT_ITS_DOING = (Status.HARNESS_ERROR, Status.INVALID_REFERENCE)
-LACKS = ("needs_cuda", "needs_compiler", "needs_memory", "no_profile")
-NOT_ITS_DOING_REASONS = tuple((Status.UNSUPPORTED, lack) for lack in LACKS)
+from harness.records import HIDES, Record, Status, is_no_word
 
 # Of a text that is no candidate, compiled or not.
 NO_CANDIDATE = ("syntax_error", "unreadable", "nested_too_deeply", "missing_entry")
@@ -47,11 +39,6 @@ def reward(record: Record, scheme: str = "speedup", *, p: float = 1.0, own_kerne
             return 0.0
         return None if record.own_share is None else earned * min(1.0, max(0.0, record.own_share))
     return earned
-
-
-def is_no_word(record: Record) -> bool:
-    """Whether a record says nothing about its candidate."""
-    return record.status in NOT_ITS_DOING or (record.status, record.reason) in NOT_ITS_DOING_REASONS
 
 
 def _speedup(record: Record, p: float) -> float:

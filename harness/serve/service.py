@@ -20,8 +20,7 @@ import msgspec
 from harness import environment, records
 from harness.api import Config, Evaluator, UsageError
 from harness.execution.workplace import ThisMachine, Workplace
-from harness.records import Record, Status
-from harness.rewards.rewards import is_no_word
+from harness.records import Record, Status, is_no_word
 from harness.serve.contents import Contents
 from harness.serve.fair_use import FairUse
 from harness.serve.requests import PRIORITIES, BadRequest, EvaluateRequest

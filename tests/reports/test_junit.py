@@ -27,19 +27,21 @@ def test_each_candidate_is_a_case_of_its_problem_at_its_size(records):
 
 
 @pytest.mark.parametrize(
-    ("status", "element", "count"),
+    ("status", "reason", "element", "count"),
     [
-        ("incorrect", "failure", "failures"),
-        ("rejected", "failure", "failures"),
-        ("unsupported", "skipped", "skipped"),
-        ("invalid_reference", "error", "errors"),
-        ("harness_error", "error", "errors"),
+        ("incorrect", "a_word", "failure", "failures"),
+        ("rejected", "a_word", "failure", "failures"),
+        ("unsupported", "needs_cuda", "skipped", "skipped"),
+        ("unsupported", "missing_module:flash", "failure", "failures"),
+        ("unsupported", "not_implemented", "failure", "failures"),
+        ("invalid_reference", "a_word", "error", "errors"),
+        ("harness_error", "a_word", "error", "errors"),
     ],
 )
-def test_what_did_not_pass_says_why_and_whose_doing_it_is(status, element, count):
-    root = read([made_up("one", status, reason="a_word", message="what happened"), made_up("two")])
+def test_what_did_not_pass_says_why_and_whose_doing_it_is(status, reason, element, count):
+    root = read([made_up("one", status, reason=reason, message="what happened"), made_up("two")])
     found = next(root.iter(element))
-    assert (found.get("type"), found.get("message")) == (f"{status} a_word", "what happened")
+    assert (found.get("type"), found.get("message")) == (f"{status} {reason}", "what happened")
     assert [root.get(name) for name in ("tests", count)] == ["2", "1"]
     others = {"failures", "errors", "skipped"} - {count}
     assert {root.get(name) for name in others} == {"0"}

@@ -49,7 +49,7 @@ def some(make):
         sample("a", 2, "incorrect"),
         sample("b", 0, "compile_error"),
         sample("b", 1, "timeout"),
-        sample("b", 2, "unsupported"),
+        sample("b", 2, "unsupported", reason="needs_cuda"),
         make("baseline:tf32", problem="level1/a"),
         make("mine", problem="level1/a"),
     ]
@@ -93,13 +93,19 @@ def test_sets_sizes_and_series_are_told_apart(make):
     assert titles[1] == "level1 · default · float16 · over eager · a"
 
 
+@pytest.mark.parametrize("reason", ["missing_module:flash_kernels_pro", "not_implemented", "missing_headers"])
+def test_a_sample_does_not_get_out_of_the_count_by_asking_for_what_nobody_has(some, make, reason):
+    (one,) = samples.series([*some, make("sample_3", "unsupported", problem="level1/b", reason=reason)])
+    assert one.samples == 6
+
+
 def test_a_series_of_wrong_ones_has_no_mean(make):
     (one,) = samples.series([make(f"sample_{number}", "incorrect") for number in (0, 1)])
     assert samples.sentences(one) == "0 of 2 samples of 1 problem passed (0.0%)."
 
 
 def test_nothing_is_shown_where_no_problem_has_more_than_one_sample(make, tmp_path):
-    ones = [make("sample_0"), make("fast"), make("sample_0", problem="a/b"), make("sample_1", "unsupported")]
+    ones = [make("sample_0"), make("fast"), make("sample_0", problem="a/b"), make("sample_1", "harness_error")]
     assert samples.series(ones) == []
     assert samples.lines(ones) == []
     assert "Samples" not in markdown.leaderboard(ones, {})

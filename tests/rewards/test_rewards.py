@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import BadValue, UsageError
-from harness.records import Provenance, Record, Status
-from harness.rewards.rewards import NOT_ITS_DOING, SCHEMES, reward
+from harness.records import NOT_ITS_DOING, Provenance, Record, Status
+from harness.rewards.rewards import SCHEMES, reward
 
 QUICK = settings(deadline=None)
 

@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from harness.records import Status
-from harness.rewards.rewards import is_no_word
+from harness.records import Status, is_no_word
 from tests.rewards.test_rewards import failed
 
 PAGE = (Path(__file__).parents[2] / "docs/rewards.md").read_text()
