@@ -21,8 +21,8 @@ WORDS = (
     "pass@k is the chance that one or more of k samples pass, fast_p@k that one or more pass and are faster than p "
     "times the baseline (so fast_0@k is pass@k): the unbiased estimator of Chen et al., 2021 (arXiv:2107.03374), "
     "averaged over the problems with at least k samples. Samples whose records say nothing about them (a GPU that is "
-    "missing, a bad problem, an error of the harness) are left out. An answer that holds no candidate counts if it says "
-    "which sample it is."
+    "missing, a bad problem, an error of the harness) are left out. An answer that holds no candidate counts if it "
+    "says which sample it is."
 )
 
 # Set, variant, precision, baseline, series.
