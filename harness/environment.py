@@ -227,7 +227,7 @@ def _read(path: Path) -> str:
 
 
 def surroundings(devices: list[Device]) -> dict[str, str]:
-    """What a record's numbers depend on beside the files; part of every key."""
+    """What a record's numbers depend on beside the files and the compilers; part of every key."""
     torch = torch_build()
     return {"device": devices[0].name, "torch": torch.version, "cuda": torch.cuda, "driver": gpus()[1]}
 

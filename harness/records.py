@@ -19,6 +19,9 @@ SAMPLE = re.compile(r"(?:(.+)[-_])?sample_(\d{1,6})", re.ASCII | re.DOTALL)
 # Of records and run.json: raised if an older reader would misread them. A reader refuses a newer one.
 SCHEMA_VERSION = 1
 
+# What a machine lacked may have been installed since. (Another card has another key.)
+MAY_BE_THERE = ("needs_compiler", "missing_module", "missing_headers")
+
 # Part of every resume key: raised if the same files may get another verdict or another time after a change.
 PROTOCOL_VERSION = 28
 
@@ -359,6 +362,12 @@ def _bounded(value: Any, room: _Room, depth: int = 0) -> Any:
                 kept[word] = _bounded(item, room, depth + 1)
             return kept
     return _bounded(f"[{type(value).__name__}]", room, depth)
+
+
+def is_final(record: Record) -> bool:
+    """Whether the same files would end so again, under the same limits."""
+    may_be_there = record.status is Status.UNSUPPORTED and record.reason.partition(":")[0] in MAY_BE_THERE
+    return record.status is not Status.HARNESS_ERROR and not may_be_there
 
 
 def encode(record: Record) -> bytes:

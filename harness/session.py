@@ -19,6 +19,7 @@ from harness.catalog.claims import Claim, Claims
 from harness.catalog.jobs import Job
 from harness.config import Config, limits
 from harness.environment import Device
+from harness.execution import workplace as workplaces
 from harness.execution.executor import Executor, ReportPhase
 from harness.execution.workplace import Site, ThisMachine, Workplace
 from harness.packs import named
@@ -122,7 +123,7 @@ def _evaluated(waiting: list[Job], make: Callable[[], Executor], report_phase: R
 
 def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:
     """The jobs of a config on these devices, or by default on those that the config names."""
-    surroundings = environment.surroundings(devices or environment.choose_devices(config.device))
+    surroundings = workplaces.surroundings(devices or environment.choose_devices(config.device), config)
     with Reader() as reader:
         config, notes, _ = named.resolved(config, reader)
         todo = jobs.plan(config, surroundings, reader)

@@ -74,6 +74,14 @@ def files_of(out):
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in out.iterdir() if path.is_file()}
 
 
+def test_with_another_compiler_what_is_compiled_is_done_again_and_nothing_else(tmp_path, monkeypatch):
+    executors = [FakeExecutor(), FakeExecutor()]
+    for executor in executors:
+        run(tmp_path, executor, "honest", "honest_cpp")
+        monkeypatch.setenv("CXXFLAGS", "-O0")
+    assert [executor.seen for executor in executors] == [["honest", "honest_cpp"], ["honest_cpp"]]
+
+
 def test_a_run_with_nothing_to_do_leaves_its_folder_as_it_is(tmp_path):
     run(tmp_path, FakeExecutor(), *HONEST)
     before = files_of(tmp_path)

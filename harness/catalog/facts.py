@@ -122,6 +122,11 @@ class TextFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     reference_lines: int = 0
 
 
+def mentions_compiler(source: bytes) -> bool:
+    """Whether a candidate's file can reach a compiler of ours at all. Nothing is parsed for it."""
+    return b"cpp_extension" in source
+
+
 class ReadsTexts(Protocol):
     """Reads pieces of foreign texts. Does not raise for any of them: `fault` says what is wrong."""
 

@@ -20,6 +20,9 @@ from harness.config import Config, Pattern
 from harness.errors import UsageError, nearest
 from harness.records import PROTOCOL_VERSION
 
+# In `surroundings`: what decides about builds; part of the keys of candidates that need one.
+BUILDS = "digest of compilers and their variables"
+
 MOST_REMARKS = 20
 # Of problems that lack something.
 MOST_NAMED = 3
@@ -76,20 +79,21 @@ def plan(config: Config, surroundings: dict[str, str], reader: Reads) -> JobMatr
 
 
 def outline(config: Config, surroundings: dict[str, str], reader: Reads) -> Outline:
-    """Find all files and build the matrix. `surroundings` (device, torch, ...) are part of every key: records made in
+    """Find all files and build the matrix. `surroundings` (device, torch, ...) are part of the keys: records made in
     others are not resumed. `reader` reads problems only. Raises UsageError if a part of the matrix is empty or a name
     is wrong."""
     found = _matrix(config, reader)
     keys = _Keys(config, surroundings)
-    known: dict[Path, str] = {}
+    known: dict[Path, Candidate] = {}
     folders: files.Folders = {}
     cells = []
     for cell in found.cells:
-        if isinstance(cell.candidate, Candidate):
-            content = cell.candidate.digest
-        elif not (content := known.get(cell.candidate.path, "")):
-            content = known[cell.candidate.path] = solutions.digest(cell.candidate, folders)
-        cells.append(cell._replace(key=keys.of(cell, content)))
+        candidate = cell.candidate
+        if isinstance(candidate, Place):
+            if candidate.path not in known:
+                known[candidate.path] = solutions.glimpse(candidate, folders)
+            candidate = known[candidate.path]
+        cells.append(cell._replace(key=keys.of(cell, candidate)))
     return msgspec.structs.replace(found, cells=cells)
 
 
@@ -112,7 +116,7 @@ def read(cells: Iterable[Cell], config: Config, surroundings: dict[str, str], re
                 overrides=catalog.overrides(cell.problem, cell.variant) or {},
                 precision=cell.precision,
                 candidate=candidate,
-                key=keys.of(cell, candidate.digest),
+                key=keys.of(cell, candidate),
             )
         )
     return jobs
@@ -209,13 +213,14 @@ class _Keys:
             "provenance": config.provenance,
             "allow": config.allow,
             "seed": config.seed,
-            "surroundings": surroundings,
+            "surroundings": {name: value for name, value in surroundings.items() if name != BUILDS},
         }
+        self._builds = surroundings.get(BUILDS, "")
         # By problem, variant and precision, which many candidates share.
         self._digests: dict[tuple[str, str, str], bytes] = {}
 
-    def of(self, cell: Cell, content: str) -> str:
-        """The key of a cell whose candidate has this digest."""
+    def of(self, cell: Cell, candidate: Candidate) -> str:
+        """The key of a cell with this candidate."""
         place = (cell.problem.id, cell.variant, cell.precision)
         if place not in self._digests:
             own = {"overrides": catalog.overrides(cell.problem, cell.variant) or {}, "precision": cell.precision}
@@ -224,8 +229,10 @@ class _Keys:
         identity = f"{cell.problem.id}\0{cell.variant}\0{cell.candidate.name}".encode()
         digest = hashlib.sha256()
         digest.update(hashlib.sha256(identity).digest())
-        digest.update(bytes.fromhex(cell.problem.digest) + bytes.fromhex(content))
+        digest.update(bytes.fromhex(cell.problem.digest) + bytes.fromhex(candidate.digest))
         digest.update(self._digests[place])
+        if candidate.facts.needs_build:
+            digest.update(self._builds.encode())
         return digest.hexdigest()[:32]
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from harness import wording
 from harness.catalog import sources
-from harness.catalog.facts import CandidateFacts, Reads
+from harness.catalog.facts import CandidateFacts, Reads, mentions_compiler
 from harness.catalog.problems import python_files
 from harness.records import Outcome, Status
 
@@ -84,7 +84,7 @@ def _places(problem: str, name: str, found: dict[str, Path]) -> list[Place]:
 
 
 def read(place: Place, reader: Reads, folders: sources.Folders | None = None) -> Candidate:
-    """The candidate at this place; if it cannot be read, `fault` says why. `folders` as for `digest`."""
+    """The candidate at this place; if it cannot be read, `fault` says why. `folders` as for `glimpse`."""
     known, data = _loaded(place, folders)
     if known.fault:
         return known
@@ -94,16 +94,17 @@ def read(place: Place, reader: Reads, folders: sources.Folders | None = None) ->
     return msgspec.structs.replace(known, facts=answer, caption=answer.caption)
 
 
-def digest(place: Place, known: sources.Folders) -> str:
-    """The digest that `read` would give, without having the file parsed, which takes longer than all else.
+def glimpse(place: Place, known: sources.Folders) -> Candidate:
+    """What `read` would give, as far as a job's key needs it: without having the file parsed, which takes longer than
+    all else.
 
     `known` is filled and used by calls for one moment's digests.
     """
-    return _loaded(place, known)[0].digest
+    return _loaded(place, known)[0]
 
 
 def _loaded(place: Place, folders: sources.Folders | None = None) -> tuple[Candidate, bytes]:
-    """The candidate without what its text says, and its text, which is empty where it cannot be read."""
+    """The candidate without what a parser finds, and its text, which is empty where it cannot be read."""
     known = Candidate(problem=place.problem, name=place.name, path=place.path, digest="")
     if place.others:
         called, others = f"{place.problem}/{place.called}", " and ".join(map(str, place.others))
@@ -112,7 +113,8 @@ def _loaded(place: Place, folders: sources.Folders | None = None) -> tuple[Candi
         data, content = sources.digested(place.path, folders)
     except sources.LoadFault as fault:
         return _unread(known, fault.reason, f"{place.path.name}: {fault}"), b""
-    return msgspec.structs.replace(known, digest=content), data
+    facts = CandidateFacts(needs_build=mentions_compiler(data))
+    return msgspec.structs.replace(known, digest=content, facts=facts), data
 
 
 def _unread(known: Candidate, reason: str, why: str) -> Candidate:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from harness import environment
-from harness.catalog.jobs import Job
+from harness.catalog.jobs import BUILDS, Job
+from harness.compile import conditions
 from harness.config import Config
 from harness.environment import Device
 from harness.execution.executor import ReportPhase
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class Site(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the machines before jobs are planned for them.
 
-    `surroundings` are part of every job's key, `description` is what run.json keeps. `devices` are those of all
+    `surroundings` are part of jobs' keys, `description` is what run.json keeps. `devices` are those of all
     machines; all else is the same on each of them, such as the layers of the sandbox, which are `known` of others.
     """
 
@@ -49,10 +50,15 @@ def site(config: Config, names: Sequence[str] = ()) -> Site:
     devices = [device for name in names or [config.device] for device in environment.choose_devices(name)]
     return Site(
         devices=devices,
-        surroundings=environment.surroundings(devices),
+        surroundings=surroundings(devices, config),
         description=environment.describe(devices),
         sandbox_mode=config.sandbox,
     )
+
+
+def surroundings(devices: list[Device], config: Config) -> dict[str, str]:
+    """What a record's numbers depend on beside the files (catalog.jobs)."""
+    return environment.surroundings(devices) | {BUILDS: conditions.find(devices[0], config.compile).digest}
 
 
 class Slots(Protocol):

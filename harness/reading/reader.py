@@ -15,7 +15,15 @@ import msgspec
 
 from harness import wording
 from harness.catalog import declared, modules
-from harness.catalog.facts import LONGEST_TEXT, CandidateFacts, HeadersWanted, ProblemFacts, TextFacts, Unparsed
+from harness.catalog.facts import (
+    LONGEST_TEXT,
+    CandidateFacts,
+    HeadersWanted,
+    ProblemFacts,
+    TextFacts,
+    Unparsed,
+    mentions_compiler,
+)
 from harness.compile import prepare
 from harness.integrity import own_names
 from harness.integrity.screen import TOO_DEEP, screen
@@ -33,10 +41,10 @@ PLACE_WORDS = (b"__file__", b"environ", b"getcwd", b"getenv", b"gethostname", b"
 def candidate(source: bytes, file: str) -> CandidateFacts:
     """Everything that the session has to know of a candidate's file."""
     known = CandidateFacts(
-        needs_build=b"cpp_extension" in source,
+        needs_build=mentions_compiler(source),
         native=b"native" in source,
         asks_its_place=any(word in source for word in PLACE_WORDS),
-        headers=prepare.wanted(source) if b"cpp_extension" in source else HeadersWanted(),
+        headers=prepare.wanted(source) if mentions_compiler(source) else HeadersWanted(),
     )
     try:
         tree = modules.parsed(source, file)

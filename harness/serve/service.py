@@ -236,7 +236,7 @@ class Service:
         with self._lock:
             self._walls_s.append(record.wall_s or 0.0)
             self.counts[f"status {record.status}"] += 1
-        kept = not is_no_word(record) and self._is_still(content, request)
+        kept = not is_no_word(record) and records.is_final(record) and self._is_still(content, request)
         self._end(identity, "completed", record, content=content if kept else "")
 
     def _is_still(self, content: str, request: EvaluateRequest) -> bool:

@@ -14,13 +14,11 @@ import msgspec
 
 from harness import records
 from harness.errors import UsageError
-from harness.records import Record, Status
+from harness.records import Record
 
 FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND
 # What each line begins with.
 RECORD = b'{"key":'
-# What a machine lacked may have been installed since. (Another card has another key.)
-MAY_BE_THERE = ("needs_compiler", "missing_module", "missing_headers")
 
 
 class Journal:
@@ -151,8 +149,7 @@ def _finished(found: Iterable[Record], limits: Mapping[str, float]) -> set[str]:
     return {
         record.key
         for record in found
-        if record.status is not Status.HARNESS_ERROR
-        and not (record.status is Status.UNSUPPORTED and record.reason.partition(":")[0] in MAY_BE_THERE)
+        if records.is_final(record)
         and not any(_raised(then, limits.get(name, then)) for name, then in record.limit.items())
     }
 

@@ -15,7 +15,7 @@ import msgspec
 from harness import places
 from harness.catalog import sources
 from harness.catalog.jobs import Job
-from harness.compile import architectures, cache, prepare, toolkit, tools
+from harness.compile import cache, conditions, prepare, toolkit, tools
 from harness.compile.ways.certain import first_error_line
 from harness.config import Config
 from harness.drafts import fresh
@@ -32,11 +32,6 @@ from harness.wire.messages import MOST_WARNINGS, Build, BuildFailed, Built, From
 # SIGKILL comes from outside: whoever is meant to be killed is killed again.
 KILLED = "signal:SIGKILL"
 
-# Of the user's environment, what changes a compiler's output.
-COMPILER_VARIABLES = (
-    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
-    *("CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
-)
 # Of all libraries of one candidate together. What PyTorch compiles has a few MB, with all templates of CUTLASS tens;
 # several candidates' lie on the disk at the same time.
 MOST_BYTES = 1 << 28
@@ -95,9 +90,8 @@ class Workshop:
     def __init__(self, device: Device, config: Config) -> None:
         self._device = device
         self._config = config
-        self._arch = config.compile.arch or architectures.of_card(device.capability)
-        cuda = toolkit.find() if self._arch and torch_build().cuda else None
-        self._tools = tools.find_tools(cuda, self._arch)
+        self._conditions = conditions.find(device, config.compile)
+        self._arch, self._tools = self._conditions.arch, self._conditions.tools
         root = places.cache(config.compile.cache_dir)
         self._headers = root / "headers"
         limit_bytes = int(config.compile.cache_gb * 1e9)
@@ -156,8 +150,7 @@ class Workshop:
         parts = [
             bytes.fromhex(job.candidate.digest),
             (self._tools.digest if self._tools else "").encode(),
-            self._config.compile.headers.encode(),
-            *(os.environ.get(name, "").encode() for name in COMPILER_VARIABLES),
+            self._conditions.digest.encode(),
         ]
         if facts.compiles_later:
             parts += [bytes.fromhex(job.problem.digest), msgspec.json.encode(job.overrides, order="sorted")]

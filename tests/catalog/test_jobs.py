@@ -237,8 +237,8 @@ OTHER = {
     "provenance": ProvenanceConfig(min_own_share=0.5),
     "timing": TimingConfig(burst_ms=1.0),
 }
-# Keys that choose jobs, which have keys of their own; that say where and how long a job runs; or how it is built and
-# held, which each run shows in its reports.
+# Keys that choose jobs, which have keys of their own; that say where and how long a job runs; how it is held, which each
+# run shows in its reports; or how it is built, which is in the surroundings.
 NOT_IN_THE_KEY = {
     "lanes",
     "problems",
@@ -315,3 +315,22 @@ def test_data_that_two_problems_could_own_refuse_both(tree):
         f"{name}.py: relu.large.npy beside it could be data of relu.py or of relu.large.py"
         for name in ("relu", "relu.large")
     ]
+
+
+BUILT = "from torch.utils.cpp_extension import load_inline\n"
+
+
+@pytest.mark.parametrize(("source", "another"), [(BUILT, True), (f"{BUILT}def (", True), ("", False)])
+def test_what_decides_about_builds_is_in_the_keys_of_candidates_that_need_one(tree, source, another):
+    """Also of one that no parser accepts, so that the outline's key is the job's."""
+    put(tree / "solutions/math/relu/fast.py", source)
+    chosen = config(tree, include=[Pattern(candidate="fast")])
+
+    def keys(value):
+        here = SURROUNDINGS | {jobs.BUILDS: value}
+        (job,) = jobs.plan(chosen, here, Here()).jobs
+        (cell,) = jobs.outline(chosen, here, Here()).cells
+        assert cell.key == job.key
+        return job.key
+
+    assert (keys("gcc 12") != keys("gcc 13")) == another

@@ -169,3 +169,22 @@ def test_problems_by_source_are_for_the_operator_to_allow(make):
     assert refused.value.status == 403
     service.close()
     assert submit(make(allow_problem_source=True), source)[0].status == "pending"
+
+
+@pytest.mark.parametrize("variable", ["CXXFLAGS", "CPATH"])
+def test_a_result_is_not_kept_for_another_compiler(make, monkeypatch, variable):
+    service = make()
+    submit(service, request())
+    service.evaluator.futures[0].set_result(failed(Status.COMPILE_ERROR, "compiler"))
+    assert submit(service, request())[0].status == "completed"
+    service.close()
+    monkeypatch.setenv(variable, "/elsewhere")
+    assert submit(make(), request())[0].status == "pending"
+
+
+@pytest.mark.parametrize("reason", ["needs_compiler", "missing_headers", "missing_module:triton"])
+def test_what_the_machine_lacked_is_no_result_for_others(make, reason):
+    service = make()
+    submit(service, request())
+    service.evaluator.futures[0].set_result(failed(Status.UNSUPPORTED, reason))
+    assert submit(service, request())[0].status == "pending"
