@@ -237,8 +237,8 @@ OTHER = {
     "provenance": ProvenanceConfig(min_own_share=0.5),
     "timing": TimingConfig(burst_ms=1.0),
 }
-# Keys that choose jobs, which have keys of their own; that say where and how long a job runs; how it is held, which each
-# run shows in its reports; or how it is built, which is in the surroundings.
+# Keys that choose jobs, which have keys of their own; that say where and how long a job runs; how it is held, which
+# each run shows in its reports; or how it is built, which is in the surroundings.
 NOT_IN_THE_KEY = {
     "lanes",
     "problems",
