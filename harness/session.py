@@ -28,7 +28,7 @@ from harness.records import SCHEMA_VERSION, Record, with_texts
 from harness.reports import write
 from harness.reports.terminal.progress import Planned, Progress
 from harness.sandbox.probe import Found
-from harness.store import journal, run_directory
+from harness.store import journal, listed, run_directory
 from harness.store.journal import Journal
 
 MakeExecutor = Callable[[list[Device], Config, Path, int | None], Executor]
@@ -57,7 +57,10 @@ def run(
     sandbox = None if os.path.lexists(out / run_directory.JOURNAL) else site.sandbox
     with Journal(out / run_directory.JOURNAL) as book:
         run_directory.make_folder(out / "logs")
+        before = run_directory.manifest(out) if book.records and not fresh else {}
         finished = set() if fresh else book.finished(limits(config))
+        if config.sandbox == "require":
+            finished -= listed.unprotected(book.records, run_directory.parts(before))
         left = [cell for cell in outline.cells if cell.key not in finished]
         if left:
             sandbox = sandbox or site.sandbox
@@ -68,8 +71,8 @@ def run(
             book.clear()
         finished &= {cell.key for cell in outline.cells}
         brought_back = book.bring_back(finished)
-        before = run_directory.manifest(out) if book.records else {}
         manifest = _manifest(config, site, command, run_directory.parts(before))
+        manifest[listed.JOBS] = _listed([cell for cell in outline.cells if cell.key in finished], waiting)
         manifest["left_out"] = _without_places([*left_out, *outline.left_out])
         _add_part(manifest, sandbox if waiting else None, len(book.records))
 
@@ -104,7 +107,7 @@ def _written(out: Path, manifest: dict[str, Any], book: Journal, waiting: list[J
             manifest["parts"][-1]["finished_at"] = manifest["finished_at"]
         # If a record could not be written because the disk is full, these may fail, too; one message is enough.
         run_directory.write_manifest(out, manifest)
-        write.write_all(out, journal.latest(book.records), manifest)
+        write.write_all(out, listed.latest(book.records, manifest), manifest)
 
 
 def _read(left: list[jobs.Cell], config: Config, site: Site) -> list[Job]:
@@ -128,6 +131,12 @@ def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:
         config, notes, _ = named.resolved(config, reader)
         todo = jobs.plan(config, surroundings, reader)
     return msgspec.structs.replace(todo, notes=[*notes, *todo.notes])
+
+
+def _listed(finished: list[jobs.Cell], waiting: list[Job]) -> dict[str, list[str]]:
+    """The call's jobs for run.json: what has a record, and what is to get one."""
+    known = {cell.key: list(_named(cell)) for cell in finished}
+    return known | {one.key: [one.problem.id, one.variant, one.precision, one.candidate.name] for one in waiting}
 
 
 def _named(cell: jobs.Cell) -> Planned:

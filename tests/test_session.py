@@ -237,6 +237,81 @@ def test_a_refused_sandbox_forgets_nothing(tmp_path, monkeypatch):
     assert len(run_directory.read(tmp_path)[1]) == 3
 
 
+@pytest.mark.parametrize(
+    ("first", "layers", "again"),
+    [("off", ("user",), True), ("auto", (), True), ("auto", ("user",), False), ("require", ("user",), False)],
+)
+def test_what_ran_without_the_whole_sandbox_is_not_finished_where_that_is_required(
+    tmp_path, monkeypatch, first, layers, again
+):
+    def chosen(mode, gpu):
+        lacks = mode == "off" or (mode == first and not layers)
+        return Found(layers=() if lacks else ("user",), missing={"user": "no"} if lacks else {})
+
+    monkeypatch.setattr(workplace.probe, "chosen", chosen)
+    config = corpus_config("honest")
+    for mode in (first, "require"):
+        executor = FakeExecutor()
+        asked = msgspec.structs.replace(config, sandbox=mode)
+        session.run(asked, tmp_path, CONSOLE, command=["test"], make_executor=executor)
+    assert bool(executor.seen) is again
+    session.run(asked, tmp_path, CONSOLE, command=["test"], make_executor=(third := FakeExecutor()))
+    assert not third.seen
+
+
+def test_a_record_that_is_brought_back_has_the_sandbox_that_it_had(tmp_path, monkeypatch):
+    place = tmp_path / "sols/toy/scale/mine.py"
+    place.parent.mkdir(parents=True)
+    texts = [f"{next((CORPUS / 'solutions').rglob('scale/honest.py')).read_text()}# {n}\n" for n in (0, 1)]
+    monkeypatch.setattr(workplace.probe, "chosen", lambda mode, gpu: Found(layers=() if mode == "off" else ("user",)))
+    config = msgspec.structs.replace(corpus_config(), solutions=[str(tmp_path / "sols")])
+    for mode, which, seen in (("off", 0, 1), ("auto", 1, 1), ("auto", 0, 0), ("require", 0, 1), ("require", 1, 0)):
+        place.write_text(texts[which])
+        executor = FakeExecutor()
+        asked = msgspec.structs.replace(config, sandbox=mode)
+        session.run(asked, tmp_path / "out", CONSOLE, command=["test"], make_executor=executor)
+        assert len(executor.seen) == seen, (mode, which)
+
+
+def test_reports_have_the_jobs_of_the_last_call_only(tmp_path):
+    folder = tmp_path / "sols/toy/scale"
+    folder.mkdir(parents=True)
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.py").write_text(next((CORPUS / "solutions").rglob("scale/honest.py")).read_text())
+    config = msgspec.structs.replace(corpus_config(), solutions=[str(tmp_path / "sols")])
+    out = tmp_path / "out"
+    session.run(config, out, CONSOLE, command=["test"], make_executor=FakeExecutor())
+    (folder / "b.py").rename(folder / "_b.py")
+    (folder / "c.py").unlink()
+    (folder / "c.py").symlink_to("nowhere")
+    session.run(config, out, CONSOLE, command=["test"], make_executor=FakeExecutor())
+    manifest, shown = run_directory.read(out)
+    assert [record.candidate for record in shown] == ["a"]
+    assert list(manifest["jobs"].values()) == [["toy/scale", "default", "float32", "a"]]
+    assert any("c.py" in line for line in manifest["left_out"])
+    assert "toy/scale,default,float32,b" not in (out / "results.csv").read_text()
+
+
+def test_a_run_that_was_killed_says_so_wherever_it_is_shown(tmp_path, capsys):
+    for name in ("whole", "killed"):
+        run(tmp_path / name, FakeExecutor(), *HONEST)
+    journal = tmp_path / "killed/records.jsonl"
+    journal.write_text(journal.read_text().splitlines(True)[0])
+    said = "the run has not finished: 2 of 3 jobs have no record"
+    for form in ("terminal", "markdown", "html"):
+        assert cli.main(["report", str(tmp_path / "killed"), "--format", form]) == 0
+        assert said in capsys.readouterr().out
+    assert cli.main(["report", str(tmp_path / "killed"), "--format", "junit"]) == 0
+    suites = capsys.readouterr().out
+    assert 'tests="3" failures="1" errors="2"' in suites
+    for pair in (("whole", "killed"), ("killed", "whole")):
+        words = ["compare", *(str(tmp_path / name) for name in pair)]
+        assert cli.main(words) == 0
+        assert said in " ".join(capsys.readouterr().out.split())
+        assert cli.main([*words, "--fail-on", "slower"]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_an_out_that_is_a_file_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("not a run")
     with pytest.raises(UsageError, match="Not a directory; choose a folder for this run's files with --out"):

@@ -39,7 +39,7 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     elif arguments.format == "junit":
         from harness.reports import junit
 
-        print(junit.xml(records), end="")
+        print(junit.xml(records, manifest), end="")
     else:
         from harness.reports import markdown
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.records import Record
 from harness.reports import text
+from harness.store import listed
 
 # Keys of the environment that are versions.
 VERSIONS = ("torch", "cuda", "nvcc", "driver", "compiler", "python")
@@ -27,8 +29,9 @@ WORDS = {
 }
 
 
-def facts(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Label to value, without what the manifest (the content of run.json, every key optional) does not say."""
+def facts(manifest: Mapping[str, Any], records: Sequence[Record] | None = None) -> dict[str, str]:
+    """Label to value, without what the manifest (the content of run.json, every key optional) does not say; with a
+    run's `records` also how many of its jobs have none."""
     environment = manifest.get("environment") or {}
     versions = [f"{name} {_plain(environment[name])}" for name in VERSIONS if environment.get(name)]
     started, finished = manifest.get("started_at"), manifest.get("finished_at")
@@ -42,6 +45,7 @@ def facts(manifest: Mapping[str, Any]) -> dict[str, str]:
         "Commit": _plain(environment.get("commit")),
         "Command": shlex.join(command) if isinstance(command, list) else _plain(command),
         "Run": f"{started} to {finished or 'now (not finished)'}" if started else "",
+        "Not finished": listed.unfinished(records, manifest) if records is not None and listed.JOBS in manifest else "",
     }
     return {label: value for label, value in said.items() if value}
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness import wording
 from harness.records import Record, Status, is_no_word
+from harness.store import listed
 
 LONGEST = 4000
 
 
-def xml(records: Sequence[Record]) -> str:
-    """The document. Speedup, interval and time are properties of a passed candidate's case."""
+def xml(records: Sequence[Record], manifest: Mapping[str, Any]) -> str:
+    """The document. Speedup, interval and time are properties of a passed candidate's case.
+
+    A job that the run (`manifest`: its run.json) has not come to is an error, so that no gate takes it for done.
+    """
     suites = ElementTree.Element("testsuites", name="assay")
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
@@ -22,6 +27,11 @@ def xml(records: Sequence[Record]) -> str:
         suite = ElementTree.SubElement(suites, "testsuite", name=wording.plain(name, LONGEST, kept=""))
         for record in group:
             _case(suite, record)
+        _count(suite)
+    for problem, variant, precision, candidate in listed.without_record(records, manifest):
+        suite = ElementTree.SubElement(suites, "testsuite", name=_plain(f"{problem} {variant} {precision}"))
+        case = ElementTree.SubElement(suite, "testcase", classname=_plain(problem), name=_plain(candidate), time="0")
+        ElementTree.SubElement(case, "error", type="no_record", message="the run ended before this job did")
         _count(suite)
     _count(suites)
     ElementTree.indent(suites)

@@ -20,7 +20,7 @@ def leaderboard(records: Sequence[Record], manifest: Mapping[str, Any]) -> str:
     """The whole page; `manifest` is the content of run.json, of which every key is optional."""
     groups = grouped(records)
     claims = any(map(agreement.remark, records))
-    parts = ["# Leaderboard", _run(manifest), _summary(groups), _samples(records)]
+    parts = ["# Leaderboard", _run(manifest, records), _summary(groups), _samples(records)]
     parts += [*(_group(group, claims) for group in groups), _how_to_read()]
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
@@ -30,8 +30,8 @@ def _how_to_read() -> str:
     return "\n".join(["## How to read this", "", *words, f"- {FIGURES}"])
 
 
-def _run(manifest: Mapping[str, Any]) -> str:
-    shown = {label: (code if label in CODE else escape)(value) for label, value in facts(manifest).items()}
+def _run(manifest: Mapping[str, Any], records: Sequence[Record]) -> str:
+    shown = {label: (code if label in CODE else escape)(value) for label, value in facts(manifest, records).items()}
     return "\n".join(f"- **{label}**: {value}" for label, value in shown.items())
 
 

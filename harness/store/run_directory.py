@@ -13,7 +13,7 @@ from harness.config import SECTIONS
 from harness.drafts import draft
 from harness.errors import UsageError
 from harness.records import Record
-from harness.store import journal
+from harness.store import journal, listed
 
 JOURNAL = "records.jsonl"
 MANIFEST = "run.json"
@@ -64,7 +64,10 @@ def parts(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def read(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
-    """Manifest and latest records of a run; raises UsageError if the folder is not a run directory."""
+    """Manifest of a run, and the latest records of its last call's jobs.
+
+    Raises UsageError if the folder is not a run directory.
+    """
     found, latest = as_kept(run_dir)
     # Another version may have written them; they are made printable like new ones.
     return found, [records.presentable(one) for one in latest]
@@ -77,7 +80,8 @@ def as_kept(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
     except OSError as error:
         raise UsageError(f"{run_dir} is not a run directory: {JOURNAL}: {error.strerror}") from error
     try:
-        return manifest(run_dir), journal.latest(journal.parse(data)[0])
+        found = manifest(run_dir)
+        return found, listed.latest(journal.parse(data)[0], found)
     except UsageError as error:
         raise UsageError(f"{run_dir}: {error}") from error
 
@@ -98,7 +102,7 @@ def manifest(run_dir: Path) -> dict[str, Any]:
 
 
 REMEDY = "move the file away: the records can be shown without it"
-SHAPES: dict[str, type] = {"environment": dict, "config": dict, "parts": list, "left_out": list}
+SHAPES: dict[str, type] = {"environment": dict, "config": dict, "parts": list, "left_out": list, listed.JOBS: dict}
 
 
 def _misshapen(manifest: Any) -> str:
@@ -122,6 +126,9 @@ def _misshapen(manifest: Any) -> str:
         value = (config.get(section) or {} if section else config).get(last)
         if not isinstance(value or [], list):
             return f"'config.{key}' is {wording.a(type(value).__name__)}"
+    for job in (manifest.get(listed.JOBS) or {}).values():
+        if not isinstance(job, list) or len(job) != 4 or not all(isinstance(word, str) for word in job):
+            return f"'{listed.JOBS}' has one that is no four words"
     environment = manifest.get("environment") or {}
     for part in [environment, *(manifest.get("parts") or [])]:
         if not isinstance(part, dict):

@@ -11,7 +11,7 @@ from tests.reports.conftest import made_up
 
 
 def read(records) -> ElementTree.Element:
-    return ElementTree.fromstring(junit.xml(records).encode())
+    return ElementTree.fromstring(junit.xml(records, {}).encode())
 
 
 def test_each_candidate_is_a_case_of_its_problem_at_its_size(records):

@@ -105,7 +105,7 @@ class _Report:
         return render.page(
             "report.html",
             name=self._name,
-            facts=facts(self._manifest),
+            facts=facts(self._manifest, records),
             code=CODE,
             words=WORDS,
             summary=self._summary,

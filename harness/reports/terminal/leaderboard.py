@@ -18,6 +18,7 @@ from harness.records import Record, Status, presentable
 from harness.reports import agreement, samples, text
 from harness.reports.groups import Entry, Group, grouped, summarise
 from harness.reports.terminal import styles
+from harness.store import listed
 
 GAP = 2
 # Notes narrower than this go on lines of their own; they are never wider than the second.
@@ -77,7 +78,7 @@ def show(
         console.print(Text(said))
     if lines := samples.lines(records):
         console.print(Text("\n".join(["", *lines])))
-    if note := text.sandbox_note(manifest or {}):
+    for note in filter(None, (listed.unfinished(records, manifest or {}), text.sandbox_note(manifest or {}))):
         console.print(Text.assemble(("note: ", styles.DOUBT), note))
 
 
