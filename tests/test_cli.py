@@ -303,6 +303,19 @@ def test_require_fails_a_run_that_lacks_what_was_asked_for(tmp_path, monkeypatch
     assert ("--require incorrect: " in capsys.readouterr().err) == bool(code)
 
 
+def test_a_problem_that_lies_beside_a_foreign_candidate_is_named(tmp_path, capsys):
+    mine = tmp_path / "foreign/solutions/toy/scale/mine.py"
+    problem = tmp_path / "foreign/problems/toy/scale.py"
+    for path, text in ((mine, "class ModelNew: pass\n"), (problem, (CORPUS / "problems/toy/scale.py").read_text())):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    words = ["run", str(mine), "--device", "cpu", "--dry-run"]
+    assert cli.main(words) == 0
+    assert f"the problem, which the judge runs, is {problem}" in capsys.readouterr().err
+    assert cli.main([*words, "--problem", "attention/sdpa"]) == 0
+    assert "which the judge runs" not in capsys.readouterr().err
+
+
 def test_require_fails_a_run_with_3(tmp_path):
     config = dump_config(corpus_config("zeros"), tmp_path / "c.yaml")
     result = run_eval("run", str(config), "--out", str(tmp_path / "run"), "--require", "passed")

@@ -156,7 +156,7 @@ def _matrix(config: Config, reader: Reads) -> Outline:
         if not own and _is_included(problem, config):
             without.setdefault("candidate", []).append(problem.id)
         own += [baselines.as_candidate(problem, name) for name in config.baselines]
-        for variant in config.variants if own else []:
+        for variant in dict.fromkeys(config.variants if own else []):
             if not catalog.has_variant(problem, variant):
                 without.setdefault(f"variant '{variant}'", []).append(problem.id)
                 continue

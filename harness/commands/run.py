@@ -42,6 +42,9 @@ def carry_out(arguments: argparse.Namespace, words: list[str]) -> int:
     if place != arguments.config:
         print(f"note: {said(arguments.config)} is not in this folder; using {said(place)}", file=sys.stderr)
     replaced = of_one_candidate(place, arguments.problem, arguments.problems or ()) if is_candidate else {}
+    for problem in replaced.get("problems", []):
+        if not places.real(Path(problem)).is_relative_to(places.real(places.LIBRARY / "problems")):
+            print(f"note: the problem, which the judge runs, is {said(problem)}", file=sys.stderr)
     replaced |= {
         name: value
         for name, value in {

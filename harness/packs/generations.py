@@ -86,10 +86,12 @@ def _read(folder: Path) -> Verdicts:
 
 
 def _samples(entry: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The verdicts of one problem, by sample: a list, one alone, or a mapping by sample."""
+    """The verdicts of one problem, by sample: a list, one alone, or a mapping by sample. Raises Unusable."""
     ones = entry if isinstance(entry, list) else [entry]
     if isinstance(entry, dict) and not {"compiled", "correctness"} & entry.keys():
         ones = [{"sample_id": name} | one for name, one in entry.items() if isinstance(one, dict)]
+    if len(ones) > 1 and any(isinstance(one, dict) and "sample_id" not in one for one in ones):
+        raise Unusable("one of several verdicts of a problem has no sample_id, so whose they are is not known")
     for one in ones:
         if isinstance(one, dict) and (number := values.whole(one.get("sample_id", 0))) is not None:
             yield number, one

@@ -107,6 +107,10 @@ def test_only_problems_with_jobs_are_asked_for_a_variants_constants(tree):
     assert len(titles(tree, **folder, **variants, include=[Pattern(problem="math/relu")])) == 2
 
 
+def test_a_variant_that_is_named_twice_is_evaluated_once(tree):
+    assert len(titles(tree, variants=["default", "default"])) == len(titles(tree)) == 2
+
+
 def test_many_problems_without_a_candidate_are_one_note(tree):
     for number in range(99):
         put(tree / f"problems/math/p{number:02}.py", FOREIGN)

@@ -81,6 +81,12 @@ def test_odd_verdicts_say_nothing(folder, read, verdicts):
     assert [one.claim for one in read(folder(verdicts))[0]] == [Claim(), Claim()]
 
 
+def test_verdicts_that_do_not_say_whose_they_are_are_nobodys(folder, read):
+    samples, (left,) = read(folder({"19": [RIGHT | {"correctness": False}, RIGHT]}))
+    assert [one.claim for one in samples] == [Claim(), Claim()]
+    assert "has no sample_id" in left.reason
+
+
 def test_verdicts_for_two_levels_at_once_are_nobodys(folder, read):
     place = folder({"19": [RIGHT]}, "level_1_problem_19_sample_0_kernel.py", "level_2_problem_19_sample_0_kernel.py")
     samples, (left,) = read(place)
