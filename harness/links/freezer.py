@@ -11,7 +11,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 from harness.machine import procfs
@@ -34,6 +34,9 @@ class Freezer:
         self.leader = leader
         self._known = {leader}
         self._used_ns: dict[int, int] = {}
+        # What they had used when somebody last looked, and who was there at `mark`.
+        self._last_ns: dict[int, int] = {}
+        self._there: set[int] = set()
 
     def freeze(self) -> None:
         """Send SIGSTOP to every member; some may not have stopped yet when this returns.
@@ -49,30 +52,40 @@ class Freezer:
 
     def mark(self) -> None:
         """From here on `worked_us` counts."""
-        self._used_ns = {pid: _used_ns(pid) for pid in self._known}
+        now_ns = {pid: _used_ns(pid) for pid in self._known}
+        self._there = {pid for pid, used_ns in now_ns.items() if used_ns}
+        self._used_ns = {pid: used_ns or self._last_ns.get(pid, 0) for pid, used_ns in now_ns.items()}
+        self._last_ns = dict(self._used_ns)
 
     def worked_us(self) -> float:
         """What the members computed since `mark`, on all cores together, in microseconds.
 
-        One that is stopped in the middle of a system call goes on with that, before anybody looks at it.
+        One that is stopped in the middle of a system call goes on with that, before anybody looks at it. Of one that is
+        gone it is what was seen of it, at least.
         """
         members = self._known | self._used_ns.keys()
+        self._look(members)
         # Of one that was not known then, all that it ever did: it was started since.
-        return sum(max(0, _used_ns(pid) - self._used_ns.get(pid, 0)) for pid in members) / 1e3
+        return sum(max(0, self._last_ns.get(pid, 0) - self._used_ns.get(pid, 0)) for pid in members) / 1e3
 
     def settle(self) -> bool:
         """Wait until every member stands still. Raises DeadlineExceeded.
 
-        Whether all did at the first look, and none is a stranger to `worked_us`.
+        Whether all did at the first look, none is a stranger to `worked_us`, and none has gone since `mark`.
         """
-        known = self._used_ns
         if self._still():
-            return all(pid in known for pid in self._known)
+            strangers = self._known - self._used_ns.keys()
+            self._look(strangers)
+            return not (strangers or self._there - self._known)
         deadline = time.monotonic() + SETTLE_S
         while not self._still():
             if time.monotonic() > deadline:
                 raise DeadlineExceeded(f"a thread did not stop within {SETTLE_S:g} s")
         return False
+
+    def _look(self, members: Set[int]) -> None:
+        """Keep what they have used by now, for when they are gone."""
+        self._last_ns |= {pid: used_ns for pid in members if (used_ns := _used_ns(pid))}
 
     def _signal(self, number: signal.Signals) -> None:
         try:

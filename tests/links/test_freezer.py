@@ -194,6 +194,42 @@ def test_what_a_member_did_that_is_new_is_told(counting):
     assert freezer.worked_us() > 0
 
 
+def test_what_a_member_did_that_is_gone_is_told():
+    """It was reaped at once, and nobody has a figure of it any more."""
+    leader = os.fork()
+    if leader == 0:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while os.fork():
+            signal.pause()
+        while True:
+            pass
+    try:
+        freezer = Freezer(leader)
+        while len(members := list(freezer.members())) < 2:
+            time.sleep(0.01)
+        freezer.freeze()
+        freezer.settle()
+        freezer.mark()
+        freezer.thaw()
+        while (seen := freezer.worked_us()) == 0:
+            time.sleep(0.01)
+        freezer.freeze()
+        freezer.settle()
+        os.kill(members[1], signal.SIGKILL)
+        while Path(f"/proc/{members[1]}").exists():
+            time.sleep(0.01)
+        assert freezer.worked_us() >= seen
+        # It should have stood still, and did not.
+        assert not freezer.settle()
+        freezer.mark()
+        assert freezer.settle()
+        assert freezer.worked_us() == 0
+    finally:
+        os.killpg(leader, signal.SIGKILL)
+        os.waitpid(leader, 0)
+
+
 def test_orphans_are_looked_for_last():
     class Moving(Freezer):
         """Its member's child is left to its parent's parent while one looks."""
