@@ -143,7 +143,8 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     call_s: Positive = 120.0
     # The whole evaluation of one candidate, compile excluded.
     total_s: Positive = 600.0
-    # Host memory of one build or candidate, in units of 10^9 bytes; 0 means four fifths of what is free at the start.
+    # Host memory of one build or candidate, in units of 10^9 bytes, as its processes' own figures have it, without the
+    # kernel's for their mappings, files, pipes and sockets; 0 means four fifths of what is free at the start.
     host_memory_gb: Size = 0.0
     # What the device is taken to have free for a problem, in units of 10^9 bytes, as if it were a smaller one; 0 means
     # all that is free.

@@ -86,13 +86,20 @@ def run(
         # A call that finds nothing to do or to mend leaves the folder as it is.
         is_new = bool(waiting) or brought_back or _lasting(manifest) != _lasting(before) or not write.are_current(out)
         with Progress(console) as progress, _written(out, manifest, book, waiting) if is_new else nullcontext():
-            for note in [*notes, *outline.notes, *claims.notes]:
+            for note in [*notes, *_without_lanes(config, site.devices), *outline.notes, *claims.notes]:
                 progress.note(note)
             progress.start(map(_named, outline.cells), _of(finished, book))
             with closing(_evaluated(waiting, make, progress.phase)) as records:
                 for record in records:
                     progress.finished(book.append(_with_claim(_portable(record), claimed.get(record.key))))
         return _of(finished | claimed.keys(), book)
+
+
+def _without_lanes(config: Config, devices: list[Device]) -> list[str]:
+    """What to say of lanes that no device has."""
+    if config.lanes == 1 or any(device.kind != "cpu" for device in devices):
+        return []
+    return [f"lanes: {config.lanes} changes nothing here: the CPU has one lane, since whatever runs beside it is timed"]
 
 
 @contextmanager

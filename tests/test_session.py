@@ -1,6 +1,7 @@
 """The plot of a run with an executor that runs nothing: resuming, interruption, reports, notes."""
 
 import errno
+import io
 import json
 import os
 
@@ -53,6 +54,14 @@ class FakeExecutor:
 def run(out, executor, *candidates, **options):
     config = corpus_config(*candidates)
     return session.run(config, out, CONSOLE, command=["test"], make_executor=executor, **options)
+
+
+@pytest.mark.parametrize(("lanes", "said"), [(1, False), (2, True)])
+def test_lanes_that_the_cpu_does_not_have_are_told(lanes, said, tmp_path):
+    told = io.StringIO()
+    config = msgspec.structs.replace(corpus_config("honest"), lanes=lanes)
+    session.run(config, tmp_path, Console(file=told), command=["test"], make_executor=FakeExecutor())
+    assert (f"lanes: {lanes} changes nothing here" in told.getvalue()) is said
 
 
 def test_a_second_run_does_only_what_is_missing(tmp_path):

@@ -37,7 +37,8 @@ NICENESS = 10
 
 def main(channel_fd: int) -> None:
     """Serve one Build request, answer Built or BuildFailed, and end."""
-    # Whoever waits for a card, or for what it has computed, goes first.
+    # Whoever waits for a card, or for what it has computed, has more of the cores. Not where the kernel shares them out
+    # by sessions (sched_autogroup), of which each of our processes leads one: nice counts within a session only.
     os.nice(NICENESS)
     channel = Channel.from_fd(channel_fd, Build)
     request, _ = channel.receive(60.0)
