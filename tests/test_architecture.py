@@ -37,7 +37,7 @@ STEPS = [
     {"config"},
     {"records"},
     {"places"},
-    {"errors", "wording", "version", "drafts", "nesting"},
+    {"errors", "wording", "version", "drafts", "nesting", "turns"},
 ]
 STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from harness.catalog import effort
 from harness.catalog.sources import LoadFault as LoadFault
 from harness.errors import door
 
@@ -23,7 +24,7 @@ FENCE = re.compile(rb"^```", re.MULTILINE)
 
 
 def parse(path: Path) -> ast.Module:
-    """Raises LoadFault (`syntax_error`, `unreadable`, `nested_too_deeply`) with the line."""
+    """Raises LoadFault (`syntax_error`, `unreadable`, `nested_too_deeply`, `source_too_large`) with the line."""
     try:
         return parsed(path.read_bytes(), path.name, str(path))
     except OSError as error:
@@ -32,6 +33,7 @@ def parse(path: Path) -> ast.Module:
 
 def parsed(source: bytes, file: str, shown_as: str = "") -> ast.Module:
     """The syntax tree of the source of `file`. Raises LoadFault like `parse`."""
+    effort.check(source, file)
     try:
         return ast.parse(source, filename=shown_as or file)
     except SyntaxError as error:

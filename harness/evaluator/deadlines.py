@@ -31,10 +31,11 @@ class Deadlines:
             self._changed.notify()
             return number
 
-    def forget(self, number: int) -> None:
-        """Never make that call, and keep nothing that it holds."""
+    def forget(self, *numbers: int) -> None:
+        """Never make these calls, and keep nothing that they hold."""
         with self._changed:
-            self._calls.pop(number, None)
+            for number in numbers:
+                self._calls.pop(number, None)
             if len(self._moments) > 2 * len(self._calls) + 16:
                 self._moments = [one for one in self._moments if one[1] in self._calls]
                 heapq.heapify(self._moments)

@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import itertools
-import queue
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor, wait
+from concurrent.futures import Future, InvalidStateError, wait
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +24,7 @@ from harness.catalog.jobs import Job
 from harness.config import Config
 from harness.errors import UsageError
 from harness.evaluator.deadlines import Deadlines
+from harness.evaluator.lines import Lines
 from harness.evaluator.planning import Planner, Source, Submission, is_text
 from harness.execution.tasks import Task
 from harness.execution.workplace import ThisMachine, Workplace
@@ -35,8 +34,8 @@ from harness.supervise import disk, recording
 
 # How soon a submission whose deadline passed while it was evaluated is looked at again.
 LOOK_AGAIN_S = 1.0
-# Files are read side by side: one that a parser hangs on holds up few.
-PLANNERS = 4
+# After this share of its time, a submission that still waits has a priority above its own.
+HURRY_AT = 0.5
 
 
 @dataclass(eq=False)
@@ -93,10 +92,7 @@ class Evaluator:
             raise
         # Also for whoever keeps deadlines of its own beside those of submissions.
         self.deadlines = Deadlines()
-        self._threads = ThreadPoolExecutor(PLANNERS, thread_name_prefix="plan")
-        # What no thread has begun to read: the most urgent one is next.
-        self._unread: queue.PriorityQueue[tuple[int, int, Submission]] = queue.PriorityQueue()
-        self._count = itertools.count()
+        self._lines = Lines(self._plan)
 
     def __enter__(self) -> Evaluator:
         return self
@@ -117,12 +113,12 @@ class Evaluator:
         finally:
             for future in submitted:
                 future.cancel()
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._lines.close(wait=False)
             self.deadlines.close()
             self._pool.close()
             self._planner.close()
             # What a thread was reading is gone, and so it ends.
-            self._threads.shutdown()
+            self._lines.close(wait=True)
             for future in submitted:
                 settle(future, CancelledByClose("the evaluator was closed"))
             folders.remove_at_end(self._folder)
@@ -148,8 +144,9 @@ class Evaluator:
         `problem` is a path, a name like attention/sdpa, or the text of a file; `candidate` a text, or the `Path` of a
         file; `name` is what records call a text. A higher `priority` is first. `deadline_s` counts from now, and says
         how long it may wait: where its build or evaluation has not begun by then, it is a `harness_error` (`deadline`).
-        One that has begun is bounded by the config's limits alone. A future can be cancelled until its evaluation
-        begins. Raises UsageError for arguments of other types, or a deadline that is none.
+        With half of it gone, it has the next higher priority. One that has begun is bounded by the config's limits
+        alone. A future can be cancelled until its evaluation begins. Raises UsageError for arguments of other types, or
+        a deadline that is none.
         """
         one = Submission(problem, candidate, variant, precision, name, priority, deadline_s)
         with self._lock:
@@ -158,11 +155,11 @@ class Evaluator:
             self._submitted.add(one.future)
         one.future.add_done_callback(lambda _: self._is_done(one))
         if deadline_s is not None:
-            number = self.deadlines.at(time.monotonic() + deadline_s, functools.partial(self._expire, one))
+            calls = {HURRY_AT * deadline_s: self._press, deadline_s: self._expire}
+            numbers = [self.deadlines.at(time.monotonic() + s, functools.partial(do, one)) for s, do in calls.items()]
             # Its text must not be kept for as long as that.
-            one.future.add_done_callback(lambda _: self.deadlines.forget(number))
-        self._unread.put((-one.priority, next(self._count), one))
-        self._threads.submit(self._plan_next)
+            one.future.add_done_callback(lambda _: self.deadlines.forget(*numbers))
+        self._lines.add(one)
         return one.future
 
     def map(self, problem: Source, candidates: Iterable[Source], **options: object) -> Iterator[Record]:
@@ -183,9 +180,6 @@ class Evaluator:
         finally:
             for future in futures:
                 future.cancel()
-
-    def _plan_next(self) -> None:
-        self._plan(self._unread.get_nowait()[-1])
 
     def _plan(self, one: Submission) -> None:
         """Find out which job a submission is, and hand it to the pool, unless the same one is under way."""
@@ -289,6 +283,14 @@ class Evaluator:
         told = records.with_texts(record, lambda text: places.portable(text.replace(inside, "")))
         log = record.log if self._keeps_logs else ""
         return records.presentable(msgspec.structs.replace(told, candidate=name, log=log))
+
+    def _press(self, one: Submission) -> None:
+        """The deadline of a submission is near: it is more urgent than others of its priority."""
+        with self._lock:
+            one.priority += 1
+            entry = next((entry for entry in self._open.values() if one in entry.waiting), None)
+        if entry is not None:
+            self._hurry(entry)
 
     def _expire(self, one: Submission) -> None:
         """End a submission whose deadline has passed, if it still waits; now, or when it waits again.

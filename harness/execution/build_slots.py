@@ -20,7 +20,7 @@ from harness.processes.nursery import Child, NoProcess, NotStarted
 from harness.processes.renewal import Starter
 from harness.supervise import disk, losses, recording
 from harness.supervise.builds import BuildResult, Workshop, built_again, is_built, unparsed
-from harness.supervise.turns import Turns
+from harness.turns import Turns
 from harness.wire import faults
 
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.

@@ -21,10 +21,15 @@ from harness import places, wording
 from harness.catalog.facts import LONGEST_TEXT, MOST_NAMES, CandidateFacts, ProblemFacts, TextFacts
 from harness.errors import AssayError
 from harness.records import Outcome, Status
+from harness.turns import Turns
 from harness.wire.channel import Channel, DeadlineExceeded, NotSendable, PeerGone, ProtocolError, pair
 
-# Of one file; most take two milliseconds.
+# Of the process's own time on a processor, for one file; most take two milliseconds, and none that catalog.effort lets
+# through more than a few seconds.
 DEADLINE_S = 20.0
+# On the clock of the wall, so much longer: who gets no processor for that long is held up by others.
+PATIENCE = 10.0
+LOOK_S = 0.5
 START_S = 60.0
 # For a process that has hung up to be gone.
 ENDING_S = 1.0
@@ -32,6 +37,10 @@ ENDING_S = 1.0
 LIBRARY_DEADLINE_S = 60.0
 # Descriptors that travel beside one request.
 LIBRARIES_AT_ONCE = 8
+
+
+# A record's word for a text that nobody could read, since the machine was too busy.
+HELD_UP = "reader_held_up"
 
 
 class ReadCandidate(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -73,8 +82,16 @@ FromReader = Listening | CandidateFacts | ProblemFacts | TextFacts | Found
 Answer = TypeVar("Answer", CandidateFacts, ProblemFacts, TextFacts, Found)
 
 
+# Readings of all threads: side by side, and alone after one was held up.
+_TURNS = Turns()
+
+
 class ReaderFailed(AssayError, RuntimeError):
-    """The process that reads files does not start."""
+    """The process that reads files does not start, or gets no processor to read with."""
+
+
+class ReaderHeldUp(ReaderFailed):
+    """The machine was too busy to read something, twice, the second time with no other reader beside it."""
 
 
 class ReaderLost(AssayError):
@@ -87,6 +104,10 @@ class ReaderLost(AssayError):
         self.killed = killed
 
 
+class _Overdue(AssayError):
+    """No answer came in a time in which the process could have read most of it."""
+
+
 class Reader:
     """A process that reads files, as a context manager. For one thread: it ends with the thread that began it.
 
@@ -97,6 +118,8 @@ class Reader:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._is_up = False
+        # On a processor, for the last request.
+        self._spent_s = 0.0
 
     def __enter__(self) -> Reader:
         self._begin()
@@ -123,15 +146,14 @@ class Reader:
         """Those of `names` that are kernels in the candidate's file or in these libraries. Raises ReaderLost."""
         paths = list(libraries)
         found: set[str] = set()
-        # No candidate's doing, and so on no deadline of its own.
-        self._wait_for(self._channel or self._begin())
-        deadline = time.monotonic() + LIBRARY_DEADLINE_S
+        left_s = LIBRARY_DEADLINE_S
         for start in range(0, max(len(paths), 1), LIBRARIES_AT_ONCE):
             some = [_opened(path) for path in paths[start : start + LIBRARIES_AT_ONCE]]
             descriptors = tuple(descriptor for descriptor in some if descriptor is not None)
             try:
                 request = FindKernels(names=list(names), written=list(written))
-                answer = self._ask(request, Found, LIBRARY_DEADLINE_S, descriptors, deadline - time.monotonic())
+                answer = self._ask(request, Found, LIBRARY_DEADLINE_S, descriptors, left_s)
+                left_s -= self._spent_s
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
@@ -144,6 +166,10 @@ class Reader:
         except ReaderLost as error:
             message = f"{wording.plain(file, 200)}: {error}"
             return Outcome(status=Status.LOAD_ERROR, reason=error.reason, message=message)
+        except ReaderHeldUp as error:
+            if wanted is not CandidateFacts:
+                raise
+            return Outcome(status=Status.HARNESS_ERROR, reason=HELD_UP, message=f"{wording.plain(file, 200)}: {error}")
 
     def _ask(
         self,
@@ -154,13 +180,21 @@ class Reader:
         left_s: float | None = None,
     ) -> Answer:
         """`left_s` is what earlier requests have left of the deadline. A process that was killed is replaced, and asked
-        once more: a text is to blame where that happens again."""
+        once more: a text is to blame where that happens again. So is one that was held up, and then alone."""
+        turn = _TURNS.together
         try:
-            return self._asked(request, wanted, deadline_s, descriptors, left_s)
+            with turn():
+                return self._asked(request, wanted, deadline_s, descriptors, left_s)
         except ReaderLost as lost:
             if not lost.killed:
                 raise
-        return self._asked(request, wanted, deadline_s, descriptors, left_s)
+        except _Overdue:
+            turn = _TURNS.alone
+        try:
+            with turn():
+                return self._asked(request, wanted, deadline_s, descriptors, left_s)
+        except _Overdue as error:
+            raise ReaderHeldUp(f"{error}, twice; try again when less else is running") from error
 
     def _asked(
         self,
@@ -175,12 +209,17 @@ class Reader:
         self._wait_for(channel)
         try:
             channel.send(request, descriptors)
-            answer = channel.receive(deadline_s if left_s is None else max(left_s, 0.0))[0]
+            self._await(channel, deadline_s if left_s is None else left_s, PATIENCE * deadline_s)
+            # It has begun to answer.
+            answer = channel.receive(deadline_s)[0]
             if isinstance(answer, wanted):
                 return answer
             why = ("parser_died", f"the reading process answered with {type(answer).__name__}")
+        except _Overdue:
+            self._end()
+            raise
         except DeadlineExceeded:
-            why = ("parser_timeout", f"reading it took longer than {deadline_s:g} s")
+            why = ("parser_timeout", f"reading it took more than {deadline_s:g} s of a processor's time")
         except (PeerGone, ProtocolError):
             why = ("parser_died", "the process that read it died; the text is too difficult for a parser")
             killed = self._was_killed()
@@ -188,6 +227,27 @@ class Reader:
             why = ("unsendable", str(error))
         self._end()
         raise ReaderLost(*why, killed=killed)
+
+    def _await(self, channel: Channel, left_s: float, patience_s: float) -> None:
+        """Until there is an answer. Raises DeadlineExceeded where the process itself takes too long, and _Overdue where
+        it is the machine."""
+        begun_s, waited_until = self._processor_s(), time.monotonic() + patience_s
+        is_there = False
+        while not is_there:
+            is_there = channel.has_news(min(LOOK_S, patience_s))
+            self._spent_s = self._processor_s() - begun_s
+            if self._spent_s > left_s:
+                raise DeadlineExceeded("it has taken too long")
+            if not is_there and time.monotonic() > waited_until:
+                raise _Overdue(f"the machine gave the process that reads files no time to read it in {patience_s:g} s")
+
+    def _processor_s(self) -> float:
+        """How long the process has had a processor since its start; 0 where it is gone."""
+        try:
+            # The kernel's number for the clock of a process (MAKE_PROCESS_CPUCLOCK).
+            return time.clock_gettime(~self._process.pid << 3 | 2) if self._process else 0.0
+        except OSError:
+            return 0.0
 
     def _was_killed(self) -> bool:
         """Whether the process has ended by SIGKILL, which comes from outside; one that goes on has not."""

@@ -8,7 +8,7 @@ from harness.catalog.solutions import Candidate
 from harness.config import ProvenanceConfig
 from harness.integrity import provenance
 from harness.integrity.provenance import Profile
-from harness.reading.reading import Reader, ReaderLost
+from harness.reading.reading import HELD_UP, Reader, ReaderHeldUp, ReaderLost
 from harness.records import HIDES, Outcome, Provenance, Status
 from harness.supervise.builds import BuildResult
 from harness.wire.messages import Ending
@@ -41,6 +41,8 @@ def told(
         except ReaderLost as error:
             # They are its own, as its file is.
             message = f"its extensions could not be searched for its kernels: {error}"
+        except ReaderHeldUp as error:
+            return Profiled(refusal=Outcome(status=Status.HARNESS_ERROR, reason=HELD_UP, message=str(error)))
     if found is not None:
         return Profiled(provenance=provenance.short(found), refusal=provenance.violation(found, rules))
     if message:

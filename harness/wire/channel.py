@@ -79,11 +79,11 @@ class Channel:
         except OSError as error:
             raise PeerGone(str(error)) from error
 
-    def has_news(self) -> bool:
-        """Whether there is something to receive, or the peer is gone."""
+    def has_news(self, within_s: float = 0.0) -> bool:
+        """Whether there is something to receive, or the peer is gone, now or within that time."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(0))
+        return bool(poll.poll(within_s * 1e3))
 
     def receive(self, timeout_s: float | None) -> tuple[Any, list[int]]:
         """The next message and the descriptors beside it (the caller owns them).
