@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from harness.catalog.jobs import Job
-from harness.execution.tasks import BuildKey, GroupTasks, Task, build_key
+from harness.execution.tasks import BuildKey, GroupTasks, Line, Task, build_key
 from harness.supervise.builds import BuildResult, is_built
 
 # With at least this many jobs left in another slot's group, opening the group once more is quicker: on an H200 opening
@@ -41,7 +41,8 @@ class Schedule:
     come, and begins with groups that are built already.
 
     On the CPU (`all_builds_first`), compilers would disturb a measurement. So tasks are done in rounds: all builds of a
-    round, then its measurements. What comes meanwhile is of the next round. What is not measured is done at once.
+    round, then its measurements. What comes meanwhile is of the next round; something more urgent than all that
+    waits ends the round after the measurement under way. What is not measured is done at once.
 
     Where what was built has taken its `room`, what is ready is measured before others are built: on the CPU all of it.
 
@@ -64,6 +65,8 @@ class Schedule:
         # Dictionaries for their order.
         self._arrived: dict[Task, None] = {}
         self._waiting: dict[Task, None] = {}
+        # The same again, by how urgent they are.
+        self._arrived_line, self._waiting_line = Line(), Line()
         self._taken: set[Task] = set()
         # The waiting ones again, by group; and those whose build goes on, by that.
         self._present: dict[tuple[str, ...], GroupTasks] = {}
@@ -92,6 +95,7 @@ class Schedule:
                 return False
             for task in tasks:
                 self._arrived[task] = None
+                self._arrived_line.add(task)
                 self._needs[build_key(task.job)] += 1
             self._open_round()
             return True
@@ -109,6 +113,7 @@ class Schedule:
                 self._out_of_line(task)
             elif task in self._arrived:
                 del self._arrived[task]
+                self._arrived_line.discard(task)
             else:
                 return False
             self._needs[build_key(task.job)] -= 1
@@ -133,6 +138,10 @@ class Schedule:
             if priority <= task.priority:
                 return
             task.priority = priority
+            self._arrived_line.hurried(task)
+            self._waiting_line.hurried(task)
+            if task in self._arrived:
+                self._open_round()
             if task in self._waiting:
                 group = self._present[task.job.group]
                 group.measured.hurried(task)
@@ -177,6 +186,7 @@ class Schedule:
                 self._needs[build_key(task.job)] -= 1
             for tasks in (self._waiting, self._arrived, self._present, self._unbuilt, self._queued):
                 tasks.clear()
+            self._arrived_line, self._waiting_line = Line(), Line()
             self._measurable = 0
             return abandoned
 
@@ -205,21 +215,27 @@ class Schedule:
         with self._changed:
             self._taken.remove(task)
             self._groups.pop(slot, None)
-            self._waiting[task] = None
             self._get_in_line(task)
             self._changed.notify_all()
 
     def _open_round(self) -> None:
         """Begin with the tasks that have arrived, unless those before them have to be done first."""
-        if self._arrived and not (self._all_builds_first and (self._waiting or self._taken)):
-            arrived, self._arrived = self._arrived, {}
+        under_way = self._taken or (self._waiting and not self._is_urgent())
+        if self._arrived and not (self._all_builds_first and under_way):
+            arrived, self._arrived, self._arrived_line = self._arrived, {}, Line()
             for task in arrived:
-                self._waiting[task] = None
                 self._get_in_line(task)
         self._start_builds()
         self._changed.notify_all()
 
+    def _is_urgent(self) -> bool:
+        """Whether something has arrived that is more urgent than all of the round."""
+        arrived, waiting = self._arrived_line.first(), self._waiting_line.first()
+        return arrived is not None and waiting is not None and arrived.priority > waiting.priority
+
     def _get_in_line(self, task: Task) -> None:
+        self._waiting[task] = None
+        self._waiting_line.add(task)
         key = build_key(task.job)
         group = self._present.setdefault(task.job.group, GroupTasks())
         group.waiting += 1
@@ -261,6 +277,7 @@ class Schedule:
 
     def _out_of_line(self, task: Task) -> None:
         del self._waiting[task]
+        self._waiting_line.discard(task)
         group = self._present[task.job.group]
         group.waiting -= 1
         if not group.waiting:
@@ -336,7 +353,7 @@ class Schedule:
         `others` that are left to these."""
         alone = all(group in others or group in later for group in self._present)
         fewest = WORTH_SHARING if alone else WORTH_MORE
-        awaited = self.builds_awaited()
+        awaited = self.builds_awaited() or self._is_urgent()
         for name, group in self._present.items():
             left = name in others and group.waiting < fewest
             lines = (group.told,) if awaited or left else (group.told, group.measured)

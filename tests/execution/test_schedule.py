@@ -178,6 +178,44 @@ def test_on_the_cpu_what_comes_during_a_round_is_of_the_next(jobs):
     assert todo.take("cpu") == second
 
 
+@pytest.mark.parametrize(
+    ("priorities", "how", "order"),
+    [
+        ([0, 0, 1], "arrives", [0, 2, 1]),
+        ([-1, -1, 0], "arrives", [0, 2, 1]),
+        ([0, 0, 1], "is hurried", [0, 2, 1]),
+        ([0, 0, 0], "arrives", [0, 1, 2]),
+    ],
+)
+def test_on_the_cpu_what_is_more_urgent_than_all_that_waits_ends_the_round(jobs, priorities, how, order):
+    """Its build still waits for the end of the measurement under way, and nothing is measured beside it."""
+    build = Future()
+    todo = Work([], all_builds_first=True)
+    todo.all._start_build = lambda job: todo.started.append(job) or (build if job == jobs[2] else ended(BuildResult()))
+    tasks = [Task(job=job, priority=priority) for job, priority in zip(jobs, priorities, strict=True)]
+    todo.all.add(tasks[:2])
+    first = todo.all.take("cpu")
+    if how == "is hurried":
+        tasks[2].priority = 0
+    todo.all.add(tasks[2:])
+    todo.all.hurry(tasks[2], priorities[2])
+    assert jobs[2] not in todo.started
+    taken = [first]
+    if order[1] == 2:
+        # Also for another slot.
+        assert todo.all.take("other") is None
+        todo.all.ended(first)
+        assert todo.all.take("cpu") is None
+        build.set_result(BuildResult())
+    else:
+        build.set_result(BuildResult())
+        todo.all.ended(first)
+    for _ in range(2):
+        taken.append(todo.all.take("cpu"))
+        todo.all.ended(taken[-1])
+    assert [jobs.index(task.job) for task in taken] == order
+
+
 def test_a_build_that_nobody_needs_is_ended_and_awaited_until_it_is(jobs):
     first, again = Future(), Future()
     for build in (first, again):
