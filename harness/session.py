@@ -142,8 +142,10 @@ def plan(config: Config, devices: list[Device] | None = None) -> jobs.JobMatrix:
 
 def _listed(finished: list[jobs.Cell], waiting: list[Job]) -> dict[str, list[str]]:
     """The call's jobs for run.json: what has a record, and what is to get one."""
-    known = {cell.key: list(_named(cell)) for cell in finished}
-    return known | {one.key: [one.problem.id, one.variant, one.precision, one.candidate.name] for one in waiting}
+    known = {cell.key: [*_named(cell), cell.content] for cell in finished}
+    for one in waiting:
+        known[one.key] = [one.problem.id, one.variant, one.precision, one.candidate.name, one.candidate.digest]
+    return known
 
 
 def _named(cell: jobs.Cell) -> Planned:

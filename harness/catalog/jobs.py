@@ -48,13 +48,15 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cell(NamedTuple):
-    """A cell of the matrix, before its candidate is read. `key` is that of its job, by the files as they are now."""
+    """A cell of the matrix, before its candidate is read. `key` is that of its job, and `content` the digest of its
+    candidate, by the files as they are now."""
 
     problem: Problem
     variant: str
     precision: str
     candidate: Place | Candidate
     key: str = ""
+    content: str = ""
 
 
 class Outline(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +95,7 @@ def outline(config: Config, surroundings: dict[str, str], reader: Reads) -> Outl
             if candidate.path not in known:
                 known[candidate.path] = solutions.glimpse(candidate, folders)
             candidate = known[candidate.path]
-        cells.append(cell._replace(key=keys.of(cell, candidate)))
+        cells.append(cell._replace(key=keys.of(cell, candidate), content=candidate.digest))
     return msgspec.structs.replace(found, cells=cells)
 
 

@@ -28,7 +28,7 @@ def xml(records: Sequence[Record], manifest: Mapping[str, Any]) -> str:
         for record in group:
             _case(suite, record)
         _count(suite)
-    for problem, variant, precision, candidate in listed.without_record(records, manifest):
+    for problem, variant, precision, candidate, _ in listed.without_record(records, manifest):
         suite = ElementTree.SubElement(suites, "testsuite", name=_plain(f"{problem} {variant} {precision}"))
         case = ElementTree.SubElement(suite, "testcase", classname=_plain(problem), name=_plain(candidate), time="0")
         ElementTree.SubElement(case, "error", type="no_record", message="the run ended before this job did")

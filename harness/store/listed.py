@@ -9,7 +9,7 @@ from harness import records
 from harness.records import Record
 from harness.store import journal
 
-# In run.json: problem, variant, precision and candidate of each job, by its key.
+# In run.json, by the key of each job: problem, variant, precision, candidate and the SHA-256 of its files.
 JOBS = "jobs"
 
 
@@ -22,8 +22,14 @@ def latest(found: Iterable[Record], manifest: Mapping[str, Any]) -> list[Record]
     return [one for one in journal.latest(found) if listed is None or one.key in listed]
 
 
+def content(record: Record, manifest: Mapping[str, Any]) -> str:
+    """The digest of the candidate that the record is of; empty where the run does not say."""
+    job = (manifest.get(JOBS) or {}).get(record.key)
+    return str(job[-1]) if job else ""
+
+
 def without_record(found: Iterable[Record], manifest: Mapping[str, Any]) -> list[Sequence[str]]:
-    """Problem, variant, precision and candidate of each job of the last call that has no record."""
+    """What run.json says of each job of the last call that has no record."""
     known = {record.key for record in found}
     return [job for key, job in (manifest.get(JOBS) or {}).items() if key not in known]
 

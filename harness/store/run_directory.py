@@ -127,8 +127,8 @@ def _misshapen(manifest: Any) -> str:
         if not isinstance(value or [], list):
             return f"'config.{key}' is {wording.a(type(value).__name__)}"
     for job in (manifest.get(listed.JOBS) or {}).values():
-        if not isinstance(job, list) or len(job) != 4 or not all(isinstance(word, str) for word in job):
-            return f"'{listed.JOBS}' has one that is no four words"
+        if not isinstance(job, list) or len(job) != 5 or not all(isinstance(word, str) for word in job):
+            return f"'{listed.JOBS}' has one that is no five words"
     environment = manifest.get("environment") or {}
     for part in [environment, *(manifest.get("parts") or [])]:
         if not isinstance(part, dict):

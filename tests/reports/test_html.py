@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.catalog import sources
 from harness.instruments import nsight
 from harness.instruments.insight import Insight
 from harness.instruments.nsight import Launch
@@ -181,11 +182,35 @@ def solved(tmp_path):
     return folder, {"config": {"solutions": [str(tmp_path / "solutions")]}}
 
 
+def listing(folder):
+    """What run.json says of the candidates of a folder, as their files are now."""
+    found = {path.stem: path for path in folder.rglob("*.py")}
+    return {"jobs": {name: ["a/b", "v", "p", name, sources.digested(path)[1]] for name, path in found.items()}}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_source_that_is_not_what_was_evaluated_is_not_shown(make, solved, known):
+    """A foreign run.json names folders and files, too."""
+    folder, manifest = solved
+    (folder / "one.py").write_text("the source\n")
+    whole = manifest | listing(folder)
+    assert "the source" in page.report([make("one")], whole)
+    if known:
+        (folder / "one.py").write_text("the other source\n")
+    else:
+        del whole["jobs"]
+    shown = page.report([make("one")], whole)
+    assert "source\n" not in shown
+    assert "it was changed since" in shown
+
+
 def test_the_offending_line_is_marked(make, solved):
     folder, manifest = solved
     (folder / "broken.py").write_text("one\ntwo <b>\nthree\n")
     evidence = {"errors": [{"text": "expected ';'", "line": 2, "hint": "a semicolon"}], "line": 2}
-    shown = page.report([make("broken", "compile_error", reason="compiler", evidence=evidence)], manifest)
+    shown = page.report(
+        [make("broken", "compile_error", reason="compiler", evidence=evidence)], manifest | listing(folder)
+    )
     checked(shown)
     assert re.search(r"<mark><span[^>]*>Offending line 2: </span>two &lt;b&gt;\n</mark>three\n", shown)
     assert "a semicolon" in shown
@@ -194,7 +219,9 @@ def test_the_offending_line_is_marked(make, solved):
 def test_a_line_of_the_problem_marks_nothing_in_the_candidate(make, solved):
     folder, manifest = solved
     (folder / "good.py").write_text("one\ntwo\n")
-    shown = page.report([make("good", "invalid_reference", reason="contract", evidence={"line": 2})], manifest)
+    shown = page.report(
+        [make("good", "invalid_reference", reason="contract", evidence={"line": 2})], manifest | listing(folder)
+    )
     assert "two" in shown
     assert "<mark>" not in shown
 
@@ -204,7 +231,9 @@ def test_a_source_of_a_megabyte_is_cut_around_its_line(make, solved):
     lines = [f"{number} = '</script>\N{RIGHT-TO-LEFT OVERRIDE}<b>'" for number in range(1, 40_001)]
     (folder / "long.py").write_text("\n".join(lines))
     assert (folder / "long.py").stat().st_size > 1_000_000
-    shown = page.report([make("long", "runtime_error", reason="exception", evidence={"line": 20_000})], manifest)
+    shown = page.report(
+        [make("long", "runtime_error", reason="exception", evidence={"line": 20_000})], manifest | listing(folder)
+    )
     read = checked(shown)
     assert "20000 = " in read.text
     assert re.search(r"Lines \d+ to \d+ of 40000; the rest is left out", read.text)
@@ -213,7 +242,7 @@ def test_a_source_of_a_megabyte_is_cut_around_its_line(make, solved):
 def test_one_line_of_a_megabyte_is_cut(make, solved):
     folder, manifest = solved
     (folder / "wide.py").write_text("x" * 1_200_000)
-    checked(page.report([make("wide")], manifest))
+    checked(page.report([make("wide")], manifest | listing(folder)))
 
 
 def test_what_is_not_there_is_said(make, tmp_path):
@@ -332,7 +361,7 @@ def test_five_hundred_candidates_are_less_than_three_megabytes(make, tmp_path):
             f"c{number}", problem=problem, interval=interval, timing=taken, provenance=profile, **told, **figures
         )
         records.append(one)
-    shown = page.report(records, {"config": {"solutions": [str(folder)]}}, tmp_path)
+    shown = page.report(records, {"config": {"solutions": [str(folder)]}} | listing(folder), tmp_path)
     read = checked(shown)
     assert read.text.count("a line of an ordinary source") > 500
 
@@ -340,9 +369,9 @@ def test_five_hundred_candidates_are_less_than_three_megabytes(make, tmp_path):
 def test_sources_are_left_out_where_there_is_no_room(make, solved, monkeypatch):
     folder, manifest = solved
     (folder / "one.py").write_text("the source\n" * 100)
-    assert "the source\n" in page.report([make("one")], manifest)
+    assert "the source\n" in page.report([make("one")], manifest | listing(folder))
     monkeypatch.setattr(page, "MOST_BYTES", 1000)
-    short = page.report([make("one")], manifest)
+    short = page.report([make("one")], manifest | listing(folder))
     assert "the source\n" not in short
     assert "would make this file too large" in short
 

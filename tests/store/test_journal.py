@@ -83,7 +83,7 @@ def test_a_pipe_in_place_of_a_file_holds_nobody_up(tmp_path, name):
         ('{"config": {"provenance": {"forbid": 3}}}', "'config.provenance.forbid' is an int"),
         ('{"command": [["x"]]}', "'command' is neither words nor a text"),
         ('{"parts": [1]}', "a part of it is an int"),
-        ('{"jobs": {"a": ["b"]}}', "'jobs' has one that is no four words"),
+        ('{"jobs": {"a": ["b"]}}', "'jobs' has one that is no five words"),
         ('{"parts": [{"after_line": "x"}]}', "'after_line' is not a number"),
         ('{"environment": {"sandbox_missing": 3}}', "'sandbox_missing' is not a mapping"),
     ],

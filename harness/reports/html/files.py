@@ -56,12 +56,13 @@ def places(manifest: Mapping[str, Any]) -> dict[tuple[str, str], Path]:
     return found
 
 
-def source(path: Path) -> str:
-    """The text of a candidate's file; empty where it cannot be read."""
+def source(path: Path, content: str) -> str:
+    """The text of a candidate's file; empty where it cannot be read, or is not what was evaluated (by its digest)."""
     try:
-        return sources.load(path).decode(errors="replace")
+        data, now = sources.digested(path)
     except sources.LoadFault:
         return ""
+    return data.decode(errors="replace") if now == content else ""
 
 
 def excerpt(text: str, marked: Iterable[int], most: int) -> Excerpt:

@@ -19,6 +19,7 @@ from harness.reports.html import figures, files, panels, render
 from harness.reports.html.anchors import Anchors
 from harness.reports.html.figures import Point
 from harness.reports.insights import Shown, shown
+from harness.store import listed
 
 # In characters, and of the whole page in bytes.
 MOST_SOURCE, MOST_LOG = 700_000, 250_000
@@ -186,7 +187,8 @@ class _Report:
     def _sight(self, entry: Entry, share_source: int, share_log: int) -> Sight:
         record = entry.record
         path, log = self._path(record), self._tails[id(record)]
-        source = files.source(path) if path and share_source else ""
+        content = listed.content(record, self._manifest)
+        source = files.source(path, content) if path and share_source else ""
         return Sight(
             entry=entry,
             anchor=self._anchors.of(record),
@@ -218,7 +220,7 @@ def _missing(record: Record, path: Path | None, source: bool, log: bool) -> Iter
     elif path is None:
         yield "Its source is not shown: a record does not keep it, and it is not where the run's config says."
     elif not source:
-        yield "Its source is not shown: it cannot be read, or would make this file too large."
+        yield "Its source is not shown: it was changed since, cannot be read, or would make this file too large."
     if record.log and not log:
         yield "Its log is not shown: it is empty, or not in the run directory."
     if record.speedup is not None and record.provenance is None:
