@@ -72,7 +72,11 @@ def run(
         finished &= {cell.key for cell in outline.cells}
         brought_back = book.bring_back(finished)
         manifest = _manifest(config, site, command, run_directory.parts(before))
-        manifest[listed.JOBS] = _listed([cell for cell in outline.cells if cell.key in finished], waiting)
+        earlier = before.get(listed.JOBS) or {}
+        manifest[listed.JOBS] = {
+            key: job for key, job in earlier.items() if not jobs.is_asked_for(job, outline, config)
+        }
+        manifest[listed.JOBS] |= _listed([cell for cell in outline.cells if cell.key in finished], waiting)
         manifest["left_out"] = _without_places([*left_out, *outline.left_out])
         _add_part(manifest, sandbox if waiting else None, len(book.records))
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from harness import cli, session
-from harness.config import load
+from harness.config import Pattern, load
 from harness.errors import UsageError
 from harness.execution import workplace
 from harness.records import Record, Status
@@ -282,14 +282,18 @@ def test_a_record_that_is_brought_back_has_the_sandbox_that_it_had(tmp_path, mon
         assert len(executor.seen) == seen, (mode, which)
 
 
-def test_reports_have_the_jobs_of_the_last_call_only(tmp_path):
+def test_reports_have_the_jobs_that_there_still_are(tmp_path):
     folder = tmp_path / "sols/toy/scale"
     folder.mkdir(parents=True)
     for name in ("a", "b", "c"):
         (folder / f"{name}.py").write_text(next((CORPUS / "solutions").rglob("scale/honest.py")).read_text())
     config = msgspec.structs.replace(corpus_config(), solutions=[str(tmp_path / "sols")])
     out = tmp_path / "out"
-    session.run(config, out, CONSOLE, command=["test"], make_executor=FakeExecutor())
+    # What a call does not ask for is not gone.
+    for name in ("a", "b", "c"):
+        some = msgspec.structs.replace(config, include=[Pattern(candidate=name)])
+        session.run(some, out, CONSOLE, command=["test"], make_executor=FakeExecutor())
+    assert [record.candidate for record in run_directory.read(out)[1]] == ["a", "b", "c"]
     (folder / "b.py").rename(folder / "_b.py")
     (folder / "c.py").unlink()
     (folder / "c.py").symlink_to("nowhere")

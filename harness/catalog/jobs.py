@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,11 +60,13 @@ class Cell(NamedTuple):
 
 
 class Outline(msgspec.Struct, frozen=True, kw_only=True):
-    """The matrix of a run, and notes about it; `left_out` are those about what was asked for but is not in it."""
+    """The matrix of a run, and notes about it; `left_out` are those about what was asked for but is not in it.
+    `problems` are the ids of all that are selected."""
 
     cells: list[Cell]
     notes: list[str]
     left_out: list[str]
+    problems: frozenset[str]
 
 
 class JobMatrix(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,7 +177,7 @@ def _matrix(config: Config, reader: Reads) -> Outline:
     chosen = [cell for cell in cells if _selected(cell, config)]
     if not chosen:
         raise UsageError(f"include and exclude leave none of the {len(cells)} jobs")
-    return Outline(cells=chosen, notes=[*notes, *lacking], left_out=left_out)
+    return Outline(cells=chosen, notes=[*notes, *lacking], left_out=left_out, problems=frozenset(known))
 
 
 def sources(todo: Iterable[Job]) -> set[Path]:
@@ -242,14 +244,24 @@ def _is_included(problem: Problem, config: Config) -> bool:
     return not config.include or any(fnmatch.fnmatchcase(problem.id, one.problem) for one in config.include)
 
 
+def is_asked_for(job: Sequence[str], outline: Outline, config: Config) -> bool:
+    """Whether a call asks for such a problem, variant, precision and candidate: if it has no such job, that is gone."""
+    problem, variant, precision, called = job[:4]
+    within = variant in config.variants and not {precision, "default"}.isdisjoint(config.precisions)
+    return problem in outline.problems and within and _is_selected(config, problem, variant, precision, called)
+
+
 def _selected(cell: Cell, config: Config) -> bool:
     called = cell.candidate.called if isinstance(cell.candidate, Place) else cell.candidate.name
+    return _is_selected(config, cell.problem.id, cell.variant, cell.precision, called)
 
+
+def _is_selected(config: Config, problem: str, variant: str, precision: str, called: str) -> bool:
     def matches(pattern: Pattern) -> bool:
         return (
-            fnmatch.fnmatchcase(cell.problem.id, pattern.problem)
-            and fnmatch.fnmatchcase(cell.variant, pattern.variant)
-            and fnmatch.fnmatchcase(cell.precision, pattern.precision)
+            fnmatch.fnmatchcase(problem, pattern.problem)
+            and fnmatch.fnmatchcase(variant, pattern.variant)
+            and fnmatch.fnmatchcase(precision, pattern.precision)
             and fnmatch.fnmatchcase(called, pattern.candidate)
         )
 

@@ -1,4 +1,5 @@
-"""The jobs of a run's last call, as its run.json lists them: which records are theirs, and which of them have none."""
+"""The jobs of a run, as its run.json lists them: those of its last call, and of earlier ones that the last one did not
+ask for. Which records are theirs, and which of them have none."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ JOBS = "jobs"
 
 
 def latest(found: Iterable[Record], manifest: Mapping[str, Any]) -> list[Record]:
-    """What reports show: the last record of each job of the last call, or of all jobs where none are listed.
+    """What reports show: the last record of each job that is listed, or of all jobs where none are.
 
     A candidate that is gone, or is called otherwise, has no verdict any more.
     """
@@ -29,7 +30,7 @@ def content(record: Record, manifest: Mapping[str, Any]) -> str:
 
 
 def without_record(found: Iterable[Record], manifest: Mapping[str, Any]) -> list[Sequence[str]]:
-    """What run.json says of each job of the last call that has no record."""
+    """What run.json says of each job that has no record."""
     known = {record.key for record in found}
     return [job for key, job in (manifest.get(JOBS) or {}).items() if key not in known]
 

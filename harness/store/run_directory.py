@@ -64,7 +64,7 @@ def parts(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def read(run_dir: Path) -> tuple[dict[str, Any], list[Record]]:
-    """Manifest of a run, and the latest records of its last call's jobs.
+    """Manifest of a run, and the latest records of the jobs that it lists.
 
     Raises UsageError if the folder is not a run directory.
     """
