@@ -37,7 +37,7 @@ STEPS = [
     {"config"},
     {"records"},
     {"places"},
-    {"errors", "wording", "version", "drafts", "nesting", "turns"},
+    {"errors", "wording", "version", "drafts", "nesting"},
 ]
 STEP = {room: number for number, rooms in enumerate(STEPS) for room in rooms}
 
@@ -160,7 +160,12 @@ SESSION = [
     "packs.importing",
 ]
 # A number on the user's own command line, and a problem that `new` makes a candidate of, where no session is.
-NO_SOURCE = {"harness.commands.audit", "harness.catalog.starting_points", "harness.catalog.modules"}
+NO_SOURCE = {
+    "harness.commands.audit",
+    "harness.catalog.starting_points",
+    "harness.catalog.modules",
+    "harness.catalog.effort",
+}
 
 
 def file_of(module: str) -> Path | None:

@@ -16,11 +16,11 @@ from harness.config import Config
 from harness.environment import Device, available_memory_bytes, cores, room_for_processes
 from harness.execution.executor import ReportPhase
 from harness.execution.tasks import BuildKey, build_key
+from harness.machine.turns import Turns
 from harness.processes.nursery import Child, NoProcess, NotStarted
 from harness.processes.renewal import Starter
 from harness.supervise import disk, losses, recording
 from harness.supervise.builds import BuildResult, Workshop, built_again, is_built, unparsed
-from harness.turns import Turns
 from harness.wire import faults
 
 # nvcc over torch's full headers takes 2 to 3 GB, and a build runs two compilers at a time.

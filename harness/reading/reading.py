@@ -20,8 +20,8 @@ import msgspec
 from harness import places, wording
 from harness.catalog.facts import LONGEST_TEXT, MOST_NAMES, CandidateFacts, ProblemFacts, TextFacts
 from harness.errors import AssayError
+from harness.machine.turns import Turns
 from harness.records import Outcome, Status
-from harness.turns import Turns
 from harness.wire.channel import Channel, DeadlineExceeded, NotSendable, PeerGone, ProtocolError, pair
 
 # Of the process's own time on a processor, for one file; most take two milliseconds, and none that catalog.effort lets

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from harness.config import Config
 from harness.environment import Device
-from harness.turns import Turns
+from harness.machine.turns import Turns
 
 
 def how_many(config: Config, device: Device) -> int:
