@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -242,9 +243,13 @@ def _read(text: str, where: str) -> tuple[yaml.Node | None, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         at = f"{where}:{mark.line + 1}" if mark else where
-        raise UsageError(f"{at}: not valid YAML: {getattr(error, 'problem', error)}") from error
+        said = " ".join(str(getattr(error, "problem", error)).split())
+        raise UsageError(f"{at}: not valid YAML: {said}") from error
     except RecursionError as error:
         raise UsageError(f"{where}: not valid YAML: nested too deeply") from error
+    except (ValueError, OverflowError) as error:
+        # PyYAML's scanner, of \U00110000.
+        raise UsageError(f"{where}: not valid YAML: a \\U of no character; write another one") from error
     return node, {} if data is None else data
 
 
@@ -365,12 +370,38 @@ def _consistent(config: Config, path: Path) -> Config:
         config = msgspec.structs.replace(config, compile=msgspec.structs.replace(config.compile, arch=arch))
     if config.provenance.has_rules and not config.provenance.profile:
         raise UsageError(f"{path}: provenance: min_own_share and forbid need profile: true")
+    if wrong := _no_json(config.define_variants, "define_variants"):
+        raise UsageError(f"{path}: {wrong}")
     if "\0" in config.out + config.compile.cache_dir:
         raise UsageError(f"{path}: out and compile.cache_dir must not contain a null character")
     if config.timing.max_pairs < config.timing.min_pairs:
         bounds = f"timing.max_pairs ({config.timing.max_pairs}) is below timing.min_pairs ({config.timing.min_pairs})"
         raise UsageError(f"{path}: {bounds}")
     return config
+
+
+def _no_json(value: Any, place: str) -> str:
+    """What in a value JSON cannot hold, by which it reaches other processes, with its place; empty if nothing."""
+    match value:
+        case dict():
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    return f"{place}: the key {wording.plain(repr(key), 40)} is no text; write it in quotes"
+                if wrong := _no_json(item, f"{place}.{wording.plain(key, 40)}"):
+                    return wrong
+        case list():
+            found = (_no_json(item, f"{place}[{number}]") for number, item in enumerate(value))
+            return next(filter(None, found), "")
+        case float() if not math.isfinite(value):
+            return f"{place}: {value} is no number that can be handed on; write a finite one"
+        case int() if not -(2**63) <= value < 2**63:
+            return f"{place}: a number of more than 64 bits; write a smaller one"
+        case None | str() | bool() | int() | float():
+            return ""
+        case _:
+            kind = type(value).__name__
+            return f"{place}: a {kind}, which is neither number, text, list nor mapping; write it in quotes"
+    return ""
 
 
 def _check_keys(data: Any, kind: Any, node: yaml.Node | None, file: str, prefix: str) -> None:

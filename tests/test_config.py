@@ -6,6 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from harness import config
 from harness.errors import UsageError
@@ -62,6 +64,15 @@ def test_an_empty_file_is_all_defaults(tmp_path):
         ('seed: 1\nout: "o\\ud800"\n', "run.yaml:2: not valid YAML: half a surrogate pair in a text"),
         ('compile: {cache_dir: "\\ud800"}\n', "run.yaml:1: not valid YAML: half a surrogate pair in a text"),
         ('define_variants: {"*": {v:\n {N: "\\ud800"}}}\n', "run.yaml:2: not valid YAML: half a surrogate pair"),
+        ('out: "\\U00110000"\n', "run.yaml: not valid YAML: a \\U of no character"),
+        ('out: "\\UFFFFFFFF"\n', "run.yaml: not valid YAML: a \\U of no character"),
+        ('define_variants: {"*": {v: {N: {1: 2}}}}', "define_variants.*.v.N: the key 1 is no text; write it in quotes"),
+        ('define_variants: {"*": {v: {N: [1, .inf]}}}', "define_variants.*.v.N[1]: inf is no number"),
+        ('define_variants: {"*": {v: {N: .nan}}}', "define_variants.*.v.N: nan is no number"),
+        ('define_variants: {"*": {v: {N: 2026-01-01}}}', "define_variants.*.v.N: a date, which is neither"),
+        ('define_variants: {"*": {v: {N: !!set {a}}}}', "define_variants.*.v.N: a set, which is neither"),
+        ('define_variants: {"*": {v: {N: !!binary aGk=}}}', "define_variants.*.v.N: a bytes, which is neither"),
+        ('define_variants: {"*": {v: {N: 99999999999999999999}}}', "define_variants.*.v.N: a number of more than"),
         ('"\\ud800": 1\n', "run.yaml:1: not valid YAML: half a surrogate pair in a text"),
         ("device: cpu\nout: a\ndevice: cpu\n", "run.yaml:3: 'device' is given twice, at first in line 1"),
         ("timing:\n  budget_s: 1\n  budget_s: 2\n", "run.yaml:3: 'budget_s' is given twice, at first in line 2"),
@@ -169,3 +180,65 @@ def test_every_option_is_shown_with_its_default():
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
 def test_the_configs_of_the_repository_load(path):
     config.load(path)
+
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "define_variants",
+            "out",
+            "seed",
+            "timing",
+            "variants",
+            "*",
+            "v",
+            "N",
+            "1",
+            ".inf",
+            ".nan",
+            "2026-01-01",
+            "1e3",
+        ),
+        *(
+            ": ",
+            "{",
+            "}",
+            "[",
+            "]",
+            ", ",
+            "\n",
+            "  ",
+            "- ",
+            "&x ",
+            "*x",
+            "<<: ",
+            "!!set ",
+            "!!float ",
+            "!!binary ",
+            "? ",
+        ),
+        *('"', "'", "\\U00110000", "\\ud800", "\\x", "|", "%YAML 9", "---", "\0", "\ufeff", "\x85", "0x", "1:9"),
+    ]
+)
+VALUES = st.recursive(
+    st.sampled_from(["1", ".inf", ".nan", "2026-01-01", "x", "~", "true", '"\\UFFFFFFFF"', "!!set {a}", "9" * 20]),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda found: f"[{', '.join(found)}]")
+        | st.dictionaries(inner, inner, max_size=3).map(
+            lambda found: f"{{{', '.join(f'{k}: {v}' for k, v in found.items())}}}"
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(PIECES, max_size=20).map("".join) | VALUES.map('define_variants: {{"*": {{v: {{N: {}}}}}}}'.format))
+def test_every_text_is_a_config_that_json_holds_or_one_sentence(tmp_path, text):
+    said, found = "", {}
+    try:
+        found = config.load(write(tmp_path, text)).define_variants
+    except UsageError as error:
+        said = str(error)
+    assert "\n" not in said
+    assert msgspec.json.decode(msgspec.json.encode(found, order="deterministic")) == found
