@@ -98,6 +98,10 @@ class Families:
         """The leaders that live."""
         return {pid for pid, family in self._present.items() if family.code is None}
 
+    def there(self) -> set[int]:
+        """The leaders, dead ones too, of those of which something may be left."""
+        return set(self._present)
+
     def ending(self) -> bool:
         """Whether there are some without a leader: `ended` is to be asked again soon."""
         return any(family.code is not None for family in self._present.values())

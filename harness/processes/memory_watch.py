@@ -79,7 +79,8 @@ class Watch:
             most = buffer_bytes()
             whole = {pid: own_bytes(pid, until_s) + shared_bytes(pid, until_s, most) for pid in sizes}
             # Whatever was counted, by whom a candidate is judged does not go for it.
-            largest = max(whole.keys() - spared or whole, key=lambda pid: whole[pid])
+            standing = {pid for pid, size in sizes.items() if size}
+            largest = max(standing - spared or standing or whole, key=lambda pid: whole[pid])
             # What somebody else took, or nobody, is not its doing.
             found = {largest: MOST_OF_IT if whole[largest] * 2 > self._free_at_first_bytes else SHORTAGE}
             self._giving_back({largest}, watched)

@@ -115,8 +115,9 @@ def serve(control: socket.socket, roles: Mapping[str, Role], greetings: Mapping[
                 family.cause = GIVEN_BACK
             with contextlib.suppress(OSError):
                 control.send(msgspec.json.encode(Exited(id=family.identity, code=family.code or 0, cause=family.cause)))
-        led = present.led()
-        limits = {number: family for number, family in limits.items() if family.pid in led}
+        # Also where the leader is dead: the others may take seconds to give back what they have.
+        there = present.there()
+        limits = {number: family for number, family in limits.items() if family.pid in there}
         for number, cause in (_found(watcher, present) if watcher.fileno() in ready else {}).items():
             if number in limits:
                 family = present.by_pid(limits[number].pid)
