@@ -98,8 +98,9 @@ def _cannot_listen(host: str, port: int, error: Exception) -> UsageError:
 def token(file: Path | None) -> str:
     """The clients' token, from `file` or else from the environment. Raises UsageError if there is none."""
     found = configs.text(file, "token in", LARGEST_TOKEN_FILE) if file else os.environ.get(TOKEN_VARIABLE, "")
-    found = found.strip()
+    found, where = found.strip(), f"{file}" if file else f"${TOKEN_VARIABLE}"
     if len(found) < SHORTEST_TOKEN:
-        where = f"{file}" if file else f"${TOKEN_VARIABLE}"
         raise UsageError(f"{where} has no token of {SHORTEST_TOKEN} characters or more; clients are known by it")
+    if not (found.isascii() and found.isprintable()):
+        raise UsageError(f"the token in {where} has characters that a header cannot hold; use ASCII letters and digits")
     return found

@@ -130,7 +130,7 @@ class Service:
             self.counts["accepted"] += len(waiting)
             self.counts["cached"] += len(new) - len(waiting)
             for task in waiting:
-                self._begin(task)
+                self._begin(task, task.content)
         return found
 
     def task(self, identity: str) -> Stored | None:
@@ -185,18 +185,20 @@ class Service:
     def _known(self, task: Stored) -> Stored | None:
         """The task that has this id already. Raises BadRequest where that is another one."""
         known = self._store.task(task.id)
-        if known is not None and known.content != task.content:
+        # The same request is the same task, also where the problem's file was changed since.
+        if known is not None and known.content != task.content and known.request != task.request:
             raise BadRequest(409, f"task_id '{task.id}' is that of another submission")
         return known
 
-    def _begin(self, task: Stored) -> None:
-        """Hand a task that is on disk to the evaluator, with what is left of its time."""
+    def _begin(self, task: Stored, content: str = "") -> None:
+        """Hand a task that is on disk to the evaluator, with what is left of its time; `content`: its digest as it is
+        now, which takes long where there is much data beside a problem."""
         request = task.request
         # What the last service left may be late already.
         left_s = max(task.expires_at - time.time(), LEAST_S)
         try:
             # Of the problem as it is now, by this service's config: both may have changed since it was accepted.
-            content = self._contents.digest(request)
+            content = content or self._contents.digest(request)
             problem = request.problem_source or self._contents.problem(request.problem).path
             future = self.evaluator.submit(
                 # A text without a line break would be a path.

@@ -22,6 +22,13 @@ def test_a_token_comes_from_a_file_or_the_environment(tmp_path, monkeypatch):
             command.token(place)
 
 
+@pytest.mark.parametrize("text", ["sixteen letters \u00e9 and more", "sixteen letters\nand more"])
+def test_a_token_that_no_header_can_hold_is_refused(tmp_path, text):
+    (tmp_path / "token").write_text(text)
+    with pytest.raises(UsageError, match="cannot hold"):
+        command.token(tmp_path / "token")
+
+
 def test_a_token_file_that_has_no_end_or_nothing_yet_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "large").write_text("x" * 5000)

@@ -188,3 +188,21 @@ def test_what_the_machine_lacked_is_no_result_for_others(make, reason):
     submit(service, request())
     service.evaluator.futures[0].set_result(failed(Status.UNSUPPORTED, reason))
     assert submit(service, request())[0].status == "pending"
+
+
+def test_a_request_that_is_sent_again_is_the_same_task_though_its_problem_was_changed(make, monkeypatch):
+    service = make()
+    (first,) = submit(service, request(0, task_id="mine"))
+    monkeypatch.setattr(service._contents, "digest", lambda request: f"another of {request.candidate}")
+    assert [task.id for task in submit(service, request(0, task_id="mine"))] == [first.id]
+    with pytest.raises(BadRequest, match="another submission"):
+        submit(service, request(1, task_id="mine"))
+
+
+def test_what_a_task_depends_on_is_looked_at_once_while_it_is_accepted(make, monkeypatch):
+    """Not under the service's lock."""
+    service, looked = make(), []
+    digest = service._contents.digest
+    monkeypatch.setattr(service._contents, "digest", lambda request: looked.append(1) or digest(request))
+    submit(service, request(0))
+    assert len(looked) == 1
