@@ -73,7 +73,7 @@ class Origins(Mode):
         first = args[0] if args and isinstance(args[0], torch.Tensor) else None
         # Before it is written to.
         before = self._of(first) if first is not None and name.endswith("_") else None
-        draw = self._draw(args, kwargs) if name in DRAW or name in DRAW_IN_PLACE else None
+        draw = self._draw(name, args, kwargs) if name in DRAW or name in DRAW_IN_PLACE else None
         made = func(*args, **kwargs)
         if draw is not None:
             self._put(first if name in DRAW_IN_PLACE else made, draw, before)
@@ -100,9 +100,10 @@ class Origins(Mode):
                 yield name
             met |= draws
 
-    def _draw(self, args: Any, kwargs: Any) -> frozenset[int]:
+    def _draw(self, name: str, args: Any, kwargs: Any) -> frozenset[int]:
         """A draw; none where the numbers are those of other tensors and something drawn."""
-        if not _beside_numbers(args):
+        # The first one of all others is what is filled, or like what is made.
+        if not _beside_numbers((None, *args) if name == "normal" else args):
             return NOTHING
         return frozenset((self._states.setdefault(_state(args, kwargs), next(self._count)),))
 

@@ -118,6 +118,7 @@ def test_who_has_a_draw_in_common_with_another_is_told(make):
         # Next to nothing, but for some.
         lambda: [torch.normal(0.0, torch.eye(WIDE) + 1e-9)],
         lambda: [torch.normal(torch.eye(WIDE), 1e-4)],
+        lambda: [torch.normal(normal(WIDE, 2) @ normal(2, WIDE), 1e-4)],
         lambda: [torch.exp(-30 * torch.rand(WIDE, WIDE))],
     ],
 )
