@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from harness.oracle.modes import Mode
 from harness.wire import layout
-from harness.wire.begun import next_to_nothing
+from harness.wire.begun import next_to_nothing, some_of
 
 # torch's operators that draw each element of a new tensor, and that draw those of one in place. Not those that draw
 # whole numbers: of such a tensor a byte an element does.
@@ -183,17 +183,10 @@ def _looks_drawn(tensor: torch.Tensor) -> bool:
         flat = torch.view_as_real(flat).reshape(-1) if flat.is_complex() else flat
         if flat.element_size() == 1:
             return True
-        some = flat[_places(len(flat), LOOKED_AT if flat.element_size() > 2 else FEW_LOOKED_AT).to(flat.device)]
+        some = some_of(flat, LOOKED_AT if flat.element_size() > 2 else FEW_LOOKED_AT)
         differ = 2 * len(some.unique()) >= len(some)
         in_full = some.element_size() == 2 or not any(torch.equal(some, some.to(kind).to(some)) for kind in NARROW)
         return differ and in_full and not next_to_nothing(flat)
-
-
-def _places(count: int, most: int) -> torch.Tensor:
-    """So many of `count` places, by chance, or all."""
-    if count <= most:
-        return torch.arange(count, device="cpu")
-    return torch.randint(count, (most,), generator=torch.Generator("cpu").manual_seed(count), device="cpu").unique()
 
 
 def _lies_somewhere(tensor: Any) -> bool:

@@ -29,6 +29,8 @@ KEPT, SCATTERED = 0.6, 0.3
 MOST_ALIKE, RIGHT_ANGLE = 64, 0.1
 # A matrix of which more than this share is next to nothing, beside its usual size, would keep that.
 MANY, NOTHING = 1 / 8, 1e-3
+# As far as so many elements tell.
+LOOKED_AT = 1 << 16
 # What is added to numbers that are stretched, as a share of their size: rows and columns alone would leave a block, or
 # a transform that there is a fast way for, as it is.
 ADDED = 0.15
@@ -197,7 +199,17 @@ def _stretched(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 
 def next_to_nothing(tensor: torch.Tensor) -> bool:
     """Whether many of its elements are, beside its usual size."""
-    return int((tensor.detach().abs() <= NOTHING * _size(tensor)).sum()) > MANY * tensor.numel()
+    sizes = some_of(tensor, LOOKED_AT).abs()
+    return int((sizes <= NOTHING * _size(sizes)).sum()) > MANY * len(sizes)
+
+
+def some_of(tensor: torch.Tensor, most: int) -> torch.Tensor:
+    """So many of a tensor's elements, by chance, or all; the same of all with as many."""
+    flat = tensor.detach().reshape(-1)
+    if len(flat) <= most:
+        return flat
+    generator = torch.Generator("cpu").manual_seed(len(flat))
+    return flat[torch.randint(len(flat), (most,), generator=generator, device="cpu").unique().to(flat.device)]
 
 
 def _otherwise(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
