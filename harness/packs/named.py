@@ -82,11 +82,12 @@ def _solved(config: Config, own: list[str], problems: list[str]) -> list[str]:
     if config.solves:
         return []
     places = {_path(entry).absolute() for entry in own}
-    names = _names(problems)
+    named = [entry for entry in config.solutions if _path(entry).absolute() in places]
+    packs = [entry for entry in config.solutions if entry not in named and _is_pack(entry)]
+    # Most runs have none, and need not look for problems twice.
+    names = _names(problems) if packs else set()
     return [
-        entry
-        for entry in config.solutions
-        if _path(entry).absolute() in places or (_is_pack(entry) and not _is_laid_out(entry, names))
+        entry for entry in config.solutions if entry in named or (entry in packs and not _is_laid_out(entry, names))
     ]
 
 
