@@ -19,7 +19,7 @@ HAND, SPREADS = 8, 4
 NEIGHBOURS, POWERS = 1 / 8, 1 / 4
 # Of n strands, where n is no power of two, about one row in n has its best in one. So a set is drawn more often where
 # rows are few, up to `MOST` times.
-ENOUGH, MOST = 1024, 8
+ENOUGH, MOST = 2048, 8
 
 
 def times(chosen: Collection[Chosen], elements: int) -> int:

@@ -98,6 +98,10 @@ class Moved:
         if found is not None:
             self._change(parameter, name, *found)
 
+    def forget(self, parameter: torch.Tensor) -> None:
+        """All of a parameter's numbers are new: what it was changed from before is nobody's."""
+        self._changed.pop(id(parameter), None)
+
     def copied(self, parameter: nn.Parameter, source: torch.Tensor, path: str) -> None:
         """A parameter of a copied module: it is moved along itself, each copy's by another number of places, where
         anybody could tell by that."""

@@ -42,7 +42,7 @@ USUAL = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
 SIGNED = ("weight",)
 # Of torch.nn.init, what draws a tensor's numbers.
 DRAWS = (
-    *("kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_", "orthogonal_"),
+    *("kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_"),
     *("uniform_", "normal_", "trunc_normal_"),
 )
 # And what makes constants of them, or gives them a structure.
@@ -229,8 +229,16 @@ class Drawn:
         kinds = name, _kind(self.name_of(tensor, name))
         return self.moved.began_as(tensor) is not None or any(self._place(tensor, kind) is not None for kind in kinds)
 
+    def drew(self, tensor: torch.Tensor) -> None:
+        """Some tensor's numbers are all new: what was there before, maybe in memory that nobody had written to, does not
+        count. A module's copy is still one of so many."""
+        if id(tensor) in self._registered:
+            self._filled.discard(id(tensor))
+            self.moved.forget(tensor)
+
     def made(self, tensor: torch.Tensor) -> None:
-        """Some tensor's numbers are all the same now, or have a structure."""
+        """Some tensor's numbers are all new, and the same, or have a structure."""
+        self.drew(tensor)
         if id(tensor) in self._of_norms:
             tensor, name = self._of_norms[id(tensor)]
             usual = _hiding(tensor)
@@ -273,7 +281,8 @@ def drawn(found: Drawn, file: ModuleType | None = None) -> Iterator[Drawn]:
     copying = ((holder, name) for holder in (copy, file) for name, value in _names(holder) if value is deepcopy)
     with _replaced(
         *((kind, name, _filling(vars(kind)[name], found)) for kind, name in resets if name in vars(kind)),
-        *((holder, name, _telling(fill, found)) for holder, name, fill in _bound((*CONSTANTS, *STRUCTURES), file)),
+        *((holder, name, _telling(draw, found.drew)) for holder, name, draw in _bound(DRAWS, file)),
+        *((holder, name, _telling(fill, found.made)) for holder, name, fill in _bound((*CONSTANTS, *STRUCTURES), file)),
         *((holder, name, _copying(deepcopy, found)) for holder, name in copying),
         (nn.Module, "register_parameter", _registering(register, found)),
     ):
@@ -287,7 +296,9 @@ def larger(factor: float, file: ModuleType) -> Iterator[None]:
     if factor == 1.0:
         yield
         return
-    with _replaced(*((holder, name, _multiplying(draw, factor)) for holder, name, draw in _bound(DRAWS, file))):
+    with _replaced(
+        *((holder, name, _multiplying(draw, factor)) for holder, name, draw in _bound((*DRAWS, "orthogonal_"), file))
+    ):
         yield
 
 
@@ -473,10 +484,10 @@ def _copying(deepcopy: Callable[..., Any], found: Drawn) -> Callable[..., Any]:
     return copied
 
 
-def _telling(fill: Callable[..., Any], found: Drawn) -> Callable[..., Any]:
+def _telling(fill: Callable[..., Any], tell: Callable[[torch.Tensor], None]) -> Callable[..., Any]:
     def filled(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         made = fill(tensor, *args, **kwargs)
-        found.made(tensor)
+        tell(tensor)
         return made
 
     return filled

@@ -288,6 +288,21 @@ def test_what_can_be_constructed_once_only_is_changed_afterwards(tmp_path):
     assert {"circulant", "product", "scaled"} < once._redrawn
 
 
+@pytest.mark.parametrize("before", ["self.early.detach().clone()", "torch.zeros(9, 9)"])
+@pytest.mark.parametrize("filled", ["sparse_(self.late, 0.5)", "normal_(self.late)", "eye_(self.late)"])
+def test_what_was_there_before_a_parameter_is_filled_does_not_count(tmp_path, before, filled):
+    """Memory that nobody has written to may hold another one's numbers, or a constant."""
+    lines = (
+        *("assert next(STEPS) == 0, 'constructed twice'", "super().__init__()"),
+        *("self.early = nn.Parameter(torch.randn(9, 9))", f"self.late = nn.Parameter({before})", f"nn.init.{filled}"),
+    )
+    file = tmp_path / "problem.py"
+    constructor = "def __init__(self): " + "; ".join(lines)
+    file.write_text(PROBLEM.format(inputs="torch.rand(9, 9)").replace("def forward", f"{constructor}\n    def forward"))
+    made = Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
+    assert ("late" in made.plain) == ("normal_" not in filled)
+
+
 def test_of_a_constructor_that_bears_no_watching_any_parameter_may_have_a_structure(tmp_path):
     file = tmp_path / "problem.py"
     watched = (

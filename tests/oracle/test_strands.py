@@ -64,7 +64,7 @@ def test_what_has_no_such_rows_stays():
     assert moved(x, Chosen(64, 1, 8)) is x
 
 
-@pytest.mark.parametrize(("rows", "times"), [(1, 8), (64, 8), (300, 3), (1024, 1), (100000, 1)])
+@pytest.mark.parametrize(("rows", "times"), [(1, 8), (64, 8), (300, 6), (1024, 2), (100000, 1)])
 def test_where_rows_are_few_they_are_drawn_more_often(rows, times):
     oracle, drawn = Oracle(Of(lambda x: x.topk(4).values)), [torch.randn(rows, 32)]
     oracle.expect(drawn)
