@@ -19,6 +19,7 @@ import argparse
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -51,7 +52,9 @@ def main() -> None:
     parser.add_argument("pack", type=Path, help="a pack of candidates")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="an empty or new folder")
     parser.add_argument("--limit", type=int, metavar="N", help="so many candidates, spread over the pack")
-    parser.add_argument("--part", metavar="I/N", default="1/1", help="of these candidates, every N-th from the I-th on")
+    parser.add_argument(
+        "--part", type=part_of, metavar="I/N", default=(1, 1), help="of these candidates, every N-th from the I-th on"
+    )
     parser.add_argument("--cards", type=int, default=1, metavar="N", help="GPUs for theirs")
     parser.add_argument("--device", default="cuda:0", metavar="cpu|cuda:N", help="ours; theirs takes the first GPU")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for our run; may be repeated")
@@ -61,7 +64,7 @@ def main() -> None:
         chosen = imported(options.pack, options.out / "pack", options.checkout, options.limit)
     except UsageError as error:
         sys.exit(f"error: {error}")
-    part, parts = map(int, options.part.split("/"))
+    part, parts = options.part
     chosen = dict(list(chosen.items())[part - 1 :: parts])
     theirs = by_kernelbench(options.checkout, chosen, options.cards)
     their_s = sum(one["s"] for one in theirs.values())
@@ -100,6 +103,14 @@ def imported(pack: Path, out: Path, checkout: Path, limit: int | None) -> dict[P
     every = [(out / one.file, out / problems[one.problem]) for one in manifest.candidates]
     count = min(limit or len(every), len(every))
     return dict(every[number * len(every) // count] for number in range(count))
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """Which part of how many; raises what argparse makes a sentence of."""
+    match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise argparse.ArgumentTypeError(f"'{text}' is no part: write 1/2 for the first of two")
+    return int(match[1]), int(match[2])
 
 
 def shares(count: int) -> list[set[int]]:

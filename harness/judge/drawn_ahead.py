@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from harness.judge.planning import Workload
 from harness.judge.reference import Reference
 from harness.links.link import Draw
+from harness.oracle.pauses import pause
 
 # Of calls' inputs and outputs, the most that may be there beside what a burst holds.
 AHEAD_BYTES = 1 << 26
 
 
 class DrawnAhead:
-    """A problem's draws, of which up to `most` may wait; `pause` is called before each is drawn.
+    """A problem's draws, of which up to `most` may wait.
 
     A candidate's are `fresh`. The baseline is ours and remembers nothing, so on a card it has the same ones `again` in
     every burst: that they differ from each other is what counts for a cache.
     """
 
-    def __init__(self, reference: Reference, most: int, pause: Callable[[], None]) -> None:
+    def __init__(self, reference: Reference, most: int) -> None:
         self._reference = reference
         self.most = most
-        self._pause = pause
         self._waiting: list[Draw] = []
         self._baselines: list[Draw] = []
 
@@ -42,7 +40,7 @@ class DrawnAhead:
             self._waiting.append(self._draw())
 
     def _draw(self) -> Draw:
-        self._pause()
+        pause()
         return self._reference.draw()
 
 

@@ -25,6 +25,7 @@ from harness.oracle.controls import Tried
 from harness.oracle.exact import cached_bytes
 from harness.oracle.expectation import Expectation, InvalidReference
 from harness.oracle.oracle import Oracle, Sampled
+from harness.oracle.pauses import pause
 from harness.oracle.stress import SETS, Stress
 from harness.oracle.verdict import Finding
 from harness.records import Status
@@ -100,7 +101,6 @@ class Examiner:
             memory_limit=plan.oracle_bytes,
             promises=reference.promises,
             strict_float32=options.strict_float32,
-            between=turns.pause,
         )
         self._oracle = oracle_of(reference.model)
         few, expected = self._opening(draw)
@@ -288,7 +288,6 @@ class Examiner:
         return None
 
     def _glance(self, draw: Draw) -> Any:
-        self._turns.pause()
         return self._oracle.glance(list(draw.inputs), draw.seed)
 
     def _right_together(self, link: Link, draws: list[Draw], calls: list[int]) -> set[int]:
@@ -302,6 +301,7 @@ class Examiner:
             outputs = link.outputs(some)
             if outputs is not None:
                 glances = [self._glance(draws[call]) for call in some]
+                pause()
                 judged = zip(some, self._oracle.check_together(glances, outputs), strict=True)
                 right |= {call for call, it_is in judged if it_is} - self._changed_inputs(link, draws, some)
             # Before the next ones are there.
@@ -310,6 +310,7 @@ class Examiner:
 
     def _changed_inputs(self, link: Link, draws: list[Draw], calls: list[int]) -> set[int]:
         """Those of the calls whose inputs are not as they were drawn any more."""
+        pause()
         found = []
         for call in calls:
             pairs = zip(values.tensors(draws[call].inputs), link.seen_inputs(call), strict=True)

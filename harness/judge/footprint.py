@@ -71,7 +71,7 @@ class Footprint:
             held = torch.cuda.memory_allocated(self._device)
             return f"{held} bytes of the card's memory" if held else ""
         if (kept := _tensors() - self._tensors) > 0:
-            return f"{kept} tensors"
+            return f"{kept} tensor{'s' if kept > 1 else ''}"
         more = procfs.rss_bytes(os.getpid()) - self._rss_bytes
         return f"{more} bytes of memory" if more > KEPT_BYTES else ""
 

@@ -41,6 +41,7 @@ from harness.machine.card_turns import CardTurns
 from harness.machine.host_card import HostCard
 from harness.machine.nvml_card import NvmlCard
 from harness.oracle.controls import LINEAR
+from harness.oracle.pauses import pausing
 from harness.oracle.verdict import Finding
 from harness.records import Outcome, Status
 from harness.roofline import ceilings
@@ -148,8 +149,14 @@ class Judge:
 
     def open(self, baseline_fd: int) -> Opened:
         """Load the reference and prove that it can be judged by: its baseline runner must agree with it."""
-        with self._turns.shared():
+        with self._at_work():
             return self._opened(baseline_fd)
+
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """With a share of the card, given up between two pieces of work where others wait for it."""
+        with self._turns.shared(), pausing(self._turns.pause):
+            yield
 
     def _opened(self, baseline_fd: int) -> Opened:
         try:
@@ -179,7 +186,7 @@ class Judge:
                 self._examiner(request.baseline)
             self._sharpen(request.baseline)
             most = most_ahead(self._reference, self._workload)
-            self._ahead = DrawnAhead(self._reference, most, self._turns.pause)
+            self._ahead = DrawnAhead(self._reference, most)
         except InvalidReference as error:
             fault = Outcome(status=Status.INVALID_REFERENCE, reason=error.reason, message=str(error))
             return Opened(fault=fault)
@@ -250,7 +257,7 @@ class Judge:
         waited_s = self._turns.waited_s
         candidate = self._connect(candidate_fd, request.runner_pid)
         spent_s: dict[str, float] = {}
-        with self._turns.shared():
+        with self._at_work():
             try:
                 ending, checks = self._concluded(request, candidate, spent_s)
             finally:
@@ -297,7 +304,7 @@ class Judge:
     def retime(self) -> Retimed:
         """Time the baseline alone again, and go by that from now on if it is slower."""
         self._phase("baseline alone")
-        with self._turns.shared():
+        with self._at_work():
             now = self._time_alone()
         slower = self._before.alone.slower(now)
         if slower:

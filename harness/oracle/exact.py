@@ -21,6 +21,7 @@ from harness.oracle.formats import Format, is_of_eight_bits, round_to
 from harness.oracle.jitter import Everywhere, Mover, Stepwise
 from harness.oracle.lengths import Longest
 from harness.oracle.modes import Unseen
+from harness.oracle.pauses import pause
 from harness.oracle.promises import NOTHING, Promises
 from harness.oracle.replica import Reused, Unknown, batch_statistics, replica
 from harness.oracle.slices import wide_dtype
@@ -63,7 +64,6 @@ class ExactReference:
 
     `memory_limit` in bytes replaces the free memory of the inputs' device, and what a float64 run may take at once.
     `strict_float32` asks for float32 where PyTorch's switches allow TF32. Jittered inputs keep their `promises`.
-    `between` is called before each run.
     """
 
     def __init__(
@@ -72,9 +72,7 @@ class ExactReference:
         memory_limit: int | None = None,
         strict_float32: bool = False,
         promises: Promises = NOTHING,
-        between: Callable[[], None] = lambda: None,
     ) -> None:
-        self._between = between
         self.module = module
         self.promises = promises
         # Whether the switches allow TF32 to an operator that the reference calls; None until it is known.
@@ -359,7 +357,7 @@ class ExactReference:
             changed = (weights or change)(tensor)
             return changed.clone() if changed is tensor and self.writes_parameters is not False else changed
 
-        self._between()
+        pause()
         # Every run is on copies, then.
         unseen = Unseen() if self.writes_inputs is None else None
         with torch.no_grad():

@@ -79,8 +79,7 @@ class Oracle:
     `allow` names lower precisions that candidates may use (tf32, bf16, fp16). `memory_limit` in bytes replaces the
     device's free memory in the decision where and in what slices float64 runs. Hard inputs keep the `promises` of the
     drawn ones. Where PyTorch's switches allow TF32 to an operator of the reference, candidates may use it for that,
-    unless `strict_float32`. Outputs are expected on the device of the inputs. `between` is called before each run
-    of the reference.
+    unless `strict_float32`. Outputs are expected on the device of the inputs.
     """
 
     def __init__(
@@ -90,12 +89,11 @@ class Oracle:
         memory_limit: int | None = None,
         promises: Promises = NOTHING,
         strict_float32: bool = False,
-        between: Callable[[], None] = lambda: None,
     ) -> None:
         unknown = set(allow) - set(formats.ALLOWABLE)
         if unknown:
             raise ValueError(f"no such precision: {', '.join(sorted(unknown))}; valid: {', '.join(formats.ALLOWABLE)}")
-        self.reference = ExactReference(module, memory_limit, strict_float32, promises, between)
+        self.reference = ExactReference(module, memory_limit, strict_float32, promises)
         self.allow = allow
         # Of stress sets on which the reference raised, by name: what it said.
         self.undefined: dict[str, str] = {}

@@ -9,7 +9,7 @@ import torch
 
 from harness.oracle import rule
 from harness.oracle.formats import format_of
-from harness.oracle.slices import SHORTEST_ROW, matrix, rms, sample, tiles
+from harness.oracle.slices import SHORTEST_ROW, matrix, sample, tiles
 
 # Elements, or pairs of them, from which typical values are estimated.
 PAIRS = 1 << 16
@@ -152,15 +152,19 @@ def _least_axis(exact: torch.Tensor) -> float:
     flat = exact.contiguous().reshape(-1)
     first = sample(flat.numel(), flat.device, PAIRS)
     generator = torch.Generator(flat.device).manual_seed(1)
-    least, stride = math.inf, 1
+    norms, counts, stride = [], [], 1
     for length in reversed(exact.shape):
         if length > 1:
             step = torch.randint(1, length, first.shape, generator=generator, device=flat.device)
             place = first.div(stride, rounding_mode="floor") % length
             second = first + ((place + step) % length - place) * stride
             pairs = (flat[first] - flat[second]).double()
-            pairs = pairs[torch.isfinite(pairs)]
-            if pairs.numel():
-                least = min(least, rms(pairs) / math.sqrt(2.0))
+            finite = torch.isfinite(pairs)
+            norms.append(torch.linalg.vector_norm(pairs.masked_fill_(~finite, 0.0)))
+            counts.append(finite.sum().double())
         stride *= length
-    return least
+    if not norms:
+        return math.inf
+    read = torch.stack([*norms, *counts]).tolist()
+    pairs_of = zip(read[: len(norms)], read[len(norms) :], strict=True)
+    return min((norm / math.sqrt(2.0 * count) for norm, count in pairs_of if count), default=math.inf)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from harness.oracle.formats import format_of
+from harness.oracle.pauses import pause
 
 # Elements looked at together: temporaries are three times this, and launches stay few enough. A card takes more, since
 # it is done with a small slice before the host has launched the next operation.
@@ -54,6 +55,7 @@ def tiles(of: torch.Tensor) -> Iterator[tuple[slice, slice]]:
     height = max(1, most // width)
     for top in range(0, rows, height):
         for left in range(0, columns, width):
+            pause()
             yield slice(top, top + height), slice(left, left + width)
 
 

@@ -230,8 +230,8 @@ class Drawn:
         return self.moved.began_as(tensor) is not None or any(self._place(tensor, kind) is not None for kind in kinds)
 
     def drew(self, tensor: torch.Tensor) -> None:
-        """Some tensor's numbers are all new: what was there before, maybe in memory that nobody had written to, does not
-        count. A module's copy is still one of so many."""
+        """Some tensor's numbers are all new: what was there before does not count, as in memory that nobody had written
+        to. A module's copy is still one of so many."""
         if id(tensor) in self._registered:
             self._filled.discard(id(tensor))
             self.moved.forget(tensor)

@@ -82,7 +82,7 @@ def given(**links):
         side: SimpleNamespace(burst=lambda link, draws, hard, only: None, answers=lambda *_: None) for side in links
     }
     watched = Surroundings(SimpleNamespace(state=lambda: State(kind="cuda", at_s=0.0)), None)
-    ahead = DrawnAhead(reference, 32, lambda: None)
+    ahead = DrawnAhead(reference, 32)
     return OpenProblem(reference, PLAN, watched, TimingConfig(burst_ms=0.5), ahead), examiners, links
 
 

@@ -74,7 +74,7 @@ def test_switches_are_among_it(change, restore, named):
 def test_tensors_that_are_still_held_are_told():
     before = Footprint(HOST)
     kept = torch.ones(3)
-    assert before.changed() == "1 tensors"
+    assert before.changed() == "1 tensor"
     del kept
     assert before.changed() == ""
 

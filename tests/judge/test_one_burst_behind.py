@@ -132,7 +132,7 @@ def test_what_goes_wrong_meanwhile_does_not_leave_the_burst_unfinished():
 
 def drawn_ahead(most):
     numbers = itertools.count()
-    return DrawnAhead(SimpleNamespace(draw=lambda: next(numbers)), most, nothing)
+    return DrawnAhead(SimpleNamespace(draw=lambda: next(numbers)), most)
 
 
 @pytest.mark.parametrize("most", [0, 2, 8])
