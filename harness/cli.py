@@ -7,14 +7,13 @@ import contextlib
 import errno
 import gc
 import importlib
-import io
 import os
 import resource
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from harness.commands import premises, saying
+from harness.commands import premises, saying, streams
 from harness.errors import UsageError
 from harness.options import options
 from harness.processes import interruption
@@ -44,33 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Records of a large run are millions of objects in no circle. To look for circles among them after every 700 more,
     # as Python does, takes as long as reading them.
     gc.set_threshold(1_000_000)
-    _see_to_streams()
+    streams.see_to_them()
     # Descriptors in transit count against their user's limit. A candidate may send many that nobody receives, so this
     # process, which may have the same user, takes the largest limit that it can get.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with interruption.heard():
         return _exit_code(words)
-
-
-def _see_to_streams() -> None:
-    """Nothing that is printed ends a command: what an encoding lacks is escaped, and what is said to closed streams is
-    said to nobody."""
-    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            # The next file that is opened would have its number; this one has.
-            opened = os.open(os.devnull, os.O_RDWR)
-            os.dup2(opened, descriptor)
-            os.set_inheritable(descriptor, True)
-            if opened != descriptor:
-                os.close(opened)
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115 - open as long as the process
-        stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper) and mode == "w":
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _exit_code(words: list[str]) -> int:

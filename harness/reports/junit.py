@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -64,8 +65,9 @@ def _kind(record: Record) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that XML can hold: no control characters, no halves of surrogate pairs."""
-    return wording.plain(text, LONGEST, kept="\n")
+    """Text that XML can hold: no control characters, no halves of surrogate pairs. Nor does it name a file to publish,
+    as `[[ATTACHMENT|path]]` does for Jenkins and GitLab."""
+    return re.sub(r"\[(?=\[)", "[ ", wording.plain(text, LONGEST, kept="\n"))
 
 
 def _count(element: ElementTree.Element) -> None:
