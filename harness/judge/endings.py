@@ -29,9 +29,9 @@ class Ended(AssayError):
 class Refused(Ended):
     """A runner's answers or starts are refused: the candidate's, or the baseline's where that spoils the reference."""
 
-    def __init__(self, outcome: Outcome, checks: Checks | None = None, *, changed_weights: bool = False) -> None:
+    def __init__(self, outcome: Outcome, checks: Checks | None = None) -> None:
         right = outcome.status is not Status.INVALID_REFERENCE
-        super().__init__(Ending(outcome=outcome, baseline_ok=right, changed_weights=changed_weights), checks)
+        super().__init__(Ending(outcome=outcome, baseline_ok=right), checks)
 
 
 @contextlib.contextmanager

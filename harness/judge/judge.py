@@ -40,7 +40,7 @@ from harness.machine.card import Card, Watch
 from harness.machine.card_turns import CardTurns
 from harness.machine.host_card import HostCard
 from harness.machine.nvml_card import NvmlCard
-from harness.oracle.controls import LINEAR
+from harness.oracle.controls import is_linear
 from harness.oracle.pauses import pausing
 from harness.oracle.verdict import Finding
 from harness.records import Outcome, Status
@@ -202,8 +202,8 @@ class Judge:
         self._phase("baseline")
         self._baseline = self._connect(baseline_fd, request.runner_pid)
         try:
-            examiner, ready = self._load(request.baseline, self._baseline, {})
-            self._first_call(request.baseline, self._baseline, examiner, ready)
+            examiner, _ = self._load(request.baseline, self._baseline, {})
+            self._first_call(request.baseline, self._baseline, examiner)
             with self._ends_if_it_fails(request.baseline, "call", self._call_limit):
                 self._baseline.learn_start(self._reference.draw())
                 self._phase("baseline alone")
@@ -224,7 +224,8 @@ class Judge:
 
         By how much is another number for each opening: who looks at weights to see when to be careful always has to be.
         """
-        if not self._examiner(baseline).hidden & LINEAR.keys():
+        hidden = sum(map(is_linear, self._examiner(baseline).hidden))
+        if not hidden:
             return
         before, of_it = (self._reference, self._state, self._examiners), self._request
         for least, most in (LARGER, NOT_SO_LARGE):
@@ -240,7 +241,7 @@ class Judge:
                 print(f"no larger weights: {error}", file=sys.stderr)
                 continue
             if examiner.meaningful:
-                if not examiner.hidden & LINEAR.keys():
+                if sum(map(is_linear, examiner.hidden)) < hidden:
                     return
                 break
         self._reference, self._state, self._examiners = before
@@ -272,6 +273,7 @@ class Judge:
         """How the evaluation ended, whatever ended it, and what is known of the answers."""
         until = self._turns.clock() + trials.TIME_SHARE * self._limits.total_s
         examiner: Examiner | None = None
+        ready: Ready | None = None
         # Until its first call no other process can open what a runner has on the card: nothing of it was exported.
         alone = self._turns.alone() if request.alone else contextlib.nullcontext()
         try:
@@ -279,7 +281,7 @@ class Judge:
             examiner, ready = self._load(request.candidate, candidate, spent_s, **how)
             examiner.explained = request.explained
             with alone:
-                first = self._first_call(request.candidate, candidate, examiner, ready)
+                first = self._first_call(request.candidate, candidate, examiner)
                 with self._ends_if_it_fails(request.candidate, "call", self._call_limit), _timed(spent_s, "evaluate"):
                     ending, checks = self._time(candidate, request, first, examiner, spent_s)
         except Ended as ended:
@@ -294,6 +296,8 @@ class Judge:
             traceback.print_exc()
             outcome = planning.no_room_beside(error, self._others_bytes, self._held_by_others())
             ending, checks = Ending(outcome=outcome), Checks()
+        if examiner and ready:
+            ending = self._with_weights(ending, examiner, ready)
         if examiner and ending.runner == "ok" and self._request.check.kernelbench:
             self._phase("KernelBench's rule")
             with _timed(spent_s, "kernelbench"):
@@ -355,18 +359,26 @@ class Judge:
             # What such weights do to the reference is told by no candidate's word.
             raise Refused(_with_unmatched(UNJUDGED, ready.unmatched)) from error
 
-    def _first_call(self, source: CandidateSource, runner: Link, examiner: Examiner, ready: Ready) -> Finding:
+    def _first_call(self, source: CandidateSource, runner: Link, examiner: Examiner) -> Finding:
         """Check a runner's first call. Raises Ended where it is wrong."""
         with self._ends_if_it_fails(source, "call", "limits.first_call_s"):
             first = examiner.first_call(runner, self._limits.first_call_s)
         if not first.passed:
-            outcome = _with_unmatched(first.outcome(), ready.unmatched)
-            drawn_since = self._reference.differs(Weights.OWN) or bool(self._reference.construction.structured)
-            may_be_why = first.reason == "mismatch" or first.reason.startswith("mismatch:exchanged")
-            if not examiner.why_plain and (drawn_since or ready.changed) and may_be_why:
-                outcome = msgspec.structs.replace(outcome, message=f"{outcome.message}; {DRAWN_WEIGHTS}")
-            raise Refused(outcome, Checks(error_ratio=first.error_ratio), changed_weights=ready.changed)
+            raise Refused(first.outcome(), Checks(error_ratio=first.error_ratio))
         return first
+
+    def _with_weights(self, ending: Ending, examiner: Examiner, ready: Ready) -> Ending:
+        """A wrong answer, whenever it came, with what weights may have to do with it."""
+        outcome = ending.outcome
+        if outcome.status is not Status.INCORRECT:
+            return ending
+        outcome = _with_unmatched(outcome, ready.unmatched)
+        drawn_since = self._reference.differs(Weights.OWN) or bool(self._reference.construction.structured)
+        may_be_why = outcome.reason == "mismatch" or outcome.reason.startswith("mismatch:exchanged")
+        others = ready.changed or ((drawn_since or ready.as_begun) and may_be_why)
+        if others and not examiner.why_plain:
+            outcome = msgspec.structs.replace(outcome, message=f"{outcome.message}; {DRAWN_WEIGHTS}")
+        return msgspec.structs.replace(ending, outcome=outcome, changed_weights=ready.changed)
 
     def _examiner(self, source: CandidateSource, weights: Weights = Weights.GIVEN) -> Examiner:
         """One for each set of lower precisions that are allowed (the run's, and a baseline's own), and for who has

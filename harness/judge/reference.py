@@ -95,7 +95,11 @@ class Reference:
         seed = self._derive("weights")
         self.model, drawn, structured = self._constructed_with_drawn(seed, larger)
         self.construction = Construction(
-            seed=seed, larger=larger, drawn=sorted(drawn.parameters), structured=sorted(drawn.moved.structured)
+            seed=seed,
+            larger=larger,
+            drawn=sorted(drawn.parameters),
+            structured=sorted(drawn.moved.structured),
+            norms=sorted(drawn.norms),
         )
         # Of all that is drawn or changed, what it began as; and the names of what no candidate has by its own
         # construction.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import time
@@ -15,6 +16,7 @@ from harness.oracle.oracle import Oracle
 from harness.oracle.stress import Stress
 
 Sets = Iterable[tuple[str, Expectation]]
+More = Callable[[Expectation], list[controls.Control]]
 DRAWN = "drawn"
 
 
@@ -23,14 +25,14 @@ def negative(oracle: Oracle, other: Any, sets: Sets) -> list[Tried]:
 
     `other` is the reference's output for other drawn inputs. One set at a time is held.
     """
-    return _tried(oracle, controls.negative(oracle.reference, other), sets)
+    return _tried(oracle, controls.negative(oracle.reference, other), sets, _simpler(oracle))
 
 
 def decisive(oracle: Oracle, other: Any, sets: Sets) -> tuple[list[Tried], frozenset[str]]:
     """As `negative`, with the names of the sets that tell of something that no set before tells of: careless answers
     count here, too, which may be right on all inputs that there can be."""
     careless = controls.careless(oracle.reference)
-    found = _tried(oracle, [*controls.negative(oracle.reference, other), *careless], sets)
+    found = _tried(oracle, [*controls.negative(oracle.reference, other), *careless], sets, _simpler(oracle))
     refused = frozenset(one.refused_on for one in found) - {DRAWN, ""}
     return [one for one in found if one.control not in careless], refused
 
@@ -70,16 +72,23 @@ def binding(
         spent_s += next_s
 
 
-def _tried(oracle: Oracle, some: list[controls.Control], sets: Sets) -> list[Tried]:
+def _simpler(oracle: Oracle) -> More:
+    return functools.partial(controls.simpler, oracle.reference)
+
+
+def _tried(oracle: Oracle, some: list[controls.Control], sets: Sets, more: More = lambda expected: []) -> list[Tried]:
+    """`more` of them are known when it is known what to expect of the first set."""
     found: dict[str, Tried] = {}
 
     def unrefused() -> list[controls.Control]:
         return [control for control in some if control.name not in found or not found[control.name].refused_on]
 
     # Expectations are large, and take several runs of the reference: each set is made once, if a control needs it.
-    waiting = iter(sets)
-    while (left := unrefused()) and (one := next(waiting, None)):
-        for tried in controls.try_all(oracle, left, [one]):
+    waiting, first = iter(sets), True
+    while unrefused() and (one := next(waiting, None)):
+        if first:
+            some, first = [*some, *more(one[1])], False
+        for tried in controls.try_all(oracle, unrefused(), [one]):
             known = found.get(tried.control.name)
             if known is None or known.finding is None or tried.refused_on:
                 found[tried.control.name] = tried

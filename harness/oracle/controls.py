@@ -21,6 +21,7 @@ from harness.oracle.mistakes.best_few import BestFew
 from harness.oracle.mistakes.linear_activations import LinearActivations
 from harness.oracle.mistakes.linear_softmax import LinearSoftmax
 from harness.oracle.mistakes.lookups import Lookups
+from harness.oracle.mistakes.simpler import Lines, Simpler
 from harness.oracle.mistakes.unshifted import Unshifted
 from harness.oracle.mistakes.without_relu import WithoutRelu
 from harness.oracle.oracle import Oracle
@@ -31,9 +32,11 @@ from harness.oracle.verdict import Finding
 
 NOISE = 0.01
 SAME = object()
-# Wrong answers that larger weights tell of (Judge._sharpen).
-Met = LinearSoftmax | LinearActivations | WithoutRelu
-LINEAR: dict[str, type[Met]] = {"linear_softmax": LinearSoftmax, "linear_activations": LinearActivations}
+# Wrong answers that larger weights tell of (Judge._sharpen), and all that take functions for simpler ones.
+LINEAR: dict[str, type[Simpler]] = {"linear_softmax": LinearSoftmax, "linear_activations": LinearActivations}
+SIMPLER: dict[str, type[Simpler]] = {**LINEAR, "without_relu": WithoutRelu}
+# Of a reference's lines, so many of each kind are tried alone.
+MOST_LINES = 8
 # Of the slices along an axis; and of how many axes.
 LEFT_OUT, AXES = 0.25, 4
 TILE = 16
@@ -115,9 +118,34 @@ def negative(reference: ExactReference, other: Any) -> list[Control]:
     # These may be the reference's own output on nearly all inputs, which is what is to be known.
     made = {f"part_of_axis_{d}": functools.partial(_part_of_axis, reference, d) for d in range(AXES)}
     made["best_few_of_strands"] = functools.partial(_best_few, reference)
-    modes: dict[str, type[Met]] = {**LINEAR, "without_relu": WithoutRelu}
-    made |= {name: functools.partial(_taken_for, reference, mode) for name, mode in modes.items()}
     return [*found, *(Control(name, True, make, by_form=True) for name, make in made.items())]
+
+
+def simpler(reference: ExactReference, expected: Expectation) -> list[Control]:
+    """What must be refused, too: functions taken for simpler ones, all of a kind, and those of each line alone, since
+    another line's, as the softmax of a classifier behind attention, would tell of all. Named `linear_softmax`, and
+    `linear_softmax:12` for those at line 12."""
+    lines = Lines(SIMPLER)
+    try:
+        reference.composed(expected.inputs, expected.seed, lines)
+    except torch.OutOfMemoryError:
+        # A fused reference never has its scores in memory.
+        return []
+    made: dict[str, Callable[[Expectation], Any]] = {}
+    for name, kind in SIMPLER.items():
+        found = list(lines.found[name])
+        ways = {name: ""} if found else {}
+        if len(found) > 1:
+            ways |= {f"{name}:{at.rpartition(':')[2]}": at for at in found[:MOST_LINES]}
+        made |= {
+            title: functools.partial(_taken_for, reference, functools.partial(kind, at)) for title, at in ways.items()
+        }
+    return [Control(name, True, make, by_form=True) for name, make in made.items()]
+
+
+def is_linear(name: str) -> bool:
+    """Whether a control is one that larger weights tell of."""
+    return name.partition(":")[0] in LINEAR
 
 
 def careless(reference: ExactReference) -> list[Control]:
@@ -259,7 +287,7 @@ def _best_few(reference: ExactReference, expected: Expectation) -> Any | None:
     return output if mode.met else None
 
 
-def _taken_for(reference: ExactReference, of: type[Met], expected: Expectation) -> Any | None:
+def _taken_for(reference: ExactReference, of: Callable[[], Simpler], expected: Expectation) -> Any | None:
     """What comes of the reference with some functions taken for simpler ones, where it has any of these."""
     mode = of()
     try:

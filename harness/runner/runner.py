@@ -13,7 +13,7 @@ import traceback
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -110,6 +110,15 @@ def _serve(channel: Channel) -> None:
         )
 
 
+class Taken(NamedTuple):
+    """Of a candidate's parameters and buffers, the names of those that did not take the reference's values; whether any
+    of the others had been constructed as something else, and whether as what the reference's begin with."""
+
+    unmatched: list[str]
+    changed: bool
+    as_begun: bool
+
+
 class Runner:
     """A constructed candidate, with the device it runs on and the memory it shares with the judge."""
 
@@ -121,7 +130,12 @@ class Runner:
         module = modules.execute(Path(source.path), source.overrides)
         arguments = values.decode(request.init_args, self._shared)
         how = request.construction
-        drawn = weights.Drawn(how.seed, only=frozenset(how.drawn), structured=frozenset(how.structured))
+        drawn = weights.Drawn(
+            how.seed,
+            only=frozenset(how.drawn),
+            structured=frozenset(how.structured),
+            norms=frozenset(how.norms),
+        )
         with weights.larger(how.larger, module):
             with weights.drawn(drawn, module):
                 self.model = self._made(module, arguments, request)
@@ -129,13 +143,16 @@ class Runner:
             if plain:
                 # Nobody can tell its weights what the reference's are, so both have those that modules begin with.
                 self.model = self._made(module, arguments, request)
-        unmatched, changed = ([], False) if request.own_weights else self._take_over(request, plain=plain)
+        taken = Taken([], False, False) if request.own_weights else self._take_over(request, plain=plain)
         self.forward = as_baseline(self.model, source.baseline, self.device.device)
         self.device.synchronize()
         self._aliased: list[int] | None = None
         self._own = self._addresses_of_state()
         self.ready = Ready(
-            unmatched=[name[:LONGEST_WORD] for name in unmatched[:MOST_NAMES]], plain=plain, changed=changed
+            unmatched=[name[:LONGEST_WORD] for name in taken.unmatched[:MOST_NAMES]],
+            plain=plain,
+            changed=taken.changed,
+            as_begun=taken.as_begun,
         )
 
     def burst(self, message: Burst, fds: list[int], channel: Channel) -> None:
@@ -211,14 +228,13 @@ class Runner:
         own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         return any(name not in own or not _may_take(own[name], ref.shape) for name, ref in refs.items())
 
-    def _take_over(self, request: Prepare, *, plain: bool) -> tuple[list[str], bool]:
-        """Copy the reference's parameters and buffers where names and shapes match; the names of the others, and
-        whether any had been constructed as neither what the reference's are, nor what those begin with.
+    def _take_over(self, request: Prepare, *, plain: bool) -> Taken:
+        """Copy the reference's parameters and buffers where names and shapes match.
 
         What has no shape yet takes the reference's; what is stored in a way of its own keeps what it has.
         """
         state = request.state | request.plain if plain else request.state
-        unmatched, changed = [], False
+        unmatched, changed, as_begun = [], False, False
         own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         with torch.no_grad():
             for name, tensor in own.items():
@@ -228,13 +244,15 @@ class Runner:
                     tensor.materialize(ref.shape)
                 if ref is not None and _takes(tensor, ref.shape):
                     known = [self._shared(refs[name]) for refs in (state, request.plain) if name in refs]
-                    changed |= had_values and not any(_equal(tensor, one) for one in known)
+                    if had_values and not _equal(tensor, known[0]):
+                        is_plain = any(_equal(tensor, one) for one in known[1:])
+                        as_begun, changed = as_begun or is_plain, changed or not is_plain
                     # As whoever constructed it has to, too: what was made in inference mode is written to there.
                     with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
                         tensor.copy_(known[0])
                 else:
                     unmatched.append(name)
-        return unmatched, changed
+        return Taken(unmatched, changed, as_begun)
 
 
 @door

@@ -11,6 +11,7 @@ as copies are, too, and all others are scattered besides.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable
 
@@ -27,6 +28,8 @@ KEPT, SCATTERED = 0.6, 0.3
 # Of pairs of rows that begin alike, so many are looked at; and a product of two random rows of n elements is
 # about 1 / sqrt(n) of their sizes, hardly ever less than this share of that for all of the first ones.
 MOST_ALIKE, RIGHT_ANGLE = 64, 0.1
+# Two of n random rows are equal with a chance of n squared in two to the power of their bits, and once in two to this.
+SURE_BITS = 10
 # A matrix of which more than this share is next to nothing, beside its usual size, would keep that.
 MANY, NOTHING = 1 / 8, 1e-3
 # As far as so many elements tell.
@@ -154,7 +157,10 @@ def _one_each(rows: torch.Tensor) -> bool:
 
 
 def _come_again(rows: torch.Tensor) -> bool:
-    """Whether a row is there twice, as where heads begin as one, or a filter is inflated."""
+    """Whether a row is there twice, as where heads begin as one, or a filter is inflated; nothing of rows so short that
+    drawn ones would be."""
+    if rows.shape[1] * -math.log2(torch.finfo(rows.dtype).eps) < 2 * math.log2(max(1, len(rows))) + SURE_BITS:
+        return False
     some = rows[:, :FIRST]
     told = (torch.view_as_real(some).flatten(1) if some.is_complex() else some).double()
     sums, order = (told @ torch.arange(1.0, told.shape[1] + 1, dtype=told.dtype, device=told.device)).sort()

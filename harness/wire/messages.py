@@ -83,13 +83,14 @@ class ComeUp(Message, frozen=True, kw_only=True, tag=True):
 class Construction(msgspec.Struct, frozen=True, kw_only=True):
     """What a module is constructed with, so that whoever constructs the same has the same weights: the seed of
     PyTorch's generator, by how many times matrices are `larger` than the source asks for, and names and numbers of
-    elements of the parameters outside normalisations that are `drawn`, or changed, from the start, and which of those
-    have a structure (`structured`; weights.py)."""
+    elements of the parameters outside normalisations that are `drawn`, or changed, from the start, which of those have
+    a structure (`structured`), and of what normalisations have (`norms`; weights.py)."""
 
     seed: int
     larger: float = 1.0
     drawn: list[tuple[str, int]] = []
     structured: list[tuple[str, int]] = []
+    norms: list[tuple[str, int]] = []
 
 
 class Prepare(Message, frozen=True, kw_only=True, tag=True):
@@ -153,12 +154,13 @@ class Ready(Message, frozen=True, kw_only=True, tag=True):
     """Constructed. `unmatched`: parameters and buffers of the candidate that did not take the reference's values.
 
     `plain`: it lacks a name of `Prepare.plain`, and so all of those have their plain values. `changed`: some that took
-    the reference's values had others by construction.
+    the reference's values had others by construction; `as_begun`: those that modules begin with.
     """
 
     unmatched: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMES)]
     plain: bool = False
     changed: bool = False
+    as_begun: bool = False
 
 
 class Armed(Message, frozen=True, kw_only=True, tag=True):
@@ -307,7 +309,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     slowed: bool = False
     # Titles of hard inputs on which nothing is ever asked, and one of which it may have raised on.
     raised_on: list[str] = []
-    # Its first answer was wrong, and it had constructed other weights than it was given.
+    # An answer was wrong, and it had constructed other weights than it was given.
     changed_weights: bool = False
     figures: Figures | None = None
     # Still to be sorted by whose kernels they are, with what only the supervisor knows.

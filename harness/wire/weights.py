@@ -93,8 +93,8 @@ def cast(model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
 class Drawn:
     """What modules were constructed with in place of constants: by kind and number of elements, one after the other.
 
-    `only`, if given, are the names and sizes of the parameters outside normalisations that are drawn or changed;
-    `without` those that are not; `structured` those that have a structure.
+    `only`, if given, are the names and sizes of the parameters outside normalisations that are drawn or changed, and
+    `norms` those of normalisations' own; `without` those outside that are not; `structured` those with a structure.
     """
 
     def __init__(
@@ -103,9 +103,11 @@ class Drawn:
         only: frozenset[tuple[str, int]] | None = None,
         without: frozenset[tuple[str, int]] = frozenset(),
         structured: frozenset[tuple[str, int]] = frozenset(),
+        norms: frozenset[tuple[str, int]] | None = None,
     ) -> None:
         self.seed = seed
         self._only = only
+        self._norms = norms
         self._without = without
         self._turns = Turns()
         # By turn.
@@ -131,6 +133,11 @@ class Drawn:
         return own | self._of_copies | self.moved.parameters
 
     @property
+    def norms(self) -> frozenset[tuple[str, int]]:
+        """Names and sizes of all that normalisations have of their own."""
+        return frozenset((name, tensor.numel()) for tensor, name in self._of_norms.values())
+
+    @property
     def undone(self) -> frozenset[tuple[str, int]]:
         """Names and sizes of those of them that have been written to since: what such a one is without that cannot be
         told."""
@@ -154,6 +161,9 @@ class Drawn:
 
     def fill_norm(self, tensor: torch.Tensor, name: str, usual: float) -> None:
         """The same of a normalisation's own, which may be given other constants later."""
+        # One that the reference has none of is a candidate's own way to compute something else.
+        if self._norms is not None and (name, tensor.numel()) not in self._norms:
+            return
         self._of_norms[id(tensor)] = tensor, name
         self.fill(tensor, name, name, usual)
 

@@ -8,24 +8,23 @@ from typing import Any
 
 import torch
 
-from harness.oracle.modes import Mode
+from harness.oracle.mistakes.simpler import Call, Simpler
 
 
-class LinearActivations(Mode):
-    """Within it, activations are taken to first order about 0. `met` tells whether any was."""
+class LinearActivations(Simpler):
+    """Within it, activations are taken to first order about 0."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.met = False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def of(self, func: Any, args: Any, kwargs: Any) -> Call | None:
         name = func.overloadpacket.__name__
         value, slope = _about_zero(name.removesuffix("_"), args)
-        if not slope or not args[0].is_floating_point() or "out" in (kwargs or {}):
-            return func(*args, **(kwargs or {}))
-        self.met = True
-        linear = torch.add(torch.mul(args[0], slope), value)
-        return args[0].copy_(linear) if name.endswith("_") else linear
+        if not slope or not args[0].is_floating_point() or "out" in kwargs:
+            return None
+
+        def linear() -> Any:
+            made = torch.add(torch.mul(args[0], slope), value)
+            return args[0].copy_(made) if name.endswith("_") else made
+
+        return linear
 
 
 # Of torch's operators, what each is at 0, and how steep.

@@ -7,26 +7,20 @@ from typing import Any
 
 import torch
 
-from harness.oracle.modes import Mode
+from harness.oracle.mistakes.simpler import Call, Simpler
 from harness.oracle.slices import SLICE, blocks
 
 # Of a causal mask's rows, who is careful leaves those as they are that see less than this share of the numbers.
 SEEN = 0.25
 
 
-class LinearSoftmax(Mode):
-    """Within it, softmax takes exponentials to first order, but for rows of which little is seen. `met` tells whether
-    any was taken."""
+class LinearSoftmax(Simpler):
+    """Within it, softmax takes exponentials to first order, but for rows of which little is seen."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.met = False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def of(self, func: Any, args: Any, kwargs: Any) -> Call | None:
         if func not in _SOFTMAX:
-            return func(*args, **(kwargs or {}))
-        self.met = True
-        return _linear(args[0], args[1], func(*args, **(kwargs or {})))
+            return None
+        return lambda: _linear(args[0], args[1], func(*args, **kwargs))
 
 
 _SOFTMAX = (torch.ops.aten._softmax.default, torch.ops.aten._safe_softmax.default)
