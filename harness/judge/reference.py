@@ -104,6 +104,7 @@ class Reference:
         # Of all that is drawn or changed, what it began as; and the names of what no candidate has by its own
         # construction.
         self.plain, self._redrawn = weights.draw_the_rest(self.model, drawn, structured)
+        self._lazy = frozenset(name for name, tensor in _named(self.model) if is_lazy(tensor))
         # Why some weights are as modules begin; empty where none is.
         self.why_plain = ""
         self._purpose = "inputs"
@@ -267,8 +268,16 @@ class Reference:
             for name, tensor in self.state().items():
                 if name in before:
                     tensor.copy_(before[name])
+        self._draw_lazy()
         draw_s = min(first_s, second_s)
         return Trial(draw=draw, output=output, seconds=seconds, draw_s=draw_s, work=estimate, late=late)
+
+    def _draw_lazy(self) -> None:
+        """Of what has got its shape in a call, draw what is as modules begin, as of all else."""
+        plain = weights.draw_those(self.model, self._lazy, self.construction.seed)
+        self.plain |= plain
+        self._redrawn |= plain.keys()
+        self._lazy = frozenset()
 
     def _late(self, called: Draw) -> str:
         """Why nothing of a call may be told before the clock starts, after one on such a draw; empty where it may be.
@@ -310,14 +319,17 @@ def _returned(module: ModuleType, name: str) -> list[Any]:
     return list(found)
 
 
+def _named(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    return [*model.named_parameters(), *model.named_buffers()]
+
+
 def _not_finite(model: torch.nn.Module) -> frozenset[str]:
     """Names of the parameters and buffers that have an infinity or a NaN."""
-    named = (*model.named_parameters(), *model.named_buffers())
     # Some may have been made so, and are then looked at nowhere else.
     with torch.inference_mode():
         return frozenset(
             name
-            for name, tensor in named
+            for name, tensor in _named(model)
             if not is_lazy(tensor) and layout.is_strided(tensor) and not bool(torch.isfinite(tensor).all())
         )
 

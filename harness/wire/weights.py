@@ -16,7 +16,7 @@ import math
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -369,6 +369,23 @@ def draw_the_rest(
                 plain[path], is_new = what
                 redrawn |= {path} if is_new else set()
     return plain, frozenset(redrawn)
+
+
+def draw_those(model: nn.Module, names: Collection[str], seed: int) -> dict[str, torch.Tensor]:
+    """Of the parameters and buffers among `names`, which have got their numbers behind the constructor, draw in place
+    what hides something; what they were, by name."""
+    plain: dict[str, torch.Tensor] = {}
+    for path in names:
+        prefix, _, name = path.rpartition(".")
+        module = model.get_submodule(prefix)
+        tensor = getattr(module, name)
+        of_a_norm = isinstance(module, NORMS) and name in USUAL
+        usual = _hiding(tensor, constant=of_a_norm)
+        if usual is not None:
+            plain[path] = tensor.detach().clone()
+            with torch.no_grad():
+                tensor.copy_(_values(tensor, name if of_a_norm else _role(usual), seed, path))
+    return plain
 
 
 def _drawn_now(

@@ -158,6 +158,16 @@ def test_parameters_of_another_name_are_told_where_the_answer_is_wrong(judged):
     assert record.message.endswith("dense.weight, dense.bias")
 
 
+def test_it_is_said_too_where_a_later_answer_is_wrong(judged):
+    """As of weights that are folded: the first answer may be near enough."""
+    reference = LINEAR.format(name="Model", layer="proj", drawn=0)
+    later = "self.calls = getattr(self, 'calls', 0) + 1; return self.proj(x) * (1 if self.calls == 1 else 1.001)"
+    candidate = LINEAR.format(name="ModelNew", layer="proj", drawn=0).replace("return self.proj(x)", later)
+    record = judged(reference, candidate.replace("torch.rand(0)", "self.own = torch.nn.Parameter(torch.ones(3))"))
+    assert record.status is Status.INCORRECT
+    assert "1 of its parameters and buffers have no counterpart" in record.message
+
+
 def test_only_memory_in_common_counts():
     block = torch.arange(100.0)
     inputs = [block[:40], block[40:80]]

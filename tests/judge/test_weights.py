@@ -556,6 +556,44 @@ def test_weights_are_larger_where_an_activation_would_hardly_be_one(evaluate_mad
         assert any(note.startswith("matrices drawn larger") for note in record.notes)
 
 
+WITHOUT_WEIGHTS = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(64, 48)
+{more}
+    def forward(self, x):
+        return {forward}
+
+def get_inputs():
+    return [torch.randn(32, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "normed"),
+    [
+        ("        self.norm = nn.LayerNorm(48)", "self.norm(self.linear(x))"),
+        (
+            "        self.norm = nn.RMSNorm(48, eps=1e-5)",
+            "self.norm(self.linear(x) - self.linear(x).mean(-1, keepdim=True))",
+        ),
+    ],
+)
+def test_a_norm_that_the_reference_has_not_keeps_its_ones(evaluate_made, more, normed):
+    right = "nn.functional.layer_norm(self.linear(x), (48,))"
+    reference = WITHOUT_WEIGHTS.format(name="Model", more="", forward=right)
+    candidate = WITHOUT_WEIGHTS.format(name="ModelNew", more=more, forward=normed)
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is Status.PASSED, record.message
+
+
 @pytest.mark.parametrize("linear", ["nn.LazyLinear(192)", "Drawn(64, 192)", "Checked(64, 192)"])
 def test_weights_that_have_no_shape_or_are_drawn_otherwise_or_checked_stay_as_they_are(evaluate_made, linear):
     drawn = """

@@ -12,6 +12,7 @@ from torch import nn
 
 from harness.catalog import modules
 from harness.wire import weights
+from harness.wire.begun import Begun
 
 OWN = """from torch import nn
 class Own(nn.Linear):
@@ -507,6 +508,15 @@ def test_copies_are_moved_from_the_start_and_known_for_what_they_were():
         two = Copied()
     assert torch.equal(one.third[0].weight, two.third[0].weight)
     assert copy.deepcopy is before_all
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("shape", [(2, 64, 4), (2, 256, 8, 16), (4096, 2), (64, 2), (512, 4), (2, 512), (64, 1, 2, 2)])
+def test_what_is_drawn_in_few_bits_has_no_structure_by_chance(shape, dtype):
+    begun = Begun(7)
+    for seed in range(20):
+        drawn = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+        assert begun.changed(drawn, "weight") is None
 
 
 before_all = copy.deepcopy
