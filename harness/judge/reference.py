@@ -134,11 +134,12 @@ class Reference:
         names = origins.not_drawn(model) if watched else (name for name, _ in model.named_parameters())
         structured = frozenset(names)
         which: dict[str, Any] = {}
-        if known := weights.structured(model, drawn, structured):
+        known, loose = weights.structured(model, drawn, structured), drawn.loose_in(model)
+        if known or loose:
             # What cannot be constructed twice, or so, is changed afterwards.
             with contextlib.suppress(Exception):
-                model, drawn = self._constructed(seed, larger, structured=known)
-                which = {"structured": known}
+                model, drawn = self._constructed(seed, larger, structured=known, loose=loose)
+                which = {"structured": known, "loose": loose}
         if drawn.undone:
             # Nobody could tell what a candidate has that constructs them without drawn values.
             model, drawn = self._constructed(seed, larger, **which, without=drawn.undone)

@@ -7,6 +7,7 @@ gets inputs in shared memory, calls `forward`, and says where the outputs lie.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import traceback
@@ -130,15 +131,20 @@ class Runner:
         module = modules.execute(Path(source.path), source.overrides)
         arguments = values.decode(request.init_args, self._shared)
         how = request.construction
-        drawn = weights.Drawn(
+        drawn = functools.partial(
+            weights.Drawn,
             how.seed,
             only=frozenset(how.drawn),
             structured=frozenset(how.structured),
             norms=frozenset(how.norms),
         )
         with weights.larger(how.larger, module):
-            with weights.drawn(drawn, module):
+            with weights.drawn(found := drawn(), module):
                 self.model = self._made(module, arguments, request)
+            if loose := found.loose_in(self.model):
+                # What can be constructed but once keeps what it has.
+                with contextlib.suppress(Exception), weights.drawn(drawn(loose=loose), module):
+                    self.model = self._made(module, arguments, request)
             plain = not request.own_weights and self._lacks(request.plain)
             if plain:
                 # Nobody can tell its weights what the reference's are, so both have those that modules begin with.

@@ -95,6 +95,7 @@ class Drawn:
 
     `only`, if given, are the names and sizes of the parameters outside normalisations that are drawn or changed, and
     `norms` those of normalisations' own; `without` those outside that are not; `structured` those with a structure.
+    `loose` are the numbers of copies that nothing is changed in.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Drawn:
         without: frozenset[tuple[str, int]] = frozenset(),
         structured: frozenset[tuple[str, int]] = frozenset(),
         norms: frozenset[tuple[str, int]] | None = None,
+        loose: frozenset[int] = frozenset(),
     ) -> None:
         self.seed = seed
         self._only = only
@@ -123,6 +125,9 @@ class Drawn:
         self._of_norms: dict[int, tuple[torch.Tensor, str]] = {}
         # Names, in the module that was copied, and sizes.
         self._of_copies: set[tuple[str, int]] = set()
+        self._loose = loose
+        # Of each copy of a module, its parameters and buffers.
+        self._copies: list[list[torch.Tensor]] = []
         self.moved = Moved(seed, structured)
 
     @property
@@ -195,6 +200,9 @@ class Drawn:
 
     def copied(self, source: nn.Module, made: nn.Module) -> None:
         """A module is a copy of another one: its parameters are moved, or drawn again where they were drawn."""
+        self._copies.append([*made.parameters(), *made.buffers()])
+        if len(self._copies) - 1 in self._loose:
+            return
         # A copy that a class of its own makes may have others.
         for (name, own), given in zip(made.named_parameters(), source.parameters(), strict=False):
             if not (own.requires_grad and has_numbers(own)) or self._is_left_out(own, name):
@@ -204,6 +212,14 @@ class Drawn:
         for name, buffer in made.named_buffers():
             if not self._is_left_out(buffer, name):
                 self._draw_again(buffer, name)
+
+    def loose_in(self, model: nn.Module) -> frozenset[int]:
+        """Numbers of the copies of which nothing is in a model: something was computed of them, as of a convolution
+        that a norm is folded into, and whoever computes that of the layer itself has to get the same."""
+        own = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+        return frozenset(
+            number for number, copied in enumerate(self._copies) if own.isdisjoint(id(tensor) for tensor in copied)
+        )
 
     def _draw_again(self, tensor: torch.Tensor, path: str) -> bool:
         """Whether a tensor has drawn values, those of another one; it has its own then."""

@@ -594,6 +594,48 @@ def test_a_norm_that_the_reference_has_not_keeps_its_ones(evaluate_made, more, n
     assert record.status is Status.PASSED, record.message
 
 
+OF_A_COPY = """
+import copy
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8)
+        nn.init.zeros_(self.conv.bias)
+        self.eval()
+{more}
+    def forward(self, x):
+        return {forward}
+
+def get_inputs():
+    return [torch.randn(2, 4, 12, 12)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "folded"),
+    [
+        ("        self.fused = [nn.utils.fuse_conv_bn_eval(self.conv, self.norm)]", "self.fused[0](x)"),
+        (
+            "        own = copy.deepcopy(self.conv); self.own = [own.weight.data, own.bias.data]",
+            "self.norm(nn.functional.conv2d(x, *self.own))",
+        ),
+    ],
+)
+@pytest.mark.parametrize("by_the_reference", [False, True])
+def test_what_is_computed_of_a_copy_that_goes_is_that_of_the_layer(evaluate_made, more, folded, by_the_reference):
+    candidate = OF_A_COPY.format(name="ModelNew", more=more, forward=folded)
+    plain = OF_A_COPY.format(name="Model", more="", forward="self.norm(self.conv(x))")
+    reference = candidate.replace("ModelNew", "Model") if by_the_reference else plain
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is Status.PASSED, record.message
+
+
 @pytest.mark.parametrize("linear", ["nn.LazyLinear(192)", "Drawn(64, 192)", "Checked(64, 192)"])
 def test_weights_that_have_no_shape_or_are_drawn_otherwise_or_checked_stay_as_they_are(evaluate_made, linear):
     drawn = """
