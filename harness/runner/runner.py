@@ -7,7 +7,6 @@ gets inputs in shared memory, calls `forward`, and says where the outputs lie.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 import traceback
@@ -131,7 +130,7 @@ class Runner:
         module = modules.execute(Path(source.path), source.overrides)
         arguments = values.decode(request.init_args, self._shared)
         how = request.construction
-        drawn = functools.partial(
+        drawn = partial(
             weights.Drawn,
             how.seed,
             only=frozenset(how.drawn),
