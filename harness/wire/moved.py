@@ -11,6 +11,10 @@ from torch import nn
 
 from harness.wire.begun import Begun, along_itself, has_numbers
 
+# As modules begin, a gate is half open, and a state is gone after some thirty steps. Of one unit in so many the gate by
+# which it keeps its state is as far open as these numbers make it, for some fifty to three thousand steps.
+HOLDS_ON, LEAST_OPEN, MOST_OPEN = 4, 4.0, 8.0
+
 
 @dataclass(frozen=True)
 class _Changed:
@@ -101,6 +105,14 @@ class Moved:
     def forget(self, parameter: torch.Tensor) -> None:
         """All of a parameter's numbers are new: what it was changed from before is nobody's."""
         self._changed.pop(id(parameter), None)
+
+    def hold_on(self, bias: nn.Parameter, name: str, units: int) -> None:
+        """The biases of a recurrence's gates, of so many units each, the second of which keeps the state (LSTM: forget;
+        GRU: update): some units hold on, so that nobody can leave out what lies far back."""
+        now = bias.detach().clone()
+        kept = now[units : 2 * units][::HOLDS_ON]
+        kept += torch.linspace(LEAST_OPEN, MOST_OPEN, len(kept), dtype=now.dtype, device=now.device)
+        self._change(bias, name, now, is_copy=False)
 
     def copied(self, parameter: nn.Parameter, source: torch.Tensor, path: str) -> None:
         """A parameter of a copied module: it is moved along itself, each copy's by another number of places, where

@@ -37,6 +37,7 @@ NORMS: tuple[type[nn.Module], ...] = (
     nn.GroupNorm,
     nn.RMSNorm,
 )
+RECURRENT: tuple[type[nn.Module], ...] = (nn.RNNBase, nn.RNNCellBase)
 # What torch makes of each, and whether it may be below zero: a negative weight turns a maximum into a minimum.
 USUAL = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
 SIGNED = ("weight",)
@@ -255,6 +256,11 @@ class Drawn:
         kinds = name, _kind(self.name_of(tensor, name))
         return self.moved.began_as(tensor) is not None or any(self._place(tensor, kind) is not None for kind in kinds)
 
+    def hold_on(self, bias: nn.Parameter, name: str, units: int) -> None:
+        """A recurrence's biases of gates get their numbers: as Moved has it."""
+        if has_numbers(bias) and not self._is_left_out(bias, name):
+            self.moved.hold_on(bias, name, units)
+
     def drew(self, tensor: torch.Tensor) -> None:
         """Some tensor's numbers are all new: what was there before does not count, as in memory that nobody had written
         to. A module's copy is still one of so many."""
@@ -307,6 +313,7 @@ def drawn(found: Drawn, file: ModuleType | None = None) -> Iterator[Drawn]:
     copying = ((holder, name) for holder in (copy, file) for name, value in _names(holder) if value is deepcopy)
     with _replaced(
         *((kind, name, _filling(vars(kind)[name], found)) for kind, name in resets if name in vars(kind)),
+        *((kind, "reset_parameters", _holding_on(vars(kind)["reset_parameters"], found)) for kind in RECURRENT),
         *((holder, name, _telling(draw, found.drew)) for holder, name, draw in _bound(DRAWS, file)),
         *((holder, name, _telling(fill, found.made)) for holder, name, fill in _bound((*CONSTANTS, *STRUCTURES), file)),
         *((holder, name, _copying(deepcopy, found)) for holder, name in copying),
@@ -495,6 +502,19 @@ def _filling(reset: Callable[[Any], None], found: Drawn) -> Callable[[Any], None
                 found.fill_norm(tensor, name, usual)
 
     return filled
+
+
+def _holding_on(reset: Callable[[Any], None], found: Drawn) -> Callable[..., Any]:
+    """torch's way to reset a recurrence, with units that hold on to their state."""
+
+    def held(module: Any) -> None:
+        reset(module)
+        for name, bias in module.named_parameters(recurse=False):
+            # Of an LSTM four gates, of a GRU three.
+            if name.startswith("bias_hh") and len(bias) in (3 * module.hidden_size, 4 * module.hidden_size):
+                found.hold_on(bias, name, module.hidden_size)
+
+    return held
 
 
 def _registering(register: Callable[..., None], found: Drawn) -> Callable[..., None]:

@@ -594,6 +594,53 @@ def test_a_norm_that_the_reference_has_not_keeps_its_ones(evaluate_made, more, n
     assert record.status is Status.PASSED, record.message
 
 
+RECURRENCE = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.gru = nn.Linear(12, 24), nn.GRU(24, 24, batch_first=True)
+        self.norm = nn.LayerNorm(24)
+        self.sums = [self.gru.bias_ih_l0.data + self.gru.bias_hh_l0.data * torch.tensor([1.0] * 48 + [0.0] * 24)]
+
+    def forward(self, x):
+        x = self.norm(self.first(x))
+        {forward}
+
+def get_inputs():
+    return [torch.randn(4, 300, 12)]
+
+def get_init_inputs():
+    return []
+"""
+BY_HAND = """
+        given, state = nn.functional.linear(x, self.gru.weight_ih_l0, self.sums[0]), x.new_zeros(4, 24)
+        for step in given.unbind(1):
+            r, z, n = step.chunk(3, 1)
+            a, b, c = (state @ self.gru.weight_hh_l0.T).chunk(3, 1)
+            z = torch.sigmoid(z + b)
+            state = (1 - z) * torch.tanh(n + torch.sigmoid(r + a) * (c + self.gru.bias_hh_l0[48:])) + z * state
+        return state
+"""
+
+
+@pytest.mark.parametrize(
+    ("forward", "status"),
+    [
+        ("return self.gru(x)[0][:, -1]", Status.PASSED),
+        # Biases that are added up in the constructor.
+        (BY_HAND, Status.PASSED),
+        ("return self.gru(x[:, -100:])[0][:, -1]", Status.INCORRECT),
+    ],
+)
+def test_no_recurrence_forgets_how_it_began(evaluate_made, forward, status):
+    reference = RECURRENCE.format(name="Model", forward="return self.gru(x)[0][:, -1]")
+    record = evaluate_made(reference, RECURRENCE.format(name="ModelNew", forward=forward), device="cpu", timing=QUICK)
+    assert record.status is status, record.message
+
+
 OF_A_COPY = """
 import copy
 import torch

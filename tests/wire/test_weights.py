@@ -510,6 +510,62 @@ def test_copies_are_moved_from_the_start_and_known_for_what_they_were():
     assert copy.deepcopy is before_all
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.LSTM(6, 16, 2),
+        lambda: nn.GRU(6, 16, bidirectional=True),
+        lambda: nn.LSTMCell(6, 16),
+        lambda: nn.GRUCell(6, 16),
+    ],
+)
+def test_some_units_of_a_recurrence_hold_on_to_their_state_on_both_sides(make):
+    found, without = weights.Drawn(7), dict(seeded(make).named_parameters())
+    with weights.drawn(found):
+        model = seeded(make)
+    plain, redrawn = weights.draw_the_rest(model, found)
+    assert plain
+    assert not redrawn
+    for name, own in model.named_parameters():
+        if name.startswith("bias_hh"):
+            assert torch.equal(plain[name], without[name])
+            more = (own - without[name]).detach()
+            assert torch.equal(more.nonzero()[:, 0], torch.arange(16, 32, 4))
+            torch.testing.assert_close(more[16:32:4], torch.linspace(4, 8, 4))
+        else:
+            assert torch.equal(own, without[name])
+    with weights.drawn(weights.Drawn(7, only=found.parameters)):
+        other = seeded(make)
+    assert all(torch.equal(one, two) for one, two in zip(model.parameters(), other.parameters(), strict=True))
+
+
+def test_a_recurrence_that_is_given_other_biases_has_those():
+    class Opened(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gru = nn.GRU(6, 16)
+            nn.init.ones_(self.gru.bias_hh_l0)
+
+    found = weights.Drawn(7)
+    with weights.drawn(found):
+        model = Opened()
+    plain, _ = weights.draw_the_rest(model, found)
+    assert torch.equal(plain["gru.bias_hh_l0"], torch.ones(48))
+    assert not found.undone
+
+
+@pytest.mark.parametrize("make", [lambda: nn.RNN(6, 16), lambda: nn.GRU(6, 16, bias=False)])
+def test_what_has_no_gates_with_biases_stays(make):
+    with weights.drawn(weights.Drawn(7)):
+        model = seeded(make)
+    assert all(torch.equal(one, two) for one, two in zip(model.parameters(), seeded(make).parameters(), strict=True))
+
+
+def seeded(make):
+    torch.manual_seed(3)
+    return make()
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("shape", [(2, 64, 4), (2, 256, 8, 16), (4096, 2), (64, 2), (512, 4), (2, 512), (64, 1, 2, 2)])
 def test_what_is_drawn_in_few_bits_has_no_structure_by_chance(shape, dtype):
