@@ -615,7 +615,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-BY_HAND = """
+GRU_BY_HAND = """
         given, state = nn.functional.linear(x, self.gru.weight_ih_l0, self.sums[0]), x.new_zeros(4, 24)
         for step in given.unbind(1):
             r, z, n = step.chunk(3, 1)
@@ -631,7 +631,7 @@ BY_HAND = """
     [
         ("return self.gru(x)[0][:, -1]", Status.PASSED),
         # Biases that are added up in the constructor.
-        (BY_HAND, Status.PASSED),
+        (GRU_BY_HAND, Status.PASSED),
         ("return self.gru(x[:, -100:])[0][:, -1]", Status.INCORRECT),
     ],
 )
