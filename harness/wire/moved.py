@@ -11,8 +11,8 @@ from torch import nn
 
 from harness.wire.begun import Begun, along_itself, has_numbers
 
-# As modules begin, a gate is half open, and a state is gone after some thirty steps. Of one unit in so many the gate by
-# which it keeps its state is as far open as these numbers make it, for some fifty to three thousand steps.
+# As modules begin, a gate is about half open, so that each step halves what is left of a state. Of one unit in so many
+# the gate by which it keeps its state is as far open as these numbers make it, for some fifty to three thousand steps.
 HOLDS_ON, LEAST_OPEN, MOST_OPEN = 4, 4.0, 8.0
 
 

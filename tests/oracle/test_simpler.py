@@ -53,3 +53,13 @@ def test_one_line_does_not_tell_of_another():
 def test_what_has_none_of_them_costs_nothing_more():
     oracle = Oracle(nn.Linear(64, 64))
     assert controls.simpler(oracle.reference, oracle.expect(INPUTS)) == []
+
+
+def test_a_reference_that_cannot_be_taken_apart_has_none():
+    class Whole(nn.Module):
+        def forward(self, x):
+            assert torch.backends.cuda.flash_sdp_enabled(), "no other way"
+            return torch.softmax(x, -1)
+
+    oracle = Oracle(Whole())
+    assert controls.simpler(oracle.reference, oracle.expect(INPUTS)) == []
