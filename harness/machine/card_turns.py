@@ -13,13 +13,14 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 
-# Of the file, the byte that is waited at, and the one for the card itself. Who waits to be alone keeps others waiting
-# at the first one, so that their work comes to an end.
-DOOR, CARD = 0, 1
+# Of the file, the byte that those share who wait to be alone, and the one for the card itself. Who wants a share comes
+# after all who wait at the first one: once the others' work has come to an end, every burst that is ready has its turn.
+WANTED, CARD = 0, 1
 _SHARED, _ALONE, _FREE = fcntl.F_RDLCK, fcntl.F_WRLCK, fcntl.F_UNLCK
 # A wait that is longer is told.
 TELL_S = 0.2
-LOOK_S = 1e-4
+# How often who waits looks, before and after that.
+LOOK_S, LATE_LOOK_S = 1e-4, 2e-3
 
 
 def _nothing() -> None:
@@ -100,7 +101,7 @@ class CardTurns:
 
     def pause(self) -> None:
         """Between two pieces of work within `shared`: let those have their turn who wait to be alone."""
-        if self._fd is not None and self._held == _SHARED and self._is_taken(DOOR):
+        if self._fd is not None and self._held == _SHARED and self._is_taken(WANTED):
             self._stop()
             self._give_up()
             self._take(_SHARED)
@@ -122,42 +123,44 @@ class CardTurns:
             self._fd = None
 
     def _take(self, kind: int, before_waiting: Callable[[], None] = _nothing) -> None:
-        if self._fd is None or kind == _FREE:
-            self._held = kind
-            return
-        if not (self._lock(DOOR, _ALONE, wait=False) and self._lock(CARD, kind, wait=False)):
+        if self._fd is not None and kind != _FREE:
+            if kind == _ALONE:
+                self._lock(WANTED, _SHARED)
             try:
-                before_waiting()
-            except BaseException:
-                # Or all others would wait at it for as long as this judge takes no other turn.
-                self._lock(DOOR, _FREE, wait=False)
-                raise
-            begun, told = time.monotonic(), False
-            for byte, wanted in ((DOOR, _ALONE), (CARD, kind)):
-                while not self._lock(byte, wanted, wait=told):
-                    if time.monotonic() - begun > TELL_S:
-                        told = True
-                        self._tell(True)
-                    else:
-                        time.sleep(LOOK_S)
-            self.waited_s += time.monotonic() - begun
-            if told:
-                self._tell(False)
-        self._lock(DOOR, _FREE, wait=False)
+                if not self._has_taken(kind):
+                    before_waiting()
+                    self._wait(kind)
+            finally:
+                if kind == _ALONE:
+                    self._lock(WANTED, _FREE)
         self._held = kind
+
+    def _has_taken(self, kind: int) -> bool:
+        return (kind == _ALONE or not self._is_taken(WANTED)) and self._lock(CARD, kind)
+
+    def _wait(self, kind: int) -> None:
+        begun, told = time.monotonic(), False
+        while not self._has_taken(kind):
+            if not told and time.monotonic() - begun > TELL_S:
+                told = True
+                self._tell(True)
+            time.sleep(LATE_LOOK_S if told else LOOK_S)
+        self.waited_s += time.monotonic() - begun
+        if told:
+            self._tell(False)
 
     def _give_up(self, *, settled: bool = False) -> None:
         if self._fd is not None and self._held != _FREE:
             if not settled:
                 self._settle()
-            self._lock(CARD, _FREE, wait=False)
+            self._lock(CARD, _FREE)
         self._held = _FREE
 
-    def _lock(self, byte: int, kind: int, *, wait: bool) -> bool:
-        """Whether the byte is locked now; with `wait`, it is."""
+    def _lock(self, byte: int, kind: int) -> bool:
+        """Whether the byte is locked now."""
         assert self._fd is not None
         try:
-            fcntl.fcntl(self._fd, fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK, _request(byte, kind))
+            fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, _request(byte, kind))
         except (BlockingIOError, PermissionError):
             return False
         return True

@@ -124,6 +124,30 @@ def test_new_work_does_not_come_before_a_burst_that_waits(judges):
     assert events == ["burst", "work"]
 
 
+def test_all_bursts_that_are_ready_come_before_work_that_goes_on(judges):
+    worker, first, second = judges(), judges(), judges()
+    events = []
+
+    def burst(judge):
+        with judge.alone():
+            time.sleep(0.01)
+            events.append("burst")
+
+    def work():
+        while not worker._is_taken(0):
+            time.sleep(1e-3)
+        worker.pause()
+        events.append("work")
+
+    for _ in range(10):
+        events.clear()
+        with worker.shared(), first.shared(), second.shared():
+            threads = [began(work), began(lambda: burst(first)), began(lambda: burst(second))]
+            for thread in threads:
+                thread.join(5)
+        assert events == ["burst", "burst", "work"]
+
+
 def test_a_long_wait_is_told_and_is_not_on_the_clock(judges):
     said = []
     one, other = judges(), judges(tell=said.append)
