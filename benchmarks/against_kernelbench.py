@@ -10,7 +10,8 @@ in a fresh process with 5 correctness and 100 timing trials, as its scripts do; 
 compiled. With `--cards N` theirs evaluates N at a time, each with a GPU and an N-th of the cores, which are all that
 ours has for its one GPU: their time is the sum of what each took. A row where the candidate's module sets a name that
 the problem's inputs are made from says so: their evaluator reads both files into one module, and so times both on the
-candidate's sizes, which is not the same work. DIR keeps the table, its rows as JSON, and our run.
+candidate's sizes, which is not the same work. DIR keeps the table, its rows as JSON, what theirs said, and our run. A
+call that was ended goes on when it is made again with the same DIR: with theirs where it was, with ours anew.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import argparse
 import ast
 import json
 import os
-import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,11 +51,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, help="a checkout of KernelBench")
     parser.add_argument("pack", type=Path, help="a pack of candidates")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="an empty or new folder")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="an empty or new folder, or to go on in")
     parser.add_argument("--limit", type=int, metavar="N", help="so many candidates, spread over the pack")
-    parser.add_argument(
-        "--part", type=part_of, metavar="I/N", default=(1, 1), help="of these candidates, every N-th from the I-th on"
-    )
     parser.add_argument("--cards", type=int, default=1, metavar="N", help="GPUs for theirs")
     parser.add_argument("--device", default="cuda:0", metavar="cpu|cuda:N", help="ours; theirs takes the first GPU")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for our run; may be repeated")
@@ -64,10 +62,9 @@ def main() -> None:
         chosen = imported(options.pack, options.out / "pack", options.checkout, options.limit)
     except UsageError as error:
         sys.exit(f"error: {error}")
-    part, parts = options.part
-    chosen = dict(list(chosen.items())[part - 1 :: parts])
-    theirs = by_kernelbench(options.checkout, chosen, options.cards)
+    theirs = by_kernelbench(options.checkout, chosen, options.cards, options.out / "theirs.jsonl")
     their_s = sum(one["s"] for one in theirs.values())
+    shutil.rmtree(options.out / "run", ignore_errors=True)
     ours, our_wall_s = by_assay(chosen, options.out / "run", options.device, options.set, shares(options.cards)[0])
     rows = [row(problem, candidate, theirs[candidate], ours.get(candidate)) for candidate, problem in chosen.items()]
     figures = {
@@ -91,12 +88,12 @@ def main() -> None:
 
 
 def imported(pack: Path, out: Path, checkout: Path, limit: int | None) -> dict[Path, Path]:
-    """The problem's file of each candidate's, of at most `limit` candidates; a pack is imported into `out` first."""
-    if (pack / claims.MANIFEST).exists():
-        out, manifest = pack, claims.read(pack / claims.MANIFEST)
-    else:
+    """The problem's file of each candidate's, of at most `limit` candidates; a pack is first imported into `out`."""
+    out = pack if (pack / claims.MANIFEST).exists() else out
+    if not (out / claims.MANIFEST).exists():
         with Reader() as reader:
-            manifest = importing.run(pack, out, PackConfig(), checkout, reader)
+            importing.run(pack, out, PackConfig(), checkout, reader)
+    manifest = claims.read(out / claims.MANIFEST)
     problems = {
         Path(one.file).with_suffix("").relative_to(importing.PROBLEMS).as_posix(): one.file for one in manifest.problems
     }
@@ -105,12 +102,9 @@ def imported(pack: Path, out: Path, checkout: Path, limit: int | None) -> dict[P
     return dict(every[number * len(every) // count] for number in range(count))
 
 
-def part_of(text: str) -> tuple[int, int]:
-    """Which part of how many; raises what argparse makes a sentence of."""
-    match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
-    if match is None or int(match[1]) > int(match[2]):
-        raise argparse.ArgumentTypeError(f"'{text}' is no part: write 1/2 for the first of two")
-    return int(match[1]), int(match[2])
+def name_of(candidate: Path) -> str:
+    """As it is called in the folder of solutions."""
+    return "/".join(candidate.parts[-3:])
 
 
 def shares(count: int) -> list[set[int]]:
@@ -120,9 +114,14 @@ def shares(count: int) -> list[set[int]]:
     return [set(cores[number * each : (number + 1) * each]) for number in range(count)]
 
 
-def by_kernelbench(checkout: Path, chosen: dict[Path, Path], cards: int) -> dict[Path, dict[str, Any]]:
-    """What their evaluator says of each candidate, and how long that took; on each card one after the other."""
-    waiting, found = list(chosen.items()), {}
+def by_kernelbench(checkout: Path, chosen: dict[Path, Path], cards: int, known: Path) -> dict[Path, dict[str, Any]]:
+    """What their evaluator says of each candidate, and how long that took; on each card one after the other.
+
+    Each is added to the lines of `known`, and is not asked again for what is there.
+    """
+    before = dict(map(json.loads, known.read_text().splitlines())) if known.exists() else {}
+    found = {path: before[name_of(path)] for path in chosen if name_of(path) in before}
+    waiting = [each for each in chosen.items() if each[0] not in found]
 
     def work(card: int, cores: set[int]) -> None:
         while waiting:
@@ -130,6 +129,8 @@ def by_kernelbench(checkout: Path, chosen: dict[Path, Path], cards: int) -> dict
             since = time.monotonic()
             told = one_by_kernelbench(checkout, problem, candidate, card if cards > 1 else None, cores)
             found[candidate] = told | {"s": time.monotonic() - since}
+            with known.open("a") as lines:
+                lines.write(json.dumps([name_of(candidate), found[candidate]]) + "\n")
             print(
                 f"[{len(found)}/{len(chosen)}] KernelBench {candidate.stem}: {told['verdict']},"
                 f" {found[candidate]['s']:.1f} s",

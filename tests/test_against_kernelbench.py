@@ -55,12 +55,14 @@ def test_both_evaluate_the_same_files(tmp_path):
     (pack / "level_1_problem_19_sample_1_kernel.py").write_text("batch_size = 16\n" + NEW.replace("min=0", "min=1"))
     program = [sys.executable, str(ROOT / "benchmarks/against_kernelbench.py"), str(tmp_path / "checkout"), str(pack)]
     quick = ["--set", "timing.budget_s=0.5", "--set", "timing.min_pairs=4"]
-    done = subprocess.run(
-        [*program, "--out", str(tmp_path / "out"), "--device", "cpu", "--cards", "2", *quick],
-        capture_output=True,
-        text=True,
-    )
+    command = [*program, "--out", str(tmp_path / "out"), "--device", "cpu", "--cards", "2", *quick]
+    stopped = subprocess.run([*command, "--set", "no.such=1"], capture_output=True, text=True)
+    assert stopped.returncode == 2, stopped.stdout + stopped.stderr
+    assert "KernelBench sample_" in stopped.stdout
+    (package / "eval.py").write_text("raise SystemExit")
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "KernelBench sample_" not in done.stdout, "what theirs said before is not asked again"
     found = json.loads((tmp_path / "out/rows.json").read_text())
     right, wrong = found["rows"]
     assert (right["theirs"], right["their_speedup"], right["ours"]) == ("correct", 1.5, "passed")
