@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.judge.planning import Workload
 from harness.judge.reference import Reference
 from harness.links.link import Draw
-from harness.oracle.pauses import pause
+from harness.machine.pauses import pause
 
 # Of calls' inputs and outputs, the most that may be there beside what a burst holds.
 AHEAD_BYTES = 1 << 26

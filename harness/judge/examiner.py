@@ -19,13 +19,13 @@ from harness.judge.reference import Reference
 from harness.judge.tried_inputs import TriedInputs
 from harness.links.link import Draw, LateOutput, Link, RepeatAsked
 from harness.machine.card_turns import CardTurns
+from harness.machine.pauses import pause
 from harness.oracle import auditing, novelty
 from harness.oracle.chunks import Few
 from harness.oracle.controls import Tried
 from harness.oracle.exact import cached_bytes
 from harness.oracle.expectation import Expectation, InvalidReference
 from harness.oracle.oracle import Oracle, Sampled
-from harness.oracle.pauses import pause
 from harness.oracle.stress import SETS, Stress
 from harness.oracle.verdict import Finding
 from harness.records import Status

@@ -40,8 +40,8 @@ from harness.machine.card import Card, Watch
 from harness.machine.card_turns import CardTurns
 from harness.machine.host_card import HostCard
 from harness.machine.nvml_card import NvmlCard
+from harness.machine.pauses import pausing
 from harness.oracle.controls import is_linear
-from harness.oracle.pauses import pausing
 from harness.oracle.verdict import Finding
 from harness.records import Outcome, Status
 from harness.roofline import ceilings
@@ -446,8 +446,9 @@ class Judge:
         arguments = (channel, freezer, self._device, self._limits, bool(self._workload.late), self._start_watch)
         if self._device.type == "cpu":
             return HostLink(*arguments)
-        # Imported where a card is, because cuda-bindings loads the driver.
-        from harness.links.cuda_link import CudaLink
+        # Imported where a card is, because cuda-bindings loads the driver. That takes half a second, and no card.
+        with self._turns.away():
+            from harness.links.cuda_link import CudaLink
 
         return CudaLink(*arguments, warm=self._timing.cache == "warm", turns=self._turns)
 
@@ -512,6 +513,7 @@ class Judge:
         return endings.ends_if_it_fails(source, phase, limit, self._request.why_no_cuda)
 
     def _phase(self, name: str) -> None:
+        self._turns.pause()
         self._channel.send(Phase(name=name))
         sys.stderr.flush()
 

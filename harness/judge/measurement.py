@@ -62,15 +62,13 @@ def time_alone(problem: OpenProblem, examiner: Examiner, baseline: Link, before:
     bench.warm_up()
     # Calls that fill a burst by themselves take long to draw and to check, too.
     count = FEWEST if problem.workload.call_s >= problem.timing.burst_ms / 1e3 else ALONE_BURSTS
-    gated, alone = Usual([], []), problem.surroundings.turns.alone
+    gated = Usual([], [])
     if bench.clock.name == "device":
-        with alone():
-            gated = bench.usual("baseline", count)
+        gated = bench.usual("baseline", count)
         bench.give_up_gate()
         # As few as can be compared: only candidates that wait for the device are, and each is alone on the card.
         count = FEWEST
-    with alone():
-        return Alone(gated, _as_read(bench, bench.usual("baseline", count)))
+    return Alone(gated, _as_read(bench, bench.usual("baseline", count)))
 
 
 def _as_read(bench: Bench, usual: Usual) -> Usual:

@@ -18,6 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import _disable_current_modes
 
+from harness.machine.pauses import pause
 from harness.oracle.modes import Mode
 from harness.wire import layout
 from harness.wire.begun import next_to_nothing, some_of
@@ -68,6 +69,7 @@ class Origins(Mode):
         self._held: dict[int, _Held] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        pause()
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
         first = args[0] if args and isinstance(args[0], torch.Tensor) else None
@@ -93,6 +95,7 @@ class Origins(Mode):
         """Names of the parameters that were not drawn element by element, or have a draw in common with one before."""
         met = set[int]()
         for name, parameter in model.named_parameters():
+            pause()
             if is_lazy(parameter) or not _lies_somewhere(parameter):
                 continue
             draws = self._draws_of(parameter)

@@ -24,6 +24,7 @@ from harness.errors import door
 from harness.judge import handed_over
 from harness.judge.origins import Origins
 from harness.links.link import Draw
+from harness.machine.pauses import pause
 from harness.oracle.expectation import InvalidReference
 from harness.oracle.promises import Promises, find
 from harness.oracle.replica import replica
@@ -151,6 +152,7 @@ class Reference:
 
     def _constructed(self, seed: int, larger: float, **which: Any) -> tuple[torch.nn.Module, weights.Drawn]:
         """The model, and what was drawn for it; `which` parameters outside normalisations is of weights.Drawn."""
+        pause()
         torch.manual_seed(seed)
         found = weights.Drawn(seed, **which)
         # What is drawn larger has its structure, if any, then.
@@ -189,6 +191,7 @@ class Reference:
 
     def draw(self) -> Draw:
         """Fresh inputs on the device under test, floating ones in the precision under test; never the same twice."""
+        pause()
         self._draws += 1
         generators.seed_all(self.device, self._derive(f"{self._purpose} {self._draws}"))
         with torch.device(self.device):
@@ -293,6 +296,7 @@ class Reference:
 
     @door
     def _call(self, draw: Draw) -> Any:
+        pause()
         generators.seed(self.device, draw.seed)
         with torch.no_grad():
             return self.model(*draw.inputs)

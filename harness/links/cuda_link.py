@@ -37,7 +37,7 @@ MOST_BLOCKS = 1 << 16
 DRAIN_S = 30.0
 """How long the judge's own stream may take to end once everything that it waits for is given."""
 
-LOOK_S = 5e-4
+LOOK_S = 2e-4
 """How often who waits for a runner looks whether another lane waits."""
 
 LATER = 1.1
@@ -176,7 +176,9 @@ class CudaLink(Link):
         self._number_burst()
         self._secret = fresh_secret()
         self._poison()
+        self._turns.pause()
         self._stage(draws)
+        self._turns.pause()
         reset_persisting_l2(self.device.index or 0)
         self._gate.reset(self._stream.cuda_stream)
         self._stream.synchronize()

@@ -14,6 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.environment import available_memory_bytes
 from harness.errors import door
+from harness.machine.pauses import pause
 from harness.oracle.added_up import AddedUp
 from harness.oracle.chunks import Cut, Few, Split, few, find_split, independent
 from harness.oracle.float64 import Operation, Widened
@@ -21,7 +22,6 @@ from harness.oracle.formats import Format, is_of_eight_bits, round_to
 from harness.oracle.jitter import Everywhere, Mover, Stepwise
 from harness.oracle.lengths import Longest
 from harness.oracle.modes import Unseen
-from harness.oracle.pauses import pause
 from harness.oracle.promises import NOTHING, Promises
 from harness.oracle.replica import Reused, Unknown, batch_statistics, replica
 from harness.oracle.slices import wide_dtype

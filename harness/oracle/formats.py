@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from harness.machine.pauses import pause
+
 
 @dataclass(frozen=True)
 class Format:
@@ -132,6 +134,7 @@ def on_grid(tensor: torch.Tensor) -> bool:
     integer, bits = _BITS_VIEW.get(tensor.dtype, (None, 0))
     if integer is None:
         return False
+    pause()
     flat = tensor.contiguous().view(-1)
     largest, last, count = -math.inf, math.inf, 0
     start, length = 0, HEAD

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from harness.machine.pauses import pause
 from harness.oracle import rule
 from harness.oracle.formats import format_of
 from harness.oracle.slices import SHORTEST_ROW, matrix, sample, tiles
@@ -76,6 +77,7 @@ def scale_of(exact: torch.Tensor, *, axes: bool = True) -> Scale:
 def _typical(y: torch.Tensor) -> tuple[float, float, float]:
     """The median, the distance from it within which most elements are, and the root mean square of all distances; of a
     part, of what is finite in it; zeros where nothing is."""
+    pause()
     picked = y.reshape(-1)[sample(y.numel(), y.device, PAIRS)]
     finite = torch.isfinite(picked)
     center = picked.masked_fill(~finite, math.nan).nanmedian()

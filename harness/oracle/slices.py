@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from harness.machine.pauses import pause
 from harness.oracle.formats import format_of
-from harness.oracle.pauses import pause
 
 # Elements looked at together: temporaries are three times this, and launches stay few enough. A card takes more, since
 # it is done with a small slice before the host has launched the next operation.
@@ -102,6 +102,7 @@ def blocks(shape: Sequence[int], most: int, whole: int = 0) -> Iterator[tuple[sl
     """Where to index a tensor of that shape for blocks of at most `most` elements, which cover it; its last `whole`
     dimensions are never split."""
     if math.prod(shape) <= most or len(shape) <= whole:
+        pause()
         yield tuple(slice(0, length) for length in shape)
         return
     behind = math.prod(shape[1:])

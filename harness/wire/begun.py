@@ -18,6 +18,7 @@ from collections.abc import Callable
 import torch
 from torch.nn.parameter import is_lazy
 
+from harness.machine.pauses import pause
 from harness.wire import layout
 
 # Elements, or rows, that are looked at first: nearly all matrices have no structure there.
@@ -58,6 +59,7 @@ class Begun:
         """What a parameter is to be in place of what it began as, and whether only because it is a copy; None where
         nothing tells it from drawn numbers. `frozen`: it may be meant to have a structure, but not to be a copy.
         `structured`: it has one, of whatever kind."""
+        pause()
         before = self._met.setdefault((tensor.shape, tensor.dtype), [])
         own = tensor.detach()
         if own.numel() < 2 or own.element_size() == 1:

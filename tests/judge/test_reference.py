@@ -5,6 +5,7 @@ import torch
 
 from harness.catalog.sources import LoadFault
 from harness.judge.reference import Reference
+from harness.machine.pauses import pausing
 from harness.oracle.expectation import InvalidReference
 from harness.wire.messages import CandidateSource
 
@@ -278,6 +279,23 @@ def test_parameters_that_were_not_drawn_number_by_number_are_changed_and_no_othe
     # What decays goes on to do so.
     assert made.model.poles.real.max() < 0
     assert (made.model.poles.imag.diff() - torch.pi).abs().max() > 0.1
+
+
+def test_who_waits_for_the_card_waits_for_no_whole_opening(tmp_path):
+    """Of a reference, what is made of each parameter and what is looked at of each draw are pieces of their own."""
+    file, pieces = tmp_path / "problem.py", []
+    file.write_text(STRUCTURES)
+
+    def begun(work):
+        pieces.clear()
+        with pausing(lambda: pieces.append(work)):
+            found = work()
+        return found, len(pieces)
+
+    made, at = begun(lambda: Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1))
+    assert at > 2 * len(list(made.model.parameters()))
+    assert begun(made.draw)[1] >= 1
+    assert begun(lambda: made.promises)[1] > 8
 
 
 def test_what_can_be_constructed_once_only_is_changed_afterwards(tmp_path):

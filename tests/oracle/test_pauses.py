@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
+from harness.machine.pauses import pause, pausing
 from harness.oracle import slices
 from harness.oracle.oracle import Oracle
-from harness.oracle.pauses import pause, pausing
 
 
 def test_each_run_and_each_slice_is_a_piece(monkeypatch):
@@ -20,6 +20,7 @@ def test_each_run_and_each_slice_is_a_piece(monkeypatch):
 
     inputs = [torch.randn(64, 64)]
     assert begun(lambda: list(slices.tiles(torch.empty(64, 64)))) == 4
+    assert begun(lambda: list(slices.blocks((64, 64), 1 << 10))) == 4
     assert begun(lambda: oracle.glance(inputs)) == 1
     assert begun(lambda: oracle.expect(inputs)) > 20
     expected = oracle.expect(inputs)

@@ -1,4 +1,4 @@
-"""Where the oracle's work can be interrupted: between two pieces of it, for whoever waits to have the device alone."""
+"""Where a judge's work can be interrupted: between two pieces of it, for whoever waits to have the device alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _between: ContextVar[Callable[[], None]] = ContextVar("between", default=_nothin
 
 @contextmanager
 def pausing(between: Callable[[], None]) -> Iterator[None]:
-    """Within it `between` is called before each run of a reference, and before each slice of an output is looked at."""
+    """Within it `between` is called before each piece of work: a run of a reference, a slice of what is looked at, a
+    parameter that is made or changed."""
     token = _between.set(between)
     try:
         yield
