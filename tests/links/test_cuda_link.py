@@ -161,6 +161,8 @@ def test_another_lanes_burst_does_not_wait_for_one_that_is_not_timed(connected):
     link, _ = connected.connect(SlowAtFirst, turns=one, told=events.append)
 
     def bursts():
+        while "thaw" not in events:
+            time.sleep(1e-3)
         with other.shared():
             for _ in range(3):
                 with other.alone():
