@@ -101,6 +101,7 @@ class Reference:
             drawn=sorted(drawn.parameters),
             structured=sorted(drawn.moved.structured),
             norms=sorted(drawn.norms),
+            aliases=_aliases(self.model),
         )
         # Of all that is drawn or changed, what it began as; and the names of what no candidate has by its own
         # construction.
@@ -153,11 +154,12 @@ class Reference:
     def _constructed(self, seed: int, larger: float, **which: Any) -> tuple[torch.nn.Module, weights.Drawn]:
         """The model, and what was drawn for it; `which` parameters outside normalisations is of weights.Drawn."""
         pause()
+        arguments = _copied(self.init_args)
         torch.manual_seed(seed)
         found = weights.Drawn(seed, **which)
         # What is drawn larger has its structure, if any, then.
         with weights.larger(larger, self._module), weights.drawn(found, self._module):
-            model = weights.constructed(self._module, self._source.entries, self.init_args)
+            model = weights.constructed(self._module, self._source.entries, arguments)
             _cast(model, self.device, self.dtype)
         return model, found
 
@@ -252,11 +254,15 @@ class Reference:
         # What gets its shape in these calls has no state before them.
         before = {name: tensor.clone() for name, tensor in self.state().items()}
         first, first_s = self._timed(self.draw)
+        given = _form(first.inputs), values.beside_tensors(first.inputs)
         with work.Observer(first.inputs) as seen:
             output, _ = self._timed(functools.partial(self._call, first))
         _require_comparable(output)
         estimate = seen.estimate(output)
-        forms = _form(first.inputs), _form(output), places(output)
+        if given != (_form(first.inputs), values.beside_tensors(first.inputs)):
+            text = "forward changes a list or dict that it is given, or a tensor's shape: have it change a copy"
+            raise modules.LoadFault("contract", f"{self._file}: {text}, as later calls are given the same")
+        forms = given[0], _form(output), places(output)
         # Before the next ones are there.
         del first, output, seen
         draw, second_s = self._timed(self.draw)
@@ -322,6 +328,24 @@ def _returned(module: ModuleType, name: str) -> list[Any]:
         what = wording.a(type(found).__name__)
         raise modules.LoadFault("contract", f"{name} returned {what}; return the arguments in a list")
     return list(found)
+
+
+def _copied(arguments: list[Any]) -> list[Any]:
+    """Init arguments for one construction, which may change them, or make parameters of them that are changed."""
+    # What has a history is no leaf, and is not copied otherwise.
+    history = {id(tensor): tensor.detach().clone() for tensor in values.tensors(arguments) if not tensor.is_leaf}
+    return copy.deepcopy(arguments, history)
+
+
+def _aliases(model: torch.nn.Module) -> dict[str, str]:
+    """Of what is shared, each further name with the first."""
+    first: dict[int, str] = {}
+    every = (
+        *model.named_parameters(remove_duplicate=False),
+        *model.named_buffers(remove_duplicate=False),
+    )
+    known = {name: first.setdefault(id(tensor), name) for name, tensor in every}
+    return {name: its for name, its in known.items() if name != its}
 
 
 def _named(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:

@@ -21,6 +21,7 @@ from harness.oracle.mistakes.best_few import BestFew
 from harness.oracle.mistakes.linear_activations import LinearActivations
 from harness.oracle.mistakes.linear_softmax import LinearSoftmax
 from harness.oracle.mistakes.lookups import Lookups
+from harness.oracle.mistakes.normalisers import ByMoments, OfAPart
 from harness.oracle.mistakes.simpler import Lines, Simpler
 from harness.oracle.mistakes.unshifted import Unshifted
 from harness.oracle.mistakes.without_relu import WithoutRelu
@@ -33,7 +34,12 @@ from harness.oracle.verdict import Finding
 NOISE = 0.01
 SAME = object()
 # Wrong answers that larger weights tell of (Judge._sharpen), and all that take functions for simpler ones.
-LINEAR: dict[str, type[Simpler]] = {"linear_softmax": LinearSoftmax, "linear_activations": LinearActivations}
+LINEAR: dict[str, type[Simpler]] = {
+    "linear_softmax": LinearSoftmax,
+    "linear_activations": LinearActivations,
+    "softmax_by_moments": ByMoments,
+    "softmax_of_a_part": OfAPart,
+}
 SIMPLER: dict[str, type[Simpler]] = {**LINEAR, "without_relu": WithoutRelu}
 # Of a reference's lines, so many of each kind are tried alone.
 MOST_LINES = 8

@@ -7,9 +7,11 @@ gets inputs in shared memory, calls `forward`, and says where the outputs lie.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import traceback
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -128,7 +130,6 @@ class Runner:
         source = request.source
         extensions.intercept(extensions.Prebuilt(source.libraries, source.failures, source.unconstructed))
         module = modules.execute(Path(source.path), source.overrides)
-        arguments = values.decode(request.init_args, self._shared)
         how = request.construction
         drawn = partial(
             weights.Drawn,
@@ -139,15 +140,15 @@ class Runner:
         )
         with weights.larger(how.larger, module):
             with weights.drawn(found := drawn(), module):
-                self.model = self._made(module, arguments, request)
+                self.model = self._made(module, request)
             if loose := found.loose_in(self.model):
                 # What can be constructed but once keeps what it has.
                 with contextlib.suppress(Exception), weights.drawn(drawn(loose=loose), module):
-                    self.model = self._made(module, arguments, request)
-            plain = not request.own_weights and self._lacks(request.plain)
+                    self.model = self._made(module, request)
+            plain = not request.own_weights and self._lacks(request.plain, how.aliases)
             if plain:
                 # Nobody can tell its weights what the reference's are, so both have those that modules begin with.
-                self.model = self._made(module, arguments, request)
+                self.model = self._made(module, request)
         taken = Taken([], False, False) if request.own_weights else self._take_over(request, plain=plain)
         self.forward = as_baseline(self.model, source.baseline, self.device.device)
         self.device.synchronize()
@@ -219,7 +220,9 @@ class Runner:
     def _shared(self, ref: TensorRef) -> torch.Tensor:
         return layout.view(self.device.block(ref.block), ref)
 
-    def _made(self, module: ModuleType, arguments: Any, request: Prepare) -> torch.nn.Module:
+    def _made(self, module: ModuleType, request: Prepare) -> torch.nn.Module:
+        # Each time anew: a constructor may change them, or make parameters of them.
+        arguments = values.decode(request.init_args, lambda ref: self._shared(ref).clone())
         torch.manual_seed(request.construction.seed)
         model = weights.constructed(module, request.source.entries, arguments)
         if lost := _lost_methods(model):
@@ -228,10 +231,23 @@ class Runner:
         _move(model, self.device.device, values.dtype_named(request.precision))
         return model
 
-    def _lacks(self, refs: dict[str, TensorRef]) -> bool:
+    def _lacks(self, refs: dict[str, TensorRef], aliases: dict[str, str]) -> bool:
         """Whether some of these have no counterpart in the module."""
-        own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
-        return any(name not in own or not _may_take(own[name], ref.shape) for name, ref in refs.items())
+        return not refs.keys() <= {its for _, _, its in self._counterparts(refs, aliases)}
+
+    def _counterparts(
+        self, refs: dict[str, TensorRef], aliases: dict[str, str]
+    ) -> Iterator[tuple[torch.Tensor, str, str | None]]:
+        """Each parameter and buffer of the module, its first name, and which of `refs` it can take by any of its names;
+        None where none."""
+        named = (self.model.named_parameters, self.model.named_buffers)
+        own: dict[int, tuple[torch.Tensor, list[str]]] = {}
+        for name, tensor in itertools.chain.from_iterable(walk(remove_duplicate=False) for walk in named):
+            own.setdefault(id(tensor), (tensor, []))[1].append(name)
+        for tensor, names in own.values():
+            known = (aliases.get(name, name) for name in names)
+            its = next((name for name in known if name in refs and _may_take(tensor, refs[name].shape)), None)
+            yield tensor, names[0], its
 
     def _take_over(self, request: Prepare, *, plain: bool) -> Taken:
         """Copy the reference's parameters and buffers where names and shapes match.
@@ -240,23 +256,20 @@ class Runner:
         """
         state = request.state | request.plain if plain else request.state
         unmatched, changed, as_begun = [], False, False
-        own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         with torch.no_grad():
-            for name, tensor in own.items():
-                ref = state.get(name)
-                had_values = not is_lazy(tensor)
-                if ref is not None and is_lazy(tensor):
-                    tensor.materialize(ref.shape)
-                if ref is not None and _takes(tensor, ref.shape):
-                    known = [self._shared(refs[name]) for refs in (state, request.plain) if name in refs]
-                    if had_values and not _equal(tensor, known[0]):
-                        is_plain = any(_equal(tensor, one) for one in known[1:])
-                        as_begun, changed = as_begun or is_plain, changed or not is_plain
-                    # As whoever constructed it has to, too: what was made in inference mode is written to there.
-                    with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
-                        tensor.copy_(known[0])
-                else:
+            for tensor, name, its in self._counterparts(state, request.construction.aliases):
+                if its is None:
                     unmatched.append(name)
+                    continue
+                known = [self._shared(refs[its]) for refs in (state, request.plain) if its in refs]
+                if is_lazy(tensor):
+                    tensor.materialize(known[0].shape)
+                elif not _equal(tensor, known[0]):
+                    is_plain = any(_equal(tensor, one) for one in known[1:])
+                    as_begun, changed = as_begun or is_plain, changed or not is_plain
+                # As whoever constructed it has to, too: what was made in inference mode is written to there.
+                with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
+                    tensor.copy_(known[0])
         return Taken(unmatched, changed, as_begun)
 
 
@@ -281,17 +294,14 @@ def _move(model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> N
     weights.cast(model, device, dtype)
 
 
-def _may_take(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:
-    """The same, of one that may have no shape yet."""
-    return is_lazy(tensor) or _takes(tensor, shape)
-
-
 def _equal(tensor: torch.Tensor, other: torch.Tensor) -> bool:
     return tensor.dtype is other.dtype and torch.equal(tensor, other)
 
 
-def _takes(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:
-    """Whether values of this shape can be copied into `tensor`, one to an element."""
+def _may_take(tensor: torch.Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether values of this shape can be copied into `tensor`, one to an element; one may have no shape yet."""
+    if is_lazy(tensor):
+        return True
     if not layout.is_strided(tensor) or tuple(tensor.shape) != tuple(shape):
         return False
     return layout.apart(tensor.shape, tensor.stride())

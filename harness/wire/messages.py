@@ -84,13 +84,15 @@ class Construction(msgspec.Struct, frozen=True, kw_only=True):
     """What a module is constructed with, so that whoever constructs the same has the same weights: the seed of
     PyTorch's generator, by how many times matrices are `larger` than the source asks for, and names and numbers of
     elements of the parameters outside normalisations that are `drawn`, or changed, from the start, which of those have
-    a structure (`structured`), and of what normalisations have (`norms`; weights.py)."""
+    a structure (`structured`), and of what normalisations have (`norms`; weights.py); and of what is shared, each
+    further name with the first (`aliases`)."""
 
     seed: int
     larger: float = 1.0
     drawn: list[tuple[str, int]] = []
     structured: list[tuple[str, int]] = []
     norms: list[tuple[str, int]] = []
+    aliases: dict[str, str] = {}
 
 
 class Prepare(Message, frozen=True, kw_only=True, tag=True):

@@ -516,6 +516,47 @@ def test_weights_are_larger_where_a_softmax_would_hardly_be_one(evaluate_made, a
         assert any(note.startswith("matrices drawn larger") for note in record.notes)
 
 
+# Behind a norm, and before a head that is drawn so small, no inputs make logits large.
+LOSS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.head = nn.LayerNorm(32), nn.Linear(32, 1024, bias=False)
+        nn.init.normal_(self.head.weight, std=0.02)
+
+    def forward(self, x, words):
+        h, w = self.norm(x), self.head.weight
+        return {loss}
+
+def get_inputs():
+    return [torch.randn(128, 32), torch.randint(1024, (128,))]
+
+def get_init_inputs():
+    return []
+"""
+OF_ALL = "F.cross_entropy(h @ w.t(), words, reduction='none')"
+AWAY = "(w - w.mean(0))"
+MOMENTS = "h @ w.mean(0) + (h @ torch.cov(w.t(), correction=0) * h).sum(-1) / 2"
+THIRD = f"torch.einsum('bi,bj,bk,ijk->b', h, h, h, torch.einsum('vi,vj,vk->ijk', {AWAY}, {AWAY}, {AWAY})) / 6144"
+
+
+@pytest.mark.parametrize(
+    ("loss", "status"),
+    [
+        ("torch.logsumexp(h @ w.t(), -1) - (h * w[words]).sum(-1)", Status.PASSED),
+        (f"{MOMENTS} + {THIRD} + torch.tensor(1024.0).log() - (h * w[words]).sum(-1)", Status.INCORRECT),
+    ],
+)
+def test_weights_are_larger_where_a_few_moments_would_do(evaluate_made, loss, status):
+    reference, candidate = (LOSS.format(name=name, loss=its) for name, its in (("Model", OF_ALL), ("ModelNew", loss)))
+    record = evaluate_made(reference, candidate, device="cpu", timing=QUICK)
+    assert record.status is status, record.message
+
+
 # Behind so small a matrix tanh is all but linear, and both layers are one.
 LAYERS_AS_ONE = """
 import torch
