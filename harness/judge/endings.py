@@ -1,10 +1,12 @@
-"""Every way an evaluation ends but with times, and the one place that makes an outcome of an exception."""
+"""Every way an evaluation ends but with times, the one place that makes an outcome of an exception, and hints."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+
+import msgspec
 
 from harness.errors import AssayError
 from harness.links.link import RunnerFailed
@@ -15,6 +17,17 @@ from harness.wire.messages import CandidateSource, Checks, Ending
 
 # What a runner may make a Link raise.
 FAILURES = (RunnerFailed, PeerGone, DeadlineExceeded, NotSendable, ProtocolError)
+# What weights may have to do with a wrong answer.
+DRAWN_WEIGHTS = (
+    "parameters that begin as ones or zeros, as copies of others, or as nothing that was drawn (identities, orthogonal "
+    "matrices, tables, numbers in order) have other values by now: what is computed of them in __init__, or relies on "
+    "that, is wrong: compute it in forward, or at the first call"
+)
+TABLES = (
+    "the reference's buffers {names} have no counterpart of the same name and shape in it: of a table that it computes "
+    "by itself each rounding counts, even if the reference's is coarser; register buffers of these names, and it is "
+    "given the reference's"
+)
 
 
 class Ended(AssayError):
@@ -75,3 +88,27 @@ def _ending(error: BaseException, source: CandidateSource, phase: str, limit: st
             message = f"the process broke the protocol in {phase}: {error}"
             outcome = Outcome(status=Status.REJECTED, reason="protocol", message=message)
             return Ending(outcome=outcome, runner="broke_protocol")
+
+
+def with_tables(outcome: Outcome, names: Collection[str]) -> Outcome:
+    """A wrong answer with the reference's tables that the candidate has not: its own may be other ones, or better."""
+    return _and(outcome, TABLES.format(names=_some(sorted(names)))) if names else outcome
+
+
+def with_unmatched(outcome: Outcome, names: list[str]) -> Outcome:
+    """A wrong answer with the candidate's parameters that are not the reference's: the usual reason is another name."""
+    if not names:
+        return outcome
+    return _and(
+        outcome,
+        f"{len(names)} of its parameters and buffers have no counterpart of the same name and shape "
+        f"in the reference, and kept their own values: {_some(names)}",
+    )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(name[:60] for name in names[:4]) + (", ..." if len(names) > 4 else "")
+
+
+def _and(outcome: Outcome, hint: str) -> Outcome:
+    return msgspec.structs.replace(outcome, message=f"{outcome.message}; {hint}")

@@ -122,11 +122,6 @@ NO_HARD_INPUTS = (
     "drawn inputs alone decided, because nothing could be expected of any hard input that there was time for; a larger "
     "check.stress_budget_s may help"
 )
-DRAWN_WEIGHTS = (
-    "parameters that begin as ones or zeros, as copies of others, or as nothing that was drawn (identities, orthogonal "
-    "matrices, tables, numbers in order) have other values by now: what is computed of them in __init__, or relies on "
-    "that, is wrong: compute it in forward, or at the first call"
-)
 
 
 class Judge:
@@ -357,7 +352,7 @@ class Judge:
             if not (ready.plain or own_weights) or faults.memory_ran_out(error):
                 raise
             # What such weights do to the reference is told by no candidate's word.
-            raise Refused(_with_unmatched(UNJUDGED, ready.unmatched)) from error
+            raise Refused(endings.with_unmatched(UNJUDGED, ready.unmatched)) from error
 
     def _first_call(self, source: CandidateSource, runner: Link, examiner: Examiner) -> Finding:
         """Check a runner's first call. Raises Ended where it is wrong."""
@@ -372,12 +367,14 @@ class Judge:
         outcome = ending.outcome
         if outcome.status is not Status.INCORRECT:
             return ending
-        outcome = _with_unmatched(outcome, ready.unmatched)
+        outcome = endings.with_tables(
+            endings.with_unmatched(outcome, ready.unmatched), self._reference.tables() & {*ready.lacks}
+        )
         drawn_since = self._reference.differs(Weights.OWN) or bool(self._reference.construction.structured)
         may_be_why = outcome.reason == "mismatch" or outcome.reason.startswith("mismatch:exchanged")
         others = ready.changed or ((drawn_since or ready.as_begun) and may_be_why)
         if others and not examiner.why_plain:
-            outcome = msgspec.structs.replace(outcome, message=f"{outcome.message}; {DRAWN_WEIGHTS}")
+            outcome = msgspec.structs.replace(outcome, message=f"{outcome.message}; {endings.DRAWN_WEIGHTS}")
         return msgspec.structs.replace(ending, outcome=outcome, changed_weights=ready.changed)
 
     def _examiner(self, source: CandidateSource, weights: Weights = Weights.GIVEN) -> Examiner:
@@ -576,15 +573,3 @@ def _no_baseline(ending: Ending, limits: Limits) -> Opened:
         message = faults.too_small(outcome.limit, limits, message)
     fault = msgspec.structs.replace(outcome, status=Status.INVALID_REFERENCE, reason="baseline", message=message)
     return Opened(fault=fault, runner=ending.runner)
-
-
-def _with_unmatched(outcome: Outcome, names: list[str]) -> Outcome:
-    """A wrong answer with the candidate's parameters that are not the reference's: the usual reason is another name."""
-    if not names:
-        return outcome
-    some = ", ".join(name[:60] for name in names[:4]) + (", ..." if len(names) > 4 else "")
-    message = (
-        f"{outcome.message}; {len(names)} of its parameters and buffers have no counterpart of the same name and shape "
-        f"in the reference, and kept their own values: {some}"
-    )
-    return msgspec.structs.replace(outcome, message=message)

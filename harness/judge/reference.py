@@ -191,6 +191,14 @@ class Reference:
         own = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         return {name: tensor for name, tensor in own.items() if layout.is_strided(tensor) and not tensor.is_quantized}
 
+    def tables(self) -> set[str]:
+        """Names of buffers that hold what was computed, and not what a normalisation counts or where it begins."""
+        return {
+            name
+            for name, tensor in self.model.named_buffers()
+            if tensor.is_floating_point() and tensor.numel() >= MUCH and name not in self.plain
+        }
+
     def draw(self) -> Draw:
         """Fresh inputs on the device under test, floating ones in the precision under test; never the same twice."""
         pause()

@@ -117,6 +117,7 @@ class Taken(NamedTuple):
     of the others had been constructed as something else, and whether as what the reference's begin with."""
 
     unmatched: list[str]
+    lacks: list[str]
     changed: bool
     as_begun: bool
 
@@ -149,13 +150,14 @@ class Runner:
             if plain:
                 # Nobody can tell its weights what the reference's are, so both have those that modules begin with.
                 self.model = self._made(module, request)
-        taken = Taken([], False, False) if request.own_weights else self._take_over(request, plain=plain)
+        taken = Taken([], [], False, False) if request.own_weights else self._take_over(request, plain=plain)
         self.forward = as_baseline(self.model, source.baseline, self.device.device)
         self.device.synchronize()
         self._aliased: list[int] | None = None
         self._own = self._addresses_of_state()
         self.ready = Ready(
             unmatched=[name[:LONGEST_WORD] for name in taken.unmatched[:MOST_NAMES]],
+            lacks=[name[:LONGEST_WORD] for name in taken.lacks[:MOST_NAMES]],
             plain=plain,
             changed=taken.changed,
             as_begun=taken.as_begun,
@@ -256,11 +258,13 @@ class Runner:
         """
         state = request.state | request.plain if plain else request.state
         unmatched, changed, as_begun = [], False, False
+        lacks = dict.fromkeys(state)
         with torch.no_grad():
             for tensor, name, its in self._counterparts(state, request.construction.aliases):
                 if its is None:
                     unmatched.append(name)
                     continue
+                lacks.pop(its, None)
                 known = [self._shared(refs[its]) for refs in (state, request.plain) if its in refs]
                 if is_lazy(tensor):
                     tensor.materialize(known[0].shape)
@@ -270,7 +274,7 @@ class Runner:
                 # As whoever constructed it has to, too: what was made in inference mode is written to there.
                 with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
                     tensor.copy_(known[0])
-        return Taken(unmatched, changed, as_begun)
+        return Taken(unmatched, list(lacks), changed, as_begun)
 
 
 @door

@@ -153,13 +153,15 @@ class Hello(Message, frozen=True, kw_only=True, tag=True):
 
 
 class Ready(Message, frozen=True, kw_only=True, tag=True):
-    """Constructed. `unmatched`: parameters and buffers of the candidate that did not take the reference's values.
+    """Constructed. `unmatched`: parameters and buffers of the candidate that did not take the reference's values;
+    `lacks`: those of the reference whose values none of them took.
 
     `plain`: it lacks a name of `Prepare.plain`, and so all of those have their plain values. `changed`: some that took
     the reference's values had others by construction; `as_begun`: those that modules begin with.
     """
 
     unmatched: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMES)]
+    lacks: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMES)] = []
     plain: bool = False
     changed: bool = False
     as_begun: bool = False

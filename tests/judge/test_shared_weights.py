@@ -80,6 +80,23 @@ def test_a_constructor_may_change_what_it_is_given(evaluate_made):
     assert record.status is Status.PASSED, record.message
 
 
+@pytest.mark.parametrize(
+    ("made", "forward", "status"),
+    [
+        ("self.table = {own}", "x * self.table", Status.INCORRECT),
+        ("self.register_buffer('cos', {own})", "x * self.cos", Status.PASSED),
+    ],
+)
+def test_tables_that_a_candidate_computes_by_itself_are_told(evaluate_made, made, forward, status):
+    """Angles of a thousand radians: the reference's table is off by their rounding to float32."""
+    angles = "torch.outer(torch.arange(64.0{kind}) * 16, 10000.0 ** (-torch.arange(24.0{kind}) / 24)).cos().float()"
+    reference = f"self.register_buffer('cos', {angles.format(kind='')})", "x * self.cos"
+    own = angles.format(kind=", dtype=torch.float64")
+    record = judged(evaluate_made, reference, (made.format(own=own), forward))
+    assert record.status is status
+    assert ("the reference's buffers cos have no counterpart" in record.message) is (status is Status.INCORRECT)
+
+
 def test_a_forward_that_changes_what_it_is_given_is_told(evaluate_made):
     reference = PROBLEM.format(name="Model", arguments="", given="", made="pass", forward="x.pop('x')")
     reference = reference.replace("[torch.randn(64, 24)]", "[dict(x=torch.randn(64, 24))]")
