@@ -65,7 +65,7 @@ def test_an_exception_is_whose_it_is(source, outside, status, tmp_path):
     module = modules.execute(path)
     with pytest.raises(Exception) as raised:
         # Made by the file's own class; what we then do with it is our own business.
-        runner._takes([*weights.constructed(module, ("Entry",), [torch.ones(2)]).buffers()], ())
+        runner._may_take([*weights.constructed(module, ("Entry",), [torch.ones(2)]).buffers()], ())
     found = faults.outside(raised.value, path)
     assert (found.startswith(outside), bool(found)) == (True, bool(outside))
     outcome = faults.classify("call", type(raised.value).__name__, str(raised.value), "c.py", 0, "", found)
