@@ -23,7 +23,7 @@ SCHEMA_VERSION = 1
 MAY_BE_THERE = ("needs_compiler", "missing_module", "missing_headers")
 
 # Part of every resume key: raised if the same files may get another verdict or another time after a change.
-PROTOCOL_VERSION = 29
+PROTOCOL_VERSION = 30
 
 
 class Status(enum.StrEnum):
