@@ -8,7 +8,7 @@ import enum
 import functools
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +39,8 @@ Result = TypeVar("Result")
 ALIKE = 12
 # Elements from which on something can be computed from an input alone. A step's number is not drawn.
 MUCH = 16
+# Of what each function of a problem's file returns: one of them in a word, and where anything else is made of it.
+ARGUMENTS = {"get_inputs": ("input", "forward"), "get_init_inputs": ("argument", "__init__")}
 
 
 class Weights(enum.Enum):
@@ -92,6 +94,7 @@ class Reference:
         self._file = Path(source.path).name
         self._module = module
         self.init_args: Any = _returned(module, "get_init_inputs")
+        _require_transferable(self.init_args, "get_init_inputs")
         seed = self._derive("weights")
         self.model, drawn, structured = self._constructed_with_drawn(seed, larger)
         self.construction = Construction(
@@ -195,7 +198,7 @@ class Reference:
             inputs = _returned(self._module, "get_inputs")
         inputs = values.cast_floating(tuple(inputs), self.dtype)
         if self._draws == 1:
-            _require_transferable(inputs)
+            _require_transferable(inputs, "get_inputs")
             self._numbers = values.beside_tensors(inputs)
         self._numbers_vary |= values.beside_tensors(inputs) != self._numbers
         return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator of {self._purpose} {self._draws}"))
@@ -313,10 +316,11 @@ class Reference:
 @door
 def _returned(module: ModuleType, name: str) -> list[Any]:
     found = getattr(module, name)()
-    if isinstance(found, (dict, str, torch.Tensor)):
-        # They can be gone through, but what comes of that is no list of arguments.
-        what = wording.a(type(found).__name__)
-        raise modules.LoadFault("contract", f"{name} returned {what}; return the arguments in a list")
+    # The first ones can be gone through, but what comes of that is no list of arguments.
+    if isinstance(found, dict | str | torch.Tensor) or not isinstance(found, Iterable):
+        what = "None" if found is None else wording.a(type(found).__name__)
+        said = f"{name} returned {what}; return the arguments in a list"
+        raise modules.LoadFault("contract", said + (", [] if there are none" if found is None else ""))
     return list(found)
 
 
@@ -345,17 +349,18 @@ def _synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _require_transferable(inputs: Any) -> None:
-    """Raises LoadFault where an input is something that no runner can be sent."""
-    for tensor in values.tensors(inputs):
+def _require_transferable(given: Any, name: str) -> None:
+    """Raises LoadFault where what the function of that name returned has something that no runner can be sent."""
+    for tensor in values.tensors(given):
         if not layout.is_strided(tensor) or tensor.is_quantized:
             kind = f"a tensor that is sparse, quantized or of a class of its own ({tensor.layout!s})"
-            raise modules.LoadFault("contract", f"get_inputs returns {kind}, which is not supported; use plain ones")
-    if (found := values.not_sendable(inputs, "input")) is not None:
+            raise modules.LoadFault("contract", f"{name} returns {kind}, which is not supported; use plain ones")
+    word, maker = ARGUMENTS[name]
+    if (found := values.not_sendable(given, word)) is not None:
         place, what = found
-        fault = f"get_inputs returns what cannot be handed over: {place} is {wording.a(what.python_type)}"
-        raise modules.LoadFault("contract", f"{fault}; it may return {values.SENDABLE}")
-    waiting = [msgspec.to_builtins(values.encode(inputs, lambda _: values.SOME_TENSOR))]
+        fault = f"{name} returns what cannot be handed over: {place} is {wording.a(what.python_type)}"
+        raise modules.LoadFault("contract", f"{fault}; it may return {values.SENDABLE}; make anything else in {maker}")
+    waiting = [msgspec.to_builtins(values.encode(given, lambda _: values.SOME_TENSOR))]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
@@ -366,7 +371,7 @@ def _require_transferable(inputs: Any) -> None:
             try:
                 node.encode()
             except UnicodeEncodeError:
-                raise modules.LoadFault("contract", "get_inputs returns half a surrogate pair in a text") from None
+                raise modules.LoadFault("contract", f"{name} returns half a surrogate pair in a text") from None
 
 
 def _require_comparable(output: Any) -> None:
