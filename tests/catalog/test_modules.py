@@ -57,6 +57,25 @@ def test_a_syntax_error_has_its_line(tmp_path):
     assert (raised.value.reason, raised.value.line) == ("syntax_error", 2)
 
 
+@pytest.mark.parametrize("overrides", [None, {"rows": 2}])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("from __future__ import annotations", "from __future__ imports must occur at the beginning of the file"),
+        ("return rows", "'return' outside function"),
+        ("for row in range(rows): yield row", "'yield' outside function"),
+        ("nonlocal other", "nonlocal declaration not allowed at module level"),
+        ("def f(x, x): pass", "duplicate argument 'x' in function definition"),
+        ("continue", "'continue' not properly in loop"),
+    ],
+)
+def test_so_has_one_that_only_the_compiler_finds(tmp_path, line, said, overrides):
+    path = write(tmp_path, f"rows = 1\n\n{line}\n")
+    with pytest.raises(LoadFault, match=rf"^module\.py:3: {said}$") as raised:
+        modules.execute(path, overrides)
+    assert (raised.value.reason, raised.value.line) == ("syntax_error", 3)
+
+
 ENTRIES = {
     "class ModelNew: pass": "ModelNew",
     "def ModelNew(): return Model()": "ModelNew",
