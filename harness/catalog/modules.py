@@ -91,7 +91,7 @@ def execute(path: Path, overrides: dict[str, Any] | None = None) -> ModuleType:
     module.__file__ = str(path)
     sys.modules[name] = module
     linecache.checkcache(str(path))
-    exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), module.__dict__)
+    exec(compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True), module.__dict__)
     return module
 
 

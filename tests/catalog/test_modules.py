@@ -34,6 +34,12 @@ def test_lines_of_an_overridden_module_are_the_file_s_own(tmp_path):
     assert raised.traceback[-1].lineno + 1 == 5
 
 
+@pytest.mark.parametrize("overrides", [None, {"rows": 2}])
+def test_annotations_are_what_they_are_in_the_file_whether_it_has_overrides(tmp_path, overrides):
+    module = modules.execute(write(tmp_path, "rows = 4\ndef f(x: int): pass\n"), overrides)
+    assert module.f.__annotations__ == {"x": int}
+
+
 def test_two_modules_of_one_file_do_not_know_each_other(tmp_path):
     path = write(tmp_path, "values = []\n")
     first, second = modules.execute(path), modules.execute(path)
