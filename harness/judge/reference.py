@@ -213,6 +213,12 @@ class Reference:
         draw is the same, or because they come from a generator that the file seeds by itself."""
         first = self._leaves()
         varying = next(filter(None, (_differing(first, self._leaves()) for _ in range(ALIKE))), None)
+        if varying is None and not any(map(_says_something, first)):
+            raise InvalidReference(
+                "same_inputs",
+                "get_inputs returns no numbers (no arguments, or tensors without elements), so that every answer is "
+                "the same: return an input with elements",
+            )
         if varying is None:
             raise InvalidReference(
                 "same_inputs",
@@ -380,6 +386,10 @@ def _require_comparable(output: Any) -> None:
     fault = unsupported(output) if found is None else handed_over.not_sendable(*found)
     if fault:
         raise InvalidReference("unsupported_output", f"the reference's {fault}")
+
+
+def _says_something(leaf: tuple[str, Any]) -> bool:
+    return not isinstance(leaf[1], torch.Tensor) or leaf[1].numel() > 0
 
 
 def _is_much(leaf: Any) -> bool:

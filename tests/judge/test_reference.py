@@ -76,6 +76,21 @@ def test_a_generator_of_the_file_s_own_with_a_seed_of_its_own_is_refused(referen
 
 
 @pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ("", "get_inputs returns no numbers"),
+        ("torch.randn(0, 64), [torch.randn(4, 0)]", "get_inputs returns no numbers"),
+        ("torch.ones(4), torch.randn(0, 64)", "get_inputs returns the same inputs in every call"),
+        ("torch.randn(0, 64), 'tanh'", "get_inputs returns the same inputs in every call"),
+    ],
+)
+def test_inputs_that_are_always_the_same_are_told_why(reference, inputs, said):
+    with pytest.raises(InvalidReference, match=f"^{said}") as raised:
+        reference(inputs).require_fresh_inputs()
+    assert raised.value.reason == "same_inputs"
+
+
+@pytest.mark.parametrize(
     "inputs",
     [
         "torch.rand(40), torch.ones(40)",
