@@ -383,9 +383,19 @@ def _require_transferable(given: Any, name: str) -> None:
 def _require_comparable(output: Any) -> None:
     """Raises InvalidReference where an output has a part that cannot be compared, or that no runner can hand over."""
     found = values.not_sendable(output)
-    fault = unsupported(output) if found is None else handed_over.not_sendable(*found)
+    fault = (unsupported(output) or _of_a_class(output)) if found is None else handed_over.not_sendable(*found)
     if fault:
         raise InvalidReference("unsupported_output", f"the reference's {fault}")
+
+
+def _of_a_class(output: Any) -> str:
+    """A clause about the first tensor that is of a class of its own, as no candidate's may be; empty without one."""
+    some = ((path, type(leaf)) for path, leaf in flatten(output) if isinstance(leaf, torch.Tensor))
+    found = next(((path, kind) for path, kind in some if kind not in (torch.Tensor, torch.nn.Parameter)), None)
+    if found is None:
+        return ""
+    what = f"{found[0]} is a tensor of a class of its own, {found[1].__name__}"
+    return f"{what}: this kind of output is not supported; return .as_subclass(torch.Tensor) of it"
 
 
 def _says_something(leaf: tuple[str, Any]) -> bool:

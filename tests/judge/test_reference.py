@@ -169,6 +169,21 @@ def test_an_output_that_cannot_be_handed_over_is_told_with_what_may_be(returning
 
 
 @pytest.mark.parametrize(
+    ("output", "place"), [("x.as_subclass(Own)", "output"), ("[x, x.as_subclass(Own)]", "output[1]")]
+)
+def test_an_output_of_a_class_of_its_own_is_told_as_one(returning, output, place):
+    own = "type('Own', (torch.Tensor,), {})"
+    with pytest.raises(InvalidReference) as raised:
+        returning(output.replace("Own", own)).try_out()
+    assert raised.value.reason == "unsupported_output"
+    assert str(raised.value).startswith(f"the reference's {place} is a tensor of a class of its own, Own: ")
+
+
+def test_an_output_may_be_a_parameter(returning):
+    returning("nn.Parameter(x)").try_out()
+
+
+@pytest.mark.parametrize(
     ("output", "inputs", "why"),
     [
         ("x + 1", "torch.rand(40), 0.5", ""),
