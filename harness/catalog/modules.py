@@ -35,7 +35,9 @@ def parsed(source: bytes, file: str, shown_as: str = "") -> ast.Module:
     """The syntax tree of the source of `file`. Raises LoadFault like `parse`."""
     effort.check(source, file)
     try:
-        return ast.parse(source, filename=shown_as or file)
+        tree = ast.parse(source, filename=shown_as or file)
+        # The parser lets some mistakes through, as a `return` outside of any function.
+        compile(tree, shown_as or file, "exec", dont_inherit=True)
     except SyntaxError as error:
         line = error.lineno or 0
         fenced = " (there are Markdown fences in it: give the code alone)" if FENCE.search(source) else ""
@@ -44,6 +46,7 @@ def parsed(source: bytes, file: str, shown_as: str = "") -> ast.Module:
         raise LoadFault("unreadable", f"{file}: {error}") from error
     except (RecursionError, MemoryError) as error:
         raise LoadFault("nested_too_deeply", f"{file}: too deeply nested, or too large, for Python's parser") from error
+    return tree
 
 
 def assigned_names(statements: list[ast.stmt]) -> set[str]:
@@ -88,7 +91,7 @@ def execute(path: Path, overrides: dict[str, Any] | None = None) -> ModuleType:
     module.__file__ = str(path)
     sys.modules[name] = module
     linecache.checkcache(str(path))
-    exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), module.__dict__)
+    exec(compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True), module.__dict__)
     return module
 
 

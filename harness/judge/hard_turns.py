@@ -107,9 +107,13 @@ class HardInputs:
         self._later: tuple[float, float] | None = None
 
     @property
-    def lacking(self) -> bool:
-        """Whether there should have been hard inputs, and none could be used."""
-        return self._wanted and not self.binding
+    def lacking(self) -> str:
+        """Why none could be used, in words, where there should have been hard inputs; else nothing."""
+        if not self._wanted or self.binding:
+            return ""
+        nothing = "nothing could be expected of any hard input"
+        in_time = " that there was time for; a larger check.stress_budget_s may help"
+        return nothing if self._all_tried else nothing + in_time
 
     @property
     def few(self) -> str:

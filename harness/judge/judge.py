@@ -118,10 +118,7 @@ UNJUDGED = Outcome(
 # By how much weights are drawn larger that hide what a softmax does, from and to; and by how much where the reference
 # itself is hardly exact then.
 LARGER, NOT_SO_LARGE = (3.0, 5.0), (1.5, 2.5)
-NO_HARD_INPUTS = (
-    "drawn inputs alone decided, because nothing could be expected of any hard input that there was time for; a larger "
-    "check.stress_budget_s may help"
-)
+NOTHING_TO_CHANGE = "hard inputs change floating-point tensors only, and there is none that differs from draw to draw"
 
 
 class Judge:
@@ -545,7 +542,8 @@ def _checks(first: Finding, hard: HardInputs, examiner: Examiner) -> Checks:
     """What is known of the answers of a candidate that has given all that it was asked for."""
     warnings = list(hard.warnings)
     if hard.lacking:
-        warnings.append(f"no_hard_inputs: {NO_HARD_INPUTS}")
+        why = hard.lacking if examiner.tried.changeable else NOTHING_TO_CHANGE
+        warnings.append(f"no_hard_inputs: drawn inputs alone decided, because {why}")
     elif hard.few:
         warnings.append(f"few_hard_inputs: {hard.few}")
     if weakness := examiner.weakness():

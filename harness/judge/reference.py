@@ -8,7 +8,7 @@ import enum
 import functools
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -40,6 +40,8 @@ Result = TypeVar("Result")
 ALIKE = 12
 # Elements from which on something can be computed from an input alone. A step's number is not drawn.
 MUCH = 16
+# Of what each function of a problem's file returns: one of them in a word, and where anything else is made of it.
+ARGUMENTS = {"get_inputs": ("input", "forward"), "get_init_inputs": ("argument", "__init__")}
 
 
 class Weights(enum.Enum):
@@ -93,6 +95,7 @@ class Reference:
         self._file = Path(source.path).name
         self._module = module
         self.init_args: Any = _returned(module, "get_init_inputs")
+        _require_transferable(self.init_args, "get_init_inputs")
         seed = self._derive("weights")
         self.model, drawn, structured = self._constructed_with_drawn(seed, larger)
         self.construction = Construction(
@@ -208,7 +211,7 @@ class Reference:
             inputs = _returned(self._module, "get_inputs")
         inputs = values.cast_floating(tuple(inputs), self.dtype)
         if self._draws == 1:
-            _require_transferable(inputs)
+            _require_transferable(inputs, "get_inputs")
             self._numbers = values.beside_tensors(inputs)
         self._numbers_vary |= values.beside_tensors(inputs) != self._numbers
         return Draw(inputs=_on(self.device, inputs), seed=self._derive(f"generator of {self._purpose} {self._draws}"))
@@ -223,6 +226,12 @@ class Reference:
         draw is the same, or because they come from a generator that the file seeds by itself."""
         first = self._leaves()
         varying = next(filter(None, (_differing(first, self._leaves()) for _ in range(ALIKE))), None)
+        if varying is None and not any(map(_says_something, first)):
+            raise InvalidReference(
+                "same_inputs",
+                "get_inputs returns no numbers (no arguments, or tensors without elements), so that every answer is "
+                "the same: return an input with elements",
+            )
         if varying is None:
             raise InvalidReference(
                 "same_inputs",
@@ -331,10 +340,11 @@ class Reference:
 @door
 def _returned(module: ModuleType, name: str) -> list[Any]:
     found = getattr(module, name)()
-    if isinstance(found, (dict, str, torch.Tensor)):
-        # They can be gone through, but what comes of that is no list of arguments.
-        what = wording.a(type(found).__name__)
-        raise modules.LoadFault("contract", f"{name} returned {what}; return the arguments in a list")
+    # The first ones can be gone through, but what comes of that is no list of arguments.
+    if isinstance(found, dict | str | torch.Tensor) or not isinstance(found, Iterable):
+        what = "None" if found is None else wording.a(type(found).__name__)
+        said = f"{name} returned {what}; return the arguments in a list"
+        raise modules.LoadFault("contract", said + (", [] if there are none" if found is None else ""))
     return list(found)
 
 
@@ -381,17 +391,18 @@ def _synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _require_transferable(inputs: Any) -> None:
-    """Raises LoadFault where an input is something that no runner can be sent."""
-    for tensor in values.tensors(inputs):
+def _require_transferable(given: Any, name: str) -> None:
+    """Raises LoadFault where what the function of that name returned has something that no runner can be sent."""
+    for tensor in values.tensors(given):
         if not layout.is_strided(tensor) or tensor.is_quantized:
             kind = f"a tensor that is sparse, quantized or of a class of its own ({tensor.layout!s})"
-            raise modules.LoadFault("contract", f"get_inputs returns {kind}, which is not supported; use plain ones")
-    if (found := values.not_sendable(inputs, "input")) is not None:
+            raise modules.LoadFault("contract", f"{name} returns {kind}, which is not supported; use plain ones")
+    word, maker = ARGUMENTS[name]
+    if (found := values.not_sendable(given, word)) is not None:
         place, what = found
-        fault = f"get_inputs returns what cannot be handed over: {place} is {wording.a(what.python_type)}"
-        raise modules.LoadFault("contract", f"{fault}; it may return {values.SENDABLE}")
-    waiting = [msgspec.to_builtins(values.encode(inputs, lambda _: values.SOME_TENSOR))]
+        fault = f"{name} returns what cannot be handed over: {place} is {wording.a(what.python_type)}"
+        raise modules.LoadFault("contract", f"{fault}; it may return {values.SENDABLE}; make anything else in {maker}")
+    waiting = [msgspec.to_builtins(values.encode(given, lambda _: values.SOME_TENSOR))]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
@@ -402,15 +413,29 @@ def _require_transferable(inputs: Any) -> None:
             try:
                 node.encode()
             except UnicodeEncodeError:
-                raise modules.LoadFault("contract", "get_inputs returns half a surrogate pair in a text") from None
+                raise modules.LoadFault("contract", f"{name} returns half a surrogate pair in a text") from None
 
 
 def _require_comparable(output: Any) -> None:
     """Raises InvalidReference where an output has a part that cannot be compared, or that no runner can hand over."""
     found = values.not_sendable(output)
-    fault = unsupported(output) if found is None else handed_over.not_sendable(*found)
+    fault = (unsupported(output) or _of_a_class(output)) if found is None else handed_over.not_sendable(*found)
     if fault:
         raise InvalidReference("unsupported_output", f"the reference's {fault}")
+
+
+def _of_a_class(output: Any) -> str:
+    """A clause about the first tensor that is of a class of its own, as no candidate's may be; empty without one."""
+    some = ((path, type(leaf)) for path, leaf in flatten(output) if isinstance(leaf, torch.Tensor))
+    found = next(((path, kind) for path, kind in some if kind not in (torch.Tensor, torch.nn.Parameter)), None)
+    if found is None:
+        return ""
+    what = f"{found[0]} is a tensor of a class of its own, {found[1].__name__}"
+    return f"{what}: this kind of output is not supported; return .as_subclass(torch.Tensor) of it"
+
+
+def _says_something(leaf: tuple[str, Any]) -> bool:
+    return not isinstance(leaf[1], torch.Tensor) or leaf[1].numel() > 0
 
 
 def _is_much(leaf: Any) -> bool:

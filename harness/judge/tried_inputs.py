@@ -58,8 +58,11 @@ class TriedInputs:
         self._refused_on: set[int] = set()
         # What a candidate was given of them.
         self._given: dict[int, Draw] = {}
+        largest = reference.promises.largest(list(draw.inputs))
+        # Whether sets change anything at all.
+        self.changeable = bool(largest)
         # How many inputs a set changes in turn that changes the largest one alone.
-        self._largest = max(1, len(reference.promises.largest(list(draw.inputs))))
+        self._largest = max(1, len(largest))
         self._times = {one.name: oracle.times(one, list(draw.inputs)) for one in SETS}
         # Sets that nobody has been tried on.
         self._to_come = self.in_order() if keep else []

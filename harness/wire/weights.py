@@ -71,7 +71,25 @@ def constructed(module: ModuleType, names: tuple[str, ...], arguments: Any) -> n
     if not isinstance(model, nn.Module):
         said = f"{name} in {file} makes {wording.a(type(model).__name__)}, and no torch.nn.Module"
         raise modules.LoadFault("not_a_module", said)
+    _require_hashable(model)
     return model
+
+
+def _require_hashable(model: nn.Module) -> None:
+    """Raises LoadFault for a module in it that can be in no set: by one torch walks through modules and moves them."""
+    waiting, seen = [model], set[int]()
+    while waiting:
+        module = waiting.pop()
+        if type(module).__hash__ is None:
+            fault = (
+                f"{type(module).__name__} defines __eq__ and no __hash__, and PyTorch cannot walk through such modules"
+            )
+            mend = "write @dataclass(eq=False), or __hash__ = nn.Module.__hash__ in the class"
+            raise modules.LoadFault("not_a_module", f"{fault}: {mend}")
+        if id(module) not in seen:
+            seen.add(id(module))
+            # None where a constructor has left out that of nn.Module, or where a module has been taken away.
+            waiting += filter(None, (getattr(module, "_modules", None) or {}).values())
 
 
 def cast(model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
@@ -201,6 +219,7 @@ class Drawn:
 
     def copied(self, source: nn.Module, made: nn.Module) -> None:
         """A module is a copy of another one: its parameters are moved, or drawn again where they were drawn."""
+        _require_hashable(made)
         self._copies.append([*made.parameters(), *made.buffers()])
         if len(self._copies) - 1 in self._loose:
             return

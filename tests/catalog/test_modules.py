@@ -34,6 +34,12 @@ def test_lines_of_an_overridden_module_are_the_file_s_own(tmp_path):
     assert raised.traceback[-1].lineno + 1 == 5
 
 
+@pytest.mark.parametrize("overrides", [None, {"rows": 2}])
+def test_annotations_are_what_they_are_in_the_file_whether_it_has_overrides(tmp_path, overrides):
+    module = modules.execute(write(tmp_path, "rows = 4\ndef f(x: int): pass\n"), overrides)
+    assert module.f.__annotations__ == {"x": int}
+
+
 def test_two_modules_of_one_file_do_not_know_each_other(tmp_path):
     path = write(tmp_path, "values = []\n")
     first, second = modules.execute(path), modules.execute(path)
@@ -55,6 +61,25 @@ def test_a_syntax_error_has_its_line(tmp_path):
     with pytest.raises(LoadFault, match=r"module\.py:2") as raised:
         modules.execute(write(tmp_path, "a = 1\nb = = 2\n"))
     assert (raised.value.reason, raised.value.line) == ("syntax_error", 2)
+
+
+@pytest.mark.parametrize("overrides", [None, {"rows": 2}])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("from __future__ import annotations", "from __future__ imports must occur at the beginning of the file"),
+        ("return rows", "'return' outside function"),
+        ("for row in range(rows): yield row", "'yield' outside function"),
+        ("nonlocal other", "nonlocal declaration not allowed at module level"),
+        ("def f(x, x): pass", "duplicate argument 'x' in function definition"),
+        ("continue", "'continue' not properly in loop"),
+    ],
+)
+def test_so_has_one_that_only_the_compiler_finds(tmp_path, line, said, overrides):
+    path = write(tmp_path, f"rows = 1\n\n{line}\n")
+    with pytest.raises(LoadFault, match=rf"^module\.py:3: {said}$") as raised:
+        modules.execute(path, overrides)
+    assert (raised.value.reason, raised.value.line) == ("syntax_error", 3)
 
 
 ENTRIES = {

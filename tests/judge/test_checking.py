@@ -349,7 +349,24 @@ def test_a_pass_without_any_hard_input_says_so(judged):
     # float32 has none of the digits that such sines depend on.
     record = judged("(x * 1e30).sin()", "torch.sin(1e30 * x)")
     assert record.status is Status.PASSED
-    assert any(warning.startswith("no_hard_inputs") for warning in record.warnings)
+    [warning] = [warning for warning in record.warnings if warning.startswith("no_hard_inputs")]
+    assert "hard inputs change" not in warning
+
+
+def test_hard_inputs_change_no_integers_whatever_the_time(judged):
+    integers = """
+def get_inputs():
+    return [torch.randint(100, (32, 128))]
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * x
+"""
+    record = judged(integers, "x.square()")
+    assert record.status is Status.PASSED
+    [warning] = [warning for warning in record.warnings if warning.startswith("no_hard_inputs")]
+    assert "hard inputs change floating-point tensors only" in warning
+    assert "stress_budget_s" not in warning
 
 
 def test_a_judge_that_runs_out_of_memory_blames_no_candidate(evaluate_made):

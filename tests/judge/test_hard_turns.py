@@ -151,3 +151,25 @@ def test_where_few_sets_are_of_use_that_is_said():
     hard.count = 30
     met(hard, clock)
     assert hard.few == "of 2 of 30 something could be expected: the reference decides little there"
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "expected", "said"),
+    [
+        (0.0, None, "nothing could be expected of any hard input"),
+        (
+            5.0,
+            None,
+            "nothing could be expected of any hard input that there was time for; a larger check.stress_budget_s",
+        ),
+        (0.0, "something", ""),
+    ],
+)
+def test_where_none_is_of_use_that_is_said(takes_s, expected, said):
+    clock = Clock()
+    sets = [(stress, Draw(inputs=(), seed=0), lambda: expected) for stress in SETS[:10]]
+    hard = HardInputs(iter(sets), 10, 9.0, 0.0, clock)
+    met(hard, clock, judged_s=takes_s)
+    assert hard.lacking.startswith(said)
+    assert ("stress_budget_s" in hard.lacking) == ("stress_budget_s" in said)
+    assert bool(hard.lacking) == bool(said)

@@ -77,6 +77,21 @@ def test_a_generator_of_the_file_s_own_with_a_seed_of_its_own_is_refused(referen
 
 
 @pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ("", "get_inputs returns no numbers"),
+        ("torch.randn(0, 64), [torch.randn(4, 0)]", "get_inputs returns no numbers"),
+        ("torch.ones(4), torch.randn(0, 64)", "get_inputs returns the same inputs in every call"),
+        ("torch.randn(0, 64), 'tanh'", "get_inputs returns the same inputs in every call"),
+    ],
+)
+def test_inputs_that_are_always_the_same_are_told_why(reference, inputs, said):
+    with pytest.raises(InvalidReference, match=f"^{said}") as raised:
+        reference(inputs).require_fresh_inputs()
+    assert raised.value.reason == "same_inputs"
+
+
+@pytest.mark.parametrize(
     "inputs",
     [
         "torch.rand(40), torch.ones(40)",
@@ -155,6 +170,21 @@ def test_an_output_that_cannot_be_handed_over_is_told_with_what_may_be(returning
 
 
 @pytest.mark.parametrize(
+    ("output", "place"), [("x.as_subclass(Own)", "output"), ("[x, x.as_subclass(Own)]", "output[1]")]
+)
+def test_an_output_of_a_class_of_its_own_is_told_as_one(returning, output, place):
+    own = "type('Own', (torch.Tensor,), {})"
+    with pytest.raises(InvalidReference) as raised:
+        returning(output.replace("Own", own)).try_out()
+    assert raised.value.reason == "unsupported_output"
+    assert str(raised.value).startswith(f"the reference's {place} is a tensor of a class of its own, Own: ")
+
+
+def test_an_output_may_be_a_parameter(returning):
+    returning("nn.Parameter(x)").try_out()
+
+
+@pytest.mark.parametrize(
     ("output", "inputs", "why"),
     [
         ("x + 1", "torch.rand(40), 0.5", ""),
@@ -179,12 +209,50 @@ def test_so_is_an_input(reference):
         reference("torch.rand(40), 2**70").draw()
 
 
-@pytest.mark.parametrize(("returned", "what"), [("{'x': torch.rand(4)}", "a dict"), ("torch.rand(4)", "a Tensor")])
-def test_inputs_are_a_list_of_arguments(tmp_path, returned, what):
-    file = tmp_path / "problem.py"
-    file.write_text(PROBLEM.replace("[{inputs}]", returned))
-    with pytest.raises(LoadFault, match=f"get_inputs returned {what}; return the arguments in a list"):
-        Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1).draw()
+@pytest.fixture
+def with_function(tmp_path):
+    """A reference whose file has one of its functions return something else."""
+
+    def made(function, returned):
+        file = tmp_path / "problem.py"
+        before = {"get_inputs": "[{inputs}]", "get_init_inputs": "[]"}
+        file.write_text(PROBLEM.replace(f"return {before[function]}", f"return {returned}"))
+        return Reference(CandidateSource(path=str(file), entries=("Model",)), "float32", CPU, 1)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [("{'x': torch.rand(4)}", "a dict"), ("torch.rand(4)", "a Tensor"), ("None", "None"), ("4", "an int")],
+)
+@pytest.mark.parametrize("function", ["get_inputs", "get_init_inputs"])
+def test_arguments_are_a_list(with_function, function, returned, what):
+    with pytest.raises(LoadFault, match=f"^{function} returned {what}; return the arguments in a list") as raised:
+        with_function(function, returned).draw()
+    assert raised.value.reason == "contract"
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (
+            "[3, nn.GELU()]",
+            r"what cannot be handed over: argument\[1\] is a torch.nn.*GELU; it may return tensors, numb",
+        ),
+        (
+            "[{'act': torch.relu}]",
+            r"what cannot be handed over: argument\[0\]\['act'\] is a builtin_function_or_method",
+        ),
+        ("[np.int64(3)]", r"what cannot be handed over: argument\[0\] is a numpy.int64"),
+        ("[__import__('types').SimpleNamespace(n=3)]", r"what .*: argument\[0\] is a types.SimpleNamespace"),
+        ("[torch.rand(4).to_sparse()]", "a tensor that is sparse"),
+    ],
+)
+def test_init_arguments_are_what_a_runner_can_be_sent(with_function, returned, said):
+    with pytest.raises(LoadFault, match=f"^get_init_inputs returns {said}") as raised:
+        with_function("get_init_inputs", returned)
+    assert raised.value.reason == "contract"
 
 
 STRUCTURES = """

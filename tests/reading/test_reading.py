@@ -34,6 +34,10 @@ def quoted(code: str) -> bytes:
     return f'import torch.utils.cpp_extension\nCODE = r"""\n#include <x.h>\n(\n{code}"""\n'.encode()
 
 
+# Python's compiler writes out each of these twice.
+FINALLY = "".join(f"{' ' * depth}try: x\n{' ' * depth}finally:\n" for depth in range(20)).encode() + b" " * 20 + b"x\n"
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -49,12 +53,19 @@ def quoted(code: str) -> bytes:
         b"# coding: klingon\nx = 1\n",
         b"# coding: utf-16\nx = 1\n",
         b"",
+        FINALLY,
     ],
 )
 def test_no_text_is_more_than_an_answer(reader, source):
     assert isinstance(reader.candidate(source, "candidate.py"), CandidateFacts)
     assert reader.problem(source, "problem.py").fault
     assert not reader.text(source).candidate
+
+
+def test_what_only_the_compiler_refuses_is_no_python(reader):
+    found = reader.candidate(b"import torch\nreturn 1\n", "candidate.py").unparsed
+    assert found is not None
+    assert (found.reason, found.line, found.text) == ("syntax_error", 2, "candidate.py:2: 'return' outside function")
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,56 @@ def test_what_makes_no_module_is_named(tmp_path):
     assert raised.value.reason == "not_a_module"
 
 
+EQUAL = """
+import copy
+from dataclasses import dataclass
+from torch import nn
+
+@dataclass{eq}
+class Equal(nn.Module):
+    width: int
+
+    def __post_init__(self):
+        super().__init__()
+
+class Parent(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.child = nn.Sequential(Equal(width))
+
+class Copying(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        copy.deepcopy(Equal(width))
+
+"""
+
+
+@pytest.mark.parametrize("made", ["Equal", "Parent", "Copying"])
+def test_a_module_that_is_in_no_set_is_told_how_to_be(tmp_path, made):
+    path = tmp_path / "candidate.py"
+    source = f"{EQUAL}\nModelNew = {made}\n"
+
+    def constructed(eq):
+        path.write_text(source.replace("{eq}", eq))
+        module = modules.execute(path)
+        with weights.drawn(weights.Drawn(7), module):
+            return weights.constructed(module, ("ModelNew",), [2])
+
+    with pytest.raises(
+        modules.LoadFault, match=r"^Equal defines __eq__ and no __hash__.*@dataclass\(eq=False\)"
+    ) as raised:
+        constructed("")
+    assert raised.value.reason == "not_a_module"
+    assert isinstance(constructed("(eq=False)"), nn.Module)
+
+
+def test_a_constructor_that_leaves_out_the_one_of_modules_is_no_fault_here(tmp_path):
+    path = tmp_path / "candidate.py"
+    path.write_text("from torch import nn\nclass ModelNew(nn.Module):\n    def __init__(self): self.width = 3\n")
+    assert weights.constructed(modules.execute(path), ("ModelNew",), []).width == 3
+
+
 def test_values_depend_on_role_and_size_and_how_many_came_before():
     model, _ = made()
     assert not torch.equal(model.norm.weight, model.other.weight)
