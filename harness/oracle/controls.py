@@ -24,7 +24,7 @@ from harness.oracle.mistakes.lookups import Lookups
 from harness.oracle.mistakes.normalisers import ByMoments, OfAPart
 from harness.oracle.mistakes.simpler import Lines, Simpler
 from harness.oracle.mistakes.unshifted import Unshifted
-from harness.oracle.mistakes.without_relu import WithoutRelu
+from harness.oracle.mistakes.without_relu import FrozenRelu, WithoutRelu
 from harness.oracle.oracle import Oracle
 from harness.oracle.reorder import Reordered
 from harness.oracle.slices import matrix, real
@@ -39,6 +39,7 @@ LINEAR: dict[str, type[Simpler]] = {
     "linear_activations": LinearActivations,
     "softmax_by_moments": ByMoments,
     "softmax_of_a_part": OfAPart,
+    "frozen_relu": FrozenRelu,
 }
 SIMPLER: dict[str, type[Simpler]] = {**LINEAR, "without_relu": WithoutRelu}
 # Of a reference's lines, so many of each kind are tried alone.
