@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from harness.oracle import rule
-from harness.oracle.formats import format_of
+from harness.oracle.formats import format_of, is_of_eight_bits
 from harness.oracle.slices import matrix, sample, tiles
 from harness.oracle.structure import convert, flatten
 
@@ -87,8 +87,9 @@ def few(split: Split, inputs: list[Any], native: Any) -> Few | None:
 def find_split(run: Callable[[list[Any]], Any], inputs: list[Any], output: Any) -> Split | None:
     """A way to cut `inputs` such that `run` on a part gives that part of `output`, or None.
 
-    Shown on single entries: the first and the last, where a dependence on all others is at its largest, and some
-    between, since a stencil leaves the borders of its grid as they are, and any grid that has no others.
+    Shown on single entries: the first and the last, where a dependence on all others is at its largest, some
+    between, since a stencil leaves the borders of its grid as they are, and any grid that has no others; and two that
+    are equal, of which one may be left out for the other's sake.
     """
     tensors = {i: x for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.dim() > 0}
     if not tensors:
@@ -102,9 +103,20 @@ def find_split(run: Callable[[list[Any]], Any], inputs: list[Any], output: Any) 
     # A weight that happens to be as long as the batch is not to be cut: try without the others too.
     for positions in dict.fromkeys([alike, (first,)]):
         split = Split(positions, size)
-        if all(_holds(run, split, inputs, output, entry) for entry in {0, size // 2, size - 1, *inner}):
+        equal = [entry for i in positions for entry in _equal(inputs[i])]
+        if all(_holds(run, split, inputs, output, entry) for entry in {0, size // 2, size - 1, *inner, *equal}):
             return split
     return None
+
+
+def _equal(tensor: torch.Tensor) -> list[int]:
+    """Two entries of floating numbers that are equal, by the sums over them; none where all differ."""
+    if not tensor.is_floating_point() or is_of_eight_bits(tensor) or not tensor.numel():
+        return []
+    sums = tensor.flatten(1).sum(1, dtype=torch.float64) if tensor.dim() > 1 else tensor
+    order = sums.argsort(stable=True)
+    again = (sums[order].diff() == 0).nonzero()[:1, 0]
+    return [int(order[at + step]) for at in again for step in (0, 1)]
 
 
 def independent(wide: Callable[[list[Any]], Any], split: Split, inputs: list[Any]) -> bool:

@@ -150,7 +150,9 @@ def _demanding(expected: Expectation, demands: str, row: int) -> Expectation | N
     meet them."""
 
     def limited(yard: Yardstick) -> Yardstick:
-        if demands == "sense_in_rows":
+        if demands == "equals" and "comparing" in yard.kinds:
+            return yard
+        if demands in ("equals", "sense_in_rows"):
             return yard.sensible_in_rows()
         if demands == "strewn":
             return yard.no_less(yard.drift) if "centred" in yard.kinds else yard

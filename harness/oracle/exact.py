@@ -75,6 +75,8 @@ class ExactReference:
     ) -> None:
         self.module = module
         self.promises = promises
+        # Whether it matters to the reference which numbers are equal: those that are stay so when inputs move.
+        self.compares = False
         # Whether the switches allow TF32 to an operator that the reference calls; None until it is known.
         self.permits = False if strict_float32 else None
         # Whether the reference has products whose operands can be rounded; None until a run `lowered` tells.
@@ -158,13 +160,13 @@ class ExactReference:
     def jittered(self, inputs: list[Any], ulps: int, seed: int, draw: int) -> Any:
         """The native output for inputs moved by up to `ulps` units in the last place, in a new way for each `draw`.
 
-        They keep what they promise, and numbers on a grid stay.
+        They keep what they promise, and numbers on a grid stay. Equal ones stay equal where that matters (`compares`).
         """
-        return self._run(self.promises.changed(inputs, Mover(ulps, draw)), seed, _as_it_is)
+        return self._run(self.promises.changed(inputs, Mover(ulps, draw, self.compares)), seed, _as_it_is)
 
     def jittered_throughout(self, inputs: list[Any], ulps: int, seed: int, draw: int) -> Any:
         """The same with parameters moved, too, and what is rounded to integers on the way."""
-        move = Mover(ulps, draw)
+        move = Mover(ulps, draw, self.compares)
         moved = self.promises.changed(inputs, move)
         return self._run(moved, seed, _as_it_is, Stepwise(move), weights=move)
 

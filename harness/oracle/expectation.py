@@ -53,7 +53,8 @@ class Expectation:
     `error.widened` gives them, with infinities for fill values. yards: the yardstick of each floating leaf. where:
     device, chunked or host, `cut`: into what slices; precision: float64, or the most exact that was possible. empty:
     floating leaves that are nothing but zeros for drawn inputs, as a loss that is switched off. left_out: leaves that
-    nothing is asked of. chosen: what the reference chooses by order; chooses: whether it chooses any number so.
+    nothing is asked of. chosen: what the reference chooses by order; chooses: whether it chooses any number so;
+    compares: whether it matters to it which numbers are equal.
     odd: what it does on these inputs that no answer should hang on (lengths.ODD). nearest: 8-bit floats have to be the
     nearest ones. spans: what of integers rounding decides, as far as that was looked into.
     """
@@ -69,6 +70,7 @@ class Expectation:
     left_out: frozenset[str] = frozenset()
     chosen: frozenset[Chosen] = frozenset()
     chooses: bool = False
+    compares: bool = False
     odd: frozenset[str] = frozenset()
     nearest: bool = False
     cut: Cut | None = None
@@ -275,6 +277,7 @@ def expect(
         precision,
         chosen=frozenset(longest.chosen),
         chooses="choice" in longest.seen,
+        compares="comparing" in longest.kinds,
         odd=ODD & longest.seen,
         cut=cut,
     )

@@ -158,8 +158,12 @@ def on_grid(tensor: torch.Tensor) -> bool:
     return not count or spare * count >= GRID_BITS
 
 
-def jitter(tensor: torch.Tensor, ulps: int, generator: torch.Generator) -> torch.Tensor:
-    """A copy with each element moved by up to `ulps` units in the last place either way, at random.
+# A prime number: numbers that are so many steps from each other, and no others, are moved alike with equal ones.
+STEPS = 65521
+
+
+def jitter(tensor: torch.Tensor, ulps: int, generator: torch.Generator, alike: bool = False) -> torch.Tensor:
+    """A copy with each element moved by up to `ulps` units in the last place either way, at random; equal ones `alike`.
 
     Zero, infinities and NaN stay, as do dtypes other than 16 to 64 bits.
     """
@@ -167,10 +171,15 @@ def jitter(tensor: torch.Tensor, ulps: int, generator: torch.Generator) -> torch
     if integer is None:
         return tensor.clone()
     moved = tensor.clone()
+
+    def steps(*shape: int) -> torch.Tensor:
+        return torch.randint(-ulps, ulps + 1, shape, generator=generator, device=moved.device, dtype=integer)
+
+    by_value = steps(STEPS) if alike else None
     # Part by part, in the order of memory, since a copy lies densely: what is needed beside it may be large.
     flat = moved.as_strided((moved.numel(),), (1,))
     for part in flat.split(AT_ONCE):
-        step = torch.randint(-ulps, ulps + 1, part.shape, generator=generator, device=part.device, dtype=integer)
+        step = steps(*part.shape) if by_value is None else by_value[part.view(integer).long() % STEPS]
         # Below this size, and only there, a step could pass through zero, whose bits are far from those of -0.
         still = (part.abs() < torch.finfo(part.dtype).smallest_normal) | ~torch.isfinite(part)
         part.view(integer).add_(step.masked_fill_(still, 0))

@@ -13,16 +13,22 @@ from harness.oracle.modes import Mode
 # What rounds its first operand, a number, to an integer.
 _STEPS = frozenset({"aten::floor", "aten::ceil", "aten::round", "aten::trunc", "aten::floor_divide"})
 _COPIES = frozenset({"aten::_to_copy", "aten::copy_"})
+# What makes no numbers that there were not before, or those of the other sign.
+_MOVES = "clone contiguous _to_copy cat stack flip roll repeat repeat_interleave constant_pad_nd tril triu where"
+_PLACES = "index index_select index_put index_copy gather scatter take masked_fill masked_select select_scatter"
+_CHOICES = "slice_scatter amax amin max min maximum minimum clamp clamp_min clamp_max relu abs neg sign"
+_CARRYING = frozenset(f"{_MOVES} {_PLACES} {_CHOICES}".split())
 
 
 class Mover:
     """Moves each tensor that it is called with by up to `ulps` units in the last place, in one way for each `draw`.
 
-    Numbers on a grid are known exactly, and stay, as does what is no dense floating tensor.
+    Numbers on a grid are known exactly, and stay, as does what is no dense floating tensor. Equal ones move `alike`, in
+    whichever tensors they are.
     """
 
-    def __init__(self, ulps: int, draw: int) -> None:
-        self._ulps, self._draw = ulps, draw
+    def __init__(self, ulps: int, draw: int, alike: bool = False) -> None:
+        self._ulps, self._draw, self._alike = ulps, draw, alike
         self._generators: dict[torch.device, torch.Generator] = {}
 
     def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -30,7 +36,9 @@ class Mover:
             return tensor
         device = tensor.device
         generator = self._generators.setdefault(device, torch.Generator(device).manual_seed(self._draw))
-        return jitter(tensor, self._ulps, generator)
+        if self._alike:
+            generator.manual_seed(self._draw)
+        return jitter(tensor, self._ulps, generator, self._alike)
 
 
 class Stepwise(Mode):
@@ -76,6 +84,16 @@ class Everywhere(Mode):
         if not isinstance(result, torch.Tensor) or func.is_view or func._schema.is_mutable:
             return result
         return self._move(result)
+
+
+class Calculated(Everywhere):
+    """The same but for what only carries numbers from place to place, or chooses among them: copies of an input equal
+    it still, and two results that were equal by their rounding no longer are."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func._schema.name.removeprefix("aten::").removesuffix("_") in _CARRYING:
+            return func(*args, **(kwargs or {}))
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 def _are_integers(tensor: torch.Tensor) -> bool:

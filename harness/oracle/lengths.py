@@ -21,6 +21,10 @@ _ORDERS = frozenset(
     f"aten::{name}"
     for name in ("gt", "ge", "lt", "le", "argmax", "argmin", "sort", "topk", "argsort", "searchsorted", "bucketize")
 )
+# Operators that find equal numbers, or count them; and those that compare two numbers.
+_FINDERS = "_unique _unique2 unique_dim unique_consecutive mode isin searchsorted bucketize"
+_EQUALS = frozenset(f"aten::{name}" for name in _FINDERS.split())
+_COMPARISONS = frozenset(f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge"))
 # So many products, each by another tensor, may leave nothing of the inputs beside the biases of the last ones.
 DEEP = 4
 
@@ -56,7 +60,7 @@ class Longest:
         `transformed`: a convolution is, which Winograd's and Fourier's ways take by other products. `multiplied`: the
         numbers along a dimension are multiplied. `deep`: there are `DEEP` products of matrices or more. `graded`:
         numbers are rounded to a grid, as by a quantiser. `signed`: there are vectors or values whose signs or order is
-        anybody's choice. `lapack`: that is called.
+        anybody's choice. `lapack`: that is called. `comparing`: it matters which numbers are equal.
         """
         has = {
             "centred": "variance" in self.seen or {"sum", "difference", "square"} <= self.seen,
@@ -66,6 +70,7 @@ class Longest:
             "graded": "grid" in self.seen,
             "signed": "signs" in self.seen,
             "lapack": "lapack" in self.seen,
+            "comparing": "comparison" in self.seen,
         }
         return frozenset(kind for kind, is_so in has.items() if is_so)
 
@@ -104,6 +109,8 @@ class Longest:
                     self.product = max(self.product, length)
         if name == "aten::binary_cross_entropy" and _is_at_a_pole(args[0]):
             self.seen.add("pole")
+        if _compares(name, args):
+            self.seen.add("comparison")
         if name in _ORDERS and any(_has_nan(one) for one in args[:2]):
             self.seen.add("lost_nan")
         if name in _VARIANCES:
@@ -152,6 +159,19 @@ def _is_at_a_pole(probabilities: torch.Tensor) -> bool:
 
 def _has_nan(operand: Any) -> bool:
     return isinstance(operand, torch.Tensor) and operand.is_floating_point() and bool(operand.isnan().any())
+
+
+def _compares(name: str, args: tuple[Any, ...]) -> bool:
+    """Whether an operator tells which floating numbers are equal, or compares a tensor's with each other. One that is
+    compared with itself element by element is asked for NaN."""
+    floating = [one for one in args[:2] if isinstance(one, torch.Tensor) and one.is_floating_point()]
+    if name in _EQUALS:
+        return bool(floating)
+    if name not in _COMPARISONS or len(floating) < 2:
+        return False
+    one, other = floating
+    itself = address(one) is not None and address(one) == address(other)
+    return one.shape != other.shape if itself else name in ("aten::eq", "aten::ne")
 
 
 def _inner(position: int) -> Callable[[tuple[Any, ...]], int]:

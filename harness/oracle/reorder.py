@@ -28,7 +28,7 @@ class LastFirst(Mode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, given = func._schema.name, kwargs or {}
         x = args[0] if args else None
-        alone = name in ("aten::max", "aten::min") and func._overloadname != "dim"
+        alone = name in _OF_ALL and func._overloadname != "dim"
         if name not in _CHOOSING or alone or given.get("stable") or not isinstance(x, torch.Tensor) or not x.dim():
             return func(*args, **given)
         dim = dimension(name, args, given)
@@ -38,7 +38,9 @@ class LastFirst(Mode):
         return last - found if isinstance(found, torch.Tensor) else (found[0], last - found[1])
 
 
-_CHOOSING = ("aten::sort", "aten::topk", "aten::argmax", "aten::argmin", "aten::max", "aten::min")
+# What chooses one of all numbers where no dimension is named.
+_OF_ALL = ("aten::max", "aten::min", "aten::median", "aten::nanmedian")
+_CHOOSING = ("aten::sort", "aten::topk", "aten::argmax", "aten::argmin", "aten::kthvalue", "aten::mode", *_OF_ALL)
 
 
 def _shuffled(length: int, device: torch.device) -> torch.Tensor:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import torch
 
-from harness.oracle import strands
+from harness.oracle import copies, strands
 from harness.oracle.choices import Chosen
 from harness.oracle.promises import NOTHING, Promises
 
@@ -30,20 +30,23 @@ class Stress:
     variance, in which all others of a row are the square of its mean; or `growth`, the same where the output
     grows as a power of the inputs, sense where it stays as it is, and nothing elsewhere; or `sense_in_rows`, sense
     and in float32 and wider an error below half of each row's size, too, since one row of thousands hides in the
-    rest. `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
+    rest; or `equals`, rounding where it matters to the reference which numbers are equal, `sense_in_rows` elsewhere.
+    `binding` sets refuse a candidate; the others, which honest kernels may well not handle, warn.
     `largest_only` leaves all floating tensors but the largest as they were drawn; `turn` tells one of several such.
     Sets are for references of the kind `only`, or not for those of the kind `never`: `lengths.Longest.kinds`; `few`
     numbers as outputs; `whole`, these or a sum over all of an input; `choosing`, several numbers chosen by their order.
     `finite` ones are for those that give finite numbers on them, and `half` ones for inputs in float16. A `narrow` set
     changes one row or one element of all, one `in_rows` those rows that numbers are chosen from. Of references of the
-    kind `first` it tells what no other does, so that it comes among the first; `recurrent` ones have such a module.
+    kind `first` it tells what no other does, so that it comes among the first; `recurrent` ones have such a module,
+    and to those that are `comparing` it matters which numbers are equal. One that goes `across` inputs puts rows of one
+    into others.
     """
 
     name: str
     make: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
-    demands: Literal["rounding", "absolute", "wide", "heaped", "strewn", "growth", "sense", "sense_in_rows"] = (
-        "rounding"
-    )
+    demands: Literal[
+        "rounding", "absolute", "wide", "heaped", "strewn", "growth", "sense", "sense_in_rows", "equals"
+    ] = "rounding"
     binding: bool = True
     largest_only: bool = False
     only: str = ""
@@ -53,6 +56,7 @@ class Stress:
     narrow: bool = False
     in_rows: bool = False
     first: str = ""
+    across: bool = False
     turn: int = 0
 
     @property
@@ -74,10 +78,15 @@ class Stress:
         Tensors without a change, because of the `promises` or the set, are the drawn ones themselves.
         """
         generators: dict[torch.device, torch.Generator] = {}
+        earlier: list[torch.Tensor] = []
 
         def make(tensor: torch.Tensor) -> torch.Tensor:
             device = tensor.device
-            return self.make(tensor, generators.setdefault(device, torch.Generator(device).manual_seed(seed)))
+            generator = generators.setdefault(device, torch.Generator(device).manual_seed(seed))
+            if not self.across:
+                return self.make(tensor, generator)
+            earlier.append(tensor)
+            return copies.of_another(tensor, earlier[:-1], generator)
 
         return promises.changed(drawn, make, self.turn if self.largest_only else None)
 
@@ -85,6 +94,8 @@ class Stress:
 # The kind of references that choose several numbers by their order.
 CHOOSING = "choosing"
 RECURRENT = "recurrent"
+# The kind to which it matters which numbers are equal.
+COMPARING = "comparing"
 # The same numbers in another order.
 ROLLED = "rolled"
 # The same numbers, some of them below zero.
@@ -292,6 +303,11 @@ def _about_one(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
     return (1 + away / (16 * away.square().mean().sqrt()).clamp_min(torch.finfo(torch.float64).tiny)).to(tensor.dtype)
 
 
+def _unchanged(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    """What a set that goes across inputs makes of one alone."""
+    return tensor
+
+
 def _rolled(tensor: torch.Tensor, _: torch.Generator) -> torch.Tensor:
     """Batch entries in another order: what was right by position is not."""
     return tensor if tensor.dim() == 0 else tensor.roll(1, 0)
@@ -391,6 +407,11 @@ SETS = (
     Stress("one_row_of_zeros", _in_one_row(_zeros), "sense_in_rows", largest_only=True, finite=True, narrow=True),
     Stress("one_hot", _one_hot, "sense"),
     Stress("sorted", _sorted, "sense"),
+    # Some equal numbers among others, which drawn ones never are: a copy may be left out, masked, counted, or found.
+    Stress("copies_of_rows", copies.of_slices(-2), "equals", first=COMPARING),
+    Stress("copies_of_entries", copies.of_entries, "equals", first=COMPARING),
+    Stress("some_equal", copies.within_rows, "equals", first=COMPARING),
+    Stress("rows_of_another", _unchanged, "equals", only=COMPARING, first=COMPARING, across=True),
     # The same numbers in another order. In which strands a kernel deals its rows, a few rows may not tell.
     Stress("in_one_strand", strands.together(()), largest_only=True, only=CHOOSING, in_rows=True),
     Stress("neighbours", _neighbours, largest_only=True, only=CHOOSING),
