@@ -6,6 +6,7 @@ A repository may hold a run's folder, with a link in the place of a file that th
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import threading
@@ -28,6 +29,14 @@ def draft(path: Path, folder: Path | None = None) -> Iterator[Path]:
         os.replace(place, path)
     finally:
         place.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder of ours, with those above it, if it is missing. Raises OSError, also for a link: who made that may
+    be somebody else."""
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    path.mkdir(parents=True, exist_ok=True)
 
 
 def fresh(path: Path) -> io.FileIO:

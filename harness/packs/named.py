@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness import places, wording
+from harness import wording
 from harness.catalog import claims, search
 from harness.catalog import problems as catalog
 from harness.catalog import solutions as discovery
@@ -26,6 +26,7 @@ from harness.packs import files, formats, generations, identity, importing
 from harness.packs.checkout import Checkout, levels_in
 from harness.packs.files import File
 from harness.packs.names import safe
+from harness.store import cache_folder
 from harness.version import VERSION
 
 # The messages of an import name its flags.
@@ -193,7 +194,7 @@ def _files_below(folder: Path) -> Iterator[str]:
 
 def _imported(source: Path, config: Config, checkout: Path | None, reader: ReadsTexts) -> _Found:
     wishes = config.packs
-    kept = places.cache(config.compile.cache_dir) / "packs"
+    kept = cache_folder.part(cache_folder.PACKS, config.compile.cache_dir)
     try:
         folder = kept / f"{safe(source.absolute().stem)}-{_digest(source, wishes, checkout)[:16]}"
         kept.mkdir(parents=True, exist_ok=True)

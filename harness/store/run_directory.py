@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from pathlib import Path
 from typing import Any
 
-from harness import records, wording
+from harness import drafts, records, wording
 from harness.config import SECTIONS
 from harness.drafts import draft
 from harness.errors import UsageError
@@ -25,12 +24,9 @@ def write_manifest(run_dir: Path, manifest: dict[str, Any]) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder of a run if it is missing. Raises UsageError if it cannot be made, or if it is a link: who made
-    that may be somebody else."""
+    """Make a folder of a run if it is missing. Raises UsageError if it cannot be made, or if it is a link."""
     try:
-        if path.is_symlink():
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        path.mkdir(parents=True, exist_ok=True)
+        drafts.make_folder(path)
     except OSError as error:
         raise journal.unwritable(path, error) from error
 
