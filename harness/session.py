@@ -49,6 +49,7 @@ def run(
     Jobs that are finished in `out` are skipped, unless `fresh`. `workplace` is where to run, in place of this machine.
     Raises UsageError for errors that the user can fix.
     """
+    run_directory.check_place(out)
     with Reader() as reader:
         # Before files are made or deleted, because this may raise.
         site = (workplace or ThisMachine()).site(config)

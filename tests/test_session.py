@@ -341,6 +341,9 @@ def test_a_run_s_folder_with_links_in_it_changes_nothing_of_the_user_s(tmp_path)
         (home / name).write_text("{}")
         (out / name).symlink_to(home / name)
     (out / "logs").symlink_to(home)
+    with pytest.raises(UsageError, match="holds other things than a run"):
+        run(out, FakeExecutor(), "honest")
+    (out / "records.jsonl").touch()
     with pytest.raises(UsageError, match="logs: it is a link"):
         run(out, FakeExecutor(), "honest")
     (out / "logs").unlink()
