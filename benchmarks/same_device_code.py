@@ -25,7 +25,6 @@ from unittest.mock import MagicMock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import places
 from harness.catalog import modules
 from harness.catalog.cpp_tokens import without_comments
 from harness.compile import extensions, prepare, toolkit
@@ -33,6 +32,7 @@ from harness.compile.precompiled import Precompiled
 from harness.compile.tools import Tools, find_tools
 from harness.compile.ways import conditionals, operators, smaller
 from harness.compile.ways.sketch import nvcc
+from harness.store import cache_folder
 
 HEAD = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n"
 FUNCTION = re.compile(
@@ -66,10 +66,10 @@ def compare(files: list[Path], scratch: Path, arch: str) -> int:
     if tools is None or not tools.nvcc:
         sys.exit("needs torch, a C++ compiler and nvcc")
     os.environ["CPLUS_INCLUDE_PATH"] = os.pathsep.join(tools.stand_ins)
-    headers = Precompiled(places.cache() / "headers", tools)
+    headers = Precompiled(cache_folder.part(cache_folder.HEADERS), tools)
     counts = {"same": 0, "different": 0, "no sketch": 0}
     for path in files:
-        prepare.prepared(prepare.wanted(path.read_bytes()), places.cache() / "headers", tools)
+        prepare.prepared(prepare.wanted(path.read_bytes()), cache_folder.part(cache_folder.HEADERS), tools)
         for number, call in enumerate(calls(path)):
             folder = scratch / f"{path.parent.name}.{path.stem}.{number}"
             outcome, remark = compare_one(call, folder, headers, tools)

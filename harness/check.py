@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness import config, environment, places, wording
+from harness import config, environment, wording
 from harness.catalog import contract, solutions
 from harness.catalog import problems as catalog
 from harness.catalog.copies import Copies
@@ -25,7 +25,7 @@ from harness.reading.reading import Reader
 from harness.records import Outcome, Status, unrecorded
 from harness.reports.terminal.check_table import CheckRow
 from harness.sandbox import probe
-from harness.store import run_directory
+from harness.store import cache_folder, run_directory
 from harness.supervise import losses
 from harness.supervise.builds import needs_compiler
 from harness.supervise.checks import CheckResult, check
@@ -120,7 +120,7 @@ def _prepared(candidate: Candidate, tools: Tools | None) -> str:
     try:
         if tools is None or not candidate.facts.needs_build:
             return ""
-        folder = prepare.prepared(candidate.facts.headers, places.cache() / "headers", tools)
+        folder = prepare.prepared(candidate.facts.headers, cache_folder.part(cache_folder.HEADERS), tools)
     except (RuntimeError, OSError):
         return ""
     return str(folder)

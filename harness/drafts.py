@@ -6,8 +6,10 @@ A repository may hold a run's folder, with a link in the place of a file that th
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +30,28 @@ def draft(path: Path, folder: Path | None = None) -> Iterator[Path]:
         os.replace(place, path)
     finally:
         place.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder of ours, with those above it, if it is missing. Raises OSError, also for a link: who made that may
+    be somebody else."""
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def kept(path: Path, mode: int = 0o644) -> int:
+    """A descriptor, to read and write, of a file of ours that stays as it is; it is made if it is missing.
+
+    Raises OSError, also for a link, a file with a second name, and what is no file: that may be the user's.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags, mode)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file, or has another name, too")
+    return descriptor
 
 
 def fresh(path: Path) -> io.FileIO:

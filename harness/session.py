@@ -28,7 +28,7 @@ from harness.records import SCHEMA_VERSION, Record, with_texts
 from harness.reports import write
 from harness.reports.terminal.progress import Planned, Progress
 from harness.sandbox.probe import Found
-from harness.store import journal, listed, run_directory
+from harness.store import cache_folder, journal, listed, run_directory
 from harness.store.journal import Journal
 
 MakeExecutor = Callable[[list[Device], Config, Path, int | None], Executor]
@@ -49,8 +49,10 @@ def run(
     Jobs that are finished in `out` are skipped, unless `fresh`. `workplace` is where to run, in place of this machine.
     Raises UsageError for errors that the user can fix.
     """
+    run_directory.check_place(out)
     with Reader() as reader:
         # Before files are made or deleted, because this may raise.
+        cache_folder.part(cache_folder.HEADERS, config.compile.cache_dir)
         site = (workplace or ThisMachine()).site(config)
         config, notes, left_out = named.resolved(config, reader)
         outline = jobs.outline(config, site.surroundings, reader)

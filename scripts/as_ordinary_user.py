@@ -36,7 +36,7 @@ def main() -> int:
         return 0
     home = Path(tempfile.mkdtemp(prefix="assay-user-"))
     os.chown(home, USER, USER)
-    places = dict.fromkeys(("HOME", "TMPDIR", "ASSAY_CACHE"), str(home))
+    places = {"HOME": str(home), "TMPDIR": str(home), "ASSAY_CACHE": str(home / "cache")}
     environment = os.environ | places | {"USER": "ordinary", "LOGNAME": "ordinary"}
     try:
         return subprocess.run(

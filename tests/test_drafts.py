@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from harness.drafts import draft, fresh
+from harness.drafts import draft, fresh, kept
 
 
 def test_a_file_is_the_old_one_until_the_block_ends(tmp_path):
@@ -79,6 +79,24 @@ def test_what_has_the_name_of_a_file_of_ours_is_replaced_and_not_written_to(tmp_
     with fresh(tmp_path / "log") as file:
         file.write(b"ours")
     assert ((tmp_path / "log").read_text(), victim.read_text()) == ("ours", "the user's")
+
+
+@pytest.mark.parametrize("put", [put_link, put_hard_link, put_pipe, put_nowhere])
+def test_a_file_that_is_kept_is_nobody_else_s(tmp_path, put):
+    victim = tmp_path / "bashrc"
+    victim.write_text("the user's")
+    put(tmp_path / "lock", victim)
+    with pytest.raises(OSError):
+        kept(tmp_path / "lock")
+    assert victim.read_text() == "the user's"
+
+
+def test_a_file_that_is_kept_is_made_once(tmp_path):
+    for text in (b"", b"ours"):
+        descriptor = kept(tmp_path / "lock")
+        assert os.read(descriptor, 100) == text
+        os.write(descriptor, b"ours")
+        os.close(descriptor)
 
 
 def test_a_draft_is_not_written_through_a_link(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from harness import cli, session
-from harness.config import Pattern, load
+from harness.config import CompileConfig, Pattern, load
 from harness.errors import UsageError
 from harness.execution import workplace
 from harness.records import Record, Status
@@ -160,6 +160,18 @@ def test_fresh_forgets(tmp_path):
     again = FakeExecutor()
     assert len(run(tmp_path, again, *HONEST, fresh=True)) == 3
     assert len(again.seen) == 3
+
+
+def test_a_cache_that_is_somebody_else_s_is_refused_before_anything_is_forgotten(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis/one.tex").write_text("years of work")
+    run(tmp_path / "out", FakeExecutor(), *HONEST)
+    before = files_of(tmp_path / "out")
+    config = corpus_config(*HONEST, compile=CompileConfig(cache_dir=str(tmp_path / "thesis")))
+    with pytest.raises(UsageError, match="is no cache folder of Assay's"):
+        session.run(config, tmp_path / "out", CONSOLE, command=["x"], make_executor=FakeExecutor(), fresh=True)
+    assert files_of(tmp_path / "out") == before
+    assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["one.tex"]
 
 
 def test_a_record_that_cannot_be_put_together_costs_its_own_job_alone(tmp_path):
@@ -341,6 +353,9 @@ def test_a_run_s_folder_with_links_in_it_changes_nothing_of_the_user_s(tmp_path)
         (home / name).write_text("{}")
         (out / name).symlink_to(home / name)
     (out / "logs").symlink_to(home)
+    with pytest.raises(UsageError, match="holds other things than a run"):
+        run(out, FakeExecutor(), "honest")
+    (out / "records.jsonl").touch()
     with pytest.raises(UsageError, match="logs: it is a link"):
         run(out, FakeExecutor(), "honest")
     (out / "logs").unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,10 +11,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
 
+from harness import wording
 from harness.catalog.copies import Copies
 from harness.catalog.jobs import Job
 from harness.cluster.parcels import Files
 from harness.config import Config
+from harness.drafts import fresh
 from harness.environment import Device
 from harness.errors import AssayError
 from harness.execution.executor import ReportPhase
@@ -143,7 +146,13 @@ class ClusterSlots:
             task = self._schedule.take(node.name, LOOK_S)
             if task is not None:
                 self._report_phase(slot, task.job.title, "starting")
-                self._carry_out(task, node)
+                try:
+                    self._carry_out(task, node)
+                except BaseException as error:
+                    if task not in self._sent:
+                        raise
+                    # Whoever asked for it waits for an end.
+                    self._give_up(task, f"what {node.name} sent could not be kept: {error!r}", "unrecorded")
                 self._report_phase(slot, task.job.title, "")
 
     def _most_at(self, node: Remote) -> int:
@@ -189,11 +198,13 @@ class ClusterSlots:
         elif not self._schedule.add([task]):
             self._give_up(task, why)
 
-    def _give_up(self, task: Task, why: str) -> None:
-        lost = Outcome(status=Status.HARNESS_ERROR, reason="node_lost", message=why)
+    def _give_up(self, task: Task, why: str, reason: str = "node_lost") -> None:
+        lost = Outcome(status=Status.HARNESS_ERROR, reason=reason, message=why)
         self._finish(task, recording.without_result(task.job, self._device, self._config, lost))
 
     def _finish(self, task: Task, end: Record | BaseException) -> None:
+        with self._lock:
+            self._sent.pop(task, None)
         if not self._stop.is_set():
             self._tell(task, end)
         self._forget(task)
@@ -206,9 +217,15 @@ class ClusterSlots:
             self._unfinished -= 1
 
     def _write(self, logs: Files) -> None:
+        """A log that cannot be written costs nothing else."""
         for name, text in logs.items():
             # The name comes from another machine.
-            (self._logs / Path(name).name).write_bytes(self._copies.shown_bytes(text))
+            place = self._logs / Path(name).name
+            try:
+                with fresh(place) as file:
+                    file.write(self._copies.shown_bytes(text))
+            except (OSError, ValueError) as error:
+                print(f"the log {wording.plain(str(place), 300)} cannot be written: {error}", file=sys.stderr)
 
 
 def _nothing_to_build(job: Job) -> Future[BuildResult]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -23,12 +24,16 @@ from typing import BinaryIO
 
 import msgspec
 
+from harness.drafts import make_folder
+
 ENTRY = "entry.json"
 MAX_LIBRARY_BYTES, MAX_ENTRY_BYTES = 1 << 28, 4 << 20
 # Of one candidate's libraries, however large the cache is: what is that large goes not at the cost of many others.
 KEPT_BYTES = 64 << 20
 # A run killed while it wrote leaves a folder behind; nobody writes for an hour.
 STALE_S = 3600.0
+# Keys, the folders that they are in, and what nobody has finished: nothing else is looked at, or deleted.
+KEY, FIRST, UNFINISHED = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{2}"), ".new-"
 
 
 class Library(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +86,10 @@ class Cache:
         try:
             if sum(os.stat(path).st_size for path in libraries.values()) > min(KEPT_BYTES, self._limit_bytes // 2):
                 return
-            place.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._root)
+            make_folder(place.parent)
             # Beside the entry, so that the rename stays on one file system.
-            scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
+            scratch = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=place.parent))
             kept = {}
             for number, (digest, path) in enumerate(libraries.items()):
                 file = f"{number}/{Path(path).name}"
@@ -100,7 +106,9 @@ class Cache:
             if scratch is not None:
                 shutil.rmtree(scratch, ignore_errors=True)
             return
-        self._shrink()
+        # Another session deletes, too.
+        with contextlib.suppress(OSError):
+            self._shrink()
 
     def _place(self, key: str) -> Path:
         return self._root / key[:2] / key
@@ -121,11 +129,18 @@ class Cache:
             total -= size
 
     def _entries(self) -> Iterator[Path]:
-        for place in self._root.glob("??/*"):
-            if not place.name.startswith(".new-"):
-                yield place
-            elif time.time() - place.stat().st_mtime > STALE_S:
-                shutil.rmtree(place, ignore_errors=True)
+        for first in _folders(self._root):
+            for place in _folders(first) if FIRST.fullmatch(first.name) else ():
+                if KEY.fullmatch(place.name) and (place / ENTRY).is_file():
+                    yield place
+                elif place.name.startswith(UNFINISHED) and time.time() - place.stat().st_mtime > STALE_S:
+                    shutil.rmtree(place, ignore_errors=True)
+
+
+def _folders(place: Path) -> list[Path]:
+    """Those in a folder, without links: they may lead to other things of the user's."""
+    with os.scandir(place) as entries:
+        return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def _copy(source: Path, target: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -17,11 +18,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.compile.tools import Tools
-from harness.drafts import draft
+from harness.drafts import draft, make_folder
 
 # Below the folder, before any other headers: what a build would generate for itself.
 OPERATORS = "operators"
 KEEP_UNUSED_S = 30 * 24 * 3600
+# The beginning of a digest of tools.
+NAME = re.compile("[0-9a-f]{32}")
 # By what they guard; the files of one folder are few.
 _LOCKS: dict[Path, threading.Lock] = {}
 DEFINES = ("-DTORCH_API_INCLUDE_EXTENSION_H",)
@@ -48,7 +51,7 @@ class Precompiled:
         with self.missing(target) as missing:
             if not missing:
                 return
-            target.parent.mkdir(exist_ok=True)
+            make_folder(target.parent)
             # GCC looks at all files beside the target.
             with draft(target, self.folder) as scratch:
                 done = subprocess.run([*command, "-o", str(scratch)], capture_output=True, text=True, check=False)
@@ -68,7 +71,7 @@ class Precompiled:
 
     def keep(self, path: Path, data: bytes) -> None:
         """Write a file of the folder, for all to read."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with draft(path) as scratch:
             scratch.write_bytes(data)
             scratch.chmod(0o644)
@@ -89,11 +92,16 @@ class Precompiled:
         """The flags that put these folders, if any, before torch's."""
         return [f"-I{path}" for path in (self.folder / OPERATORS, *before)] if before else []
 
-    def used(self) -> None:
-        """Note that somebody uses the folder; those of other tools go when nobody has for a month."""
+    def used(self, last: str) -> None:
+        """Note that somebody uses the folder; those of other tools go when nobody has for a month.
+
+        A folder is taken for such a one by its name and by the file `last`, which each has: the user names where they
+        lie, and other things may be there.
+        """
         os.utime(self.folder)
         for folder in self.folder.parent.iterdir():
-            if folder.is_dir() and time.time() - folder.stat().st_mtime > KEEP_UNUSED_S:
+            is_one = NAME.fullmatch(folder.name) and not folder.is_symlink() and (folder / last).is_file()
+            if is_one and time.time() - folder.stat().st_mtime > KEEP_UNUSED_S:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _target(self, header: str, level: str) -> Path:

@@ -20,6 +20,7 @@ from harness.compile.ways import operators, smaller
 from harness.compile.ways.macro_survey import survey
 from harness.compile.ways.order import WAYS
 from harness.compile.ways.way import BuildWay
+from harness.drafts import make_folder
 from harness.environment import cores
 
 # What a file with CUDA in it is likely to hold; a wrong guess only costs time.
@@ -51,7 +52,7 @@ def prepared(wanted: HeadersWanted, root: Path, tools: Tools, ways: Sequence[Bui
     Raises RuntimeError or OSError where they cannot be made; the candidate builds without them, in longer.
     """
     headers = Precompiled(root, tools)
-    headers.folder.mkdir(parents=True, exist_ok=True)
+    make_folder(headers.folder)
     steps = [step for way in ways for step in way.preparations(wanted, headers)]
     if any(way.headers["cpp"] for way in ways):
         steps.append(functools.partial(_survey, headers, ways))
@@ -59,7 +60,7 @@ def prepared(wanted: HeadersWanted, root: Path, tools: Tools, ways: Sequence[Bui
     with ThreadPoolExecutor(cores(), thread_name_prefix="headers") as threads:
         for step in [threads.submit(step) for step in steps]:
             step.result()
-    headers.used()
+    headers.used(smaller.MACROS)
     return headers.folder
 
 

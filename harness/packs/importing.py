@@ -32,30 +32,39 @@ PROBLEMS, SOLUTIONS = "problems", "solutions"
 NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-def run(source: Path, out: Path, wishes: PackConfig, checkout: Path | None, reader: ReadsTexts) -> Manifest:
+def run(
+    source: Path,
+    out: Path,
+    wishes: PackConfig,
+    checkout: Path | None,
+    reader: ReadsTexts,
+    home: Path | None = None,
+) -> Manifest:
     """Import a file or folder into the new folder `out`, and return what import.json says.
 
-    Problems are those of the KernelBench `checkout`, or without one the pack's own. Raises UsageError if `out` is not
-    empty, if there is no such source, or if nothing can be imported; then nothing is written. A folder without
-    import.json is an import that was killed.
+    The config that is written names `home` in place of `out`, where that is to be copied to. Problems are those of the
+    KernelBench `checkout`, or without one the pack's own. Raises UsageError if `out` is not empty, if there is no such
+    source, or if nothing can be imported; then nothing is written. A folder without import.json is an import that was
+    killed.
     """
     if checkout and wishes.reference_field:
         raise UsageError("--kernelbench and --reference-field: choose whose problems the candidates are to solve")
     if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{wording.plain(str(out), 300)} is not an empty folder; name another")
-    if not wording.is_unicode(str(places.real(out))):
+    home = home or out
+    if not wording.is_unicode(str(places.real(home))):
         # The config could not name it.
-        raise UsageError(f"{wording.plain(str(out), 300)}: its path is not valid UTF-8; name another folder")
+        raise UsageError(f"{wording.plain(str(home), 300)}: its path is not valid UTF-8; name another folder")
     folder = _Folder(out, source, Checkout(checkout) if checkout else None)
     try:
-        return _filled(folder, formats.samples(source, wishes, reader), source, out)
+        return _filled(folder, formats.samples(source, wishes, reader), source, out, home)
     except BaseException:
         for place in (PROBLEMS, SOLUTIONS):
             shutil.rmtree(out / place, ignore_errors=True)
         raise
 
 
-def _filled(folder: _Folder, found: Iterable[Sample | Left], source: Path, out: Path) -> Manifest:
+def _filled(folder: _Folder, found: Iterable[Sample | Left], source: Path, out: Path, home: Path) -> Manifest:
     folder.fill(found)
     if not folder.candidates:
         first = next((f": {one.origin}: {one.reason}" for one in folder.left.all()), "")
@@ -71,7 +80,7 @@ def _filled(folder: _Folder, found: Iterable[Sample | Left], source: Path, out: 
         raise UsageError(
             f"{wording.plain(str(source), 300)} has too many candidates to import at once; import parts of it"
         )
-    _write(config(out), _config(out))
+    _write(config(out), _config(home))
     _write(out / claims.MANIFEST, data)
     return manifest
 
@@ -164,9 +173,9 @@ class _Folder:
         return self._known[key]
 
 
-def _config(out: Path) -> bytes:
+def _config(home: Path) -> bytes:
     """Every place whole, so that the run can be started from any folder."""
-    lines = [f"{name}: [{_quoted(str(places.real(out) / name))}]\n" for name in (PROBLEMS, SOLUTIONS)]
+    lines = [f"{name}: [{_quoted(str(places.real(home) / name))}]\n" for name in (PROBLEMS, SOLUTIONS)]
     return ("# Everything that was imported here, at the sizes that its problems have.\n" + "".join(lines)).encode()
 
 

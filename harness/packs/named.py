@@ -1,4 +1,8 @@
-"""Packs that a run names among its problems and solutions: imported into the cache, once, and run from there."""
+"""Packs that a run names among its problems and solutions: imported into the cache, and run from there.
+
+Each run imports them anew, and what the cache has is only what that gives: a repository may bring its own cache folder,
+and the judge runs what is said to be a pack's problem.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +18,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness import places, wording
+from harness import drafts, wording
 from harness.catalog import claims, search
 from harness.catalog import problems as catalog
 from harness.catalog import solutions as discovery
 from harness.catalog.claims import Left, Manifest
 from harness.catalog.facts import ReadsTexts
 from harness.config import Config, PackConfig
+from harness.drafts import make_folder
 from harness.errors import UsageError
 from harness.packs import files, formats, generations, identity, importing
 from harness.packs.checkout import Checkout, levels_in
 from harness.packs.files import File
 from harness.packs.names import safe
+from harness.processes import folders
+from harness.store import cache_folder
 from harness.version import VERSION
 
 # The messages of an import name its flags.
@@ -193,25 +200,66 @@ def _files_below(folder: Path) -> Iterator[str]:
 
 def _imported(source: Path, config: Config, checkout: Path | None, reader: ReadsTexts) -> _Found:
     wishes = config.packs
-    kept = places.cache(config.compile.cache_dir) / "packs"
+    kept = cache_folder.part(cache_folder.PACKS, config.compile.cache_dir)
     try:
         folder = kept / f"{safe(source.absolute().stem)}-{_digest(source, wishes, checkout)[:16]}"
-        kept.mkdir(parents=True, exist_ok=True)
-        with open(kept / f"{folder.name}.lock", "w") as lock:
-            # Another run may be importing it.
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            before = (folder / claims.MANIFEST).exists()
+        make_folder(kept)
+        with _locked(kept / f"{folder.name}.lock"), _scratch() as scratch:
+            if folder.is_symlink():
+                folder.unlink()
+            manifest = importing.run(source, scratch / folder.name, wishes, checkout, reader, home=folder)
+            # Another run may be at work in it.
+            before = _tree(folder) == _tree(scratch / folder.name)
             if not before:
-                shutil.rmtree(folder, ignore_errors=True)
-                importing.run(source, folder, wishes, checkout, reader)
+                _replace(folder, scratch / folder.name)
     except UsageError as error:
         raise UsageError(f"{error} ({HINT})") from error
     except OSError as error:
-        raise UsageError(f"{wording.plain(str(kept), 300)} cannot be written: {error.strerror}") from error
+        place = wording.plain(str(error.filename or kept), 300)
+        raise UsageError(f"{place} cannot be written: {error.strerror or error}") from error
     how = "as imported before, in" if before else "imported into"
-    manifest = claims.read(folder / claims.MANIFEST)
     note = f"pack {source}: {_counted(manifest)}; {how} {folder}"
     return _Found(folder, note, any(formats.is_read(one.origin.file) for one in manifest.alone()))
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """While no other run imports the same pack."""
+    lock = drafts.kept(path)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    folder = folders.temporary("pack")
+    try:
+        yield folder
+    finally:
+        folders.remove_at_end(folder)
+
+
+def _tree(folder: Path) -> dict[str, str]:
+    """What lies in a folder, by path: a file's digest, or that it is none, which nothing imported is."""
+    found = {}
+    for _, entries in search.folders([str(folder)], ()):
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                with open(entry.path, "rb") as file:
+                    found[os.path.relpath(entry.path, folder)] = hashlib.file_digest(file, "sha256").hexdigest()
+            elif not entry.is_dir(follow_symlinks=False):
+                found[os.path.relpath(entry.path, folder)] = "no file"
+    return found
+
+
+def _replace(folder: Path, imported: Path) -> None:
+    """Have in `folder` what was imported, and nothing else."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    shutil.copytree(imported, folder)
 
 
 def _counted(manifest: Manifest) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from harness import records
+from harness.drafts import kept
 from harness.errors import AssayError, UsageError
 from harness.records import Record
 from harness.serve.requests import EvaluateRequest
@@ -79,8 +80,9 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Candidates, and what tests expect, are nobody else's to read; SQLite gives its log the same mode.
-            os.close(os.open(folder / FILE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-            (folder / FILE).chmod(0o600)
+            file = kept(folder / FILE, 0o600)
+            os.fchmod(file, 0o600)
+            os.close(file)
             self._base = sqlite3.connect(folder / FILE, check_same_thread=False, isolation_level=None, timeout=1.0)
             # Exclusive: a second service finds the file locked.
             for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", LOG):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from pathlib import Path
 from typing import Any
 
-from harness import records, wording
+from harness import drafts, records, wording
 from harness.config import SECTIONS
 from harness.drafts import draft
 from harness.errors import UsageError
@@ -17,6 +16,35 @@ from harness.store import journal, listed
 
 JOURNAL = "records.jsonl"
 MANIFEST = "run.json"
+# What `profile` leaves where there is no run.
+FOLDERS = {"logs", "profile"}
+
+
+def check_place(run_dir: Path) -> None:
+    """Raises UsageError unless a run may write here: into a new or empty folder, or one that a run has written to. Its
+    files take the place of what has their names, and a config of somebody else's may name any folder.
+
+    Hidden files, and the folders FOLDERS, make none of a user's.
+    """
+    if os.path.lexists(run_dir / JOURNAL) or _has_manifest(run_dir):
+        return
+    try:
+        names = {name for name in os.listdir(run_dir) if not name.startswith(".")}
+    except OSError:
+        # There is none, or whoever writes there says why not.
+        return
+    if other := sorted(names - FOLDERS):
+        raise UsageError(
+            f"{wording.plain(str(run_dir), 300)} holds other things than a run ({wording.plain(other[0], 100)}); "
+            "choose a new or an empty folder for this run's files with --out"
+        )
+
+
+def _has_manifest(run_dir: Path) -> bool:
+    try:
+        return "environment" in manifest(run_dir)
+    except UsageError:
+        return False
 
 
 def write_manifest(run_dir: Path, manifest: dict[str, Any]) -> None:
@@ -25,12 +53,9 @@ def write_manifest(run_dir: Path, manifest: dict[str, Any]) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder of a run if it is missing. Raises UsageError if it cannot be made, or if it is a link: who made
-    that may be somebody else."""
+    """Make a folder of a run if it is missing. Raises UsageError if it cannot be made, or if it is a link."""
     try:
-        if path.is_symlink():
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        path.mkdir(parents=True, exist_ok=True)
+        drafts.make_folder(path)
     except OSError as error:
         raise journal.unwritable(path, error) from error
 

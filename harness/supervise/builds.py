@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from harness import places
 from harness.catalog import sources
 from harness.catalog.jobs import Job
 from harness.compile import cache, conditions, prepare, toolkit, tools
@@ -24,6 +23,7 @@ from harness.processes import folders
 from harness.processes.nursery import ZygoteLost
 from harness.processes.renewal import Starter
 from harness.records import Outcome, Record, Status
+from harness.store import cache_folder
 from harness.supervise import losses
 from harness.wire import faults
 from harness.wire.channel import DeadlineExceeded, NotSendable, PeerGone, ProtocolError
@@ -92,10 +92,10 @@ class Workshop:
         self._config = config
         self._conditions = conditions.find(device, config.compile)
         self._arch, self._tools = self._conditions.arch, self._conditions.tools
-        root = places.cache(config.compile.cache_dir)
-        self._headers = root / "headers"
+        self._headers = cache_folder.part(cache_folder.HEADERS, config.compile.cache_dir)
         limit_bytes = int(config.compile.cache_gb * 1e9)
-        self._cache = cache.Cache(root / "builds", limit_bytes) if limit_bytes and self._tools else None
+        built = cache_folder.part(cache_folder.BUILDS, config.compile.cache_dir)
+        self._cache = cache.Cache(built, limit_bytes) if limit_bytes and self._tools else None
 
     def build(self, job: Job, nursery: Starter, folder: Path, log: Path, card: Device | None = None) -> BuildResult:
         """One candidate's extensions, compiled or from the cache, in `folder`, which is made new and is ours alone.

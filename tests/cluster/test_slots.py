@@ -81,6 +81,48 @@ def test_each_job_is_done_by_one_machine_and_its_log_comes_back(tmp_path):
     assert len(list((tmp_path / "logs").iterdir())) == len(records)
 
 
+def put_link(log, victim):
+    log.symlink_to(victim)
+
+
+def put_pipe(log, victim):
+    os.mkfifo(log)
+
+
+def put_folder(log, victim):
+    log.mkdir()
+
+
+@pytest.mark.parametrize(("put", "is_written"), [(put_link, True), (put_pipe, True), (put_folder, False)])
+def test_a_log_follows_no_link_and_holds_nobody_up(tmp_path, capsys, put, is_written):
+    (tmp_path / "logs").mkdir()
+    victim = tmp_path / "bashrc"
+    victim.write_text("the user's")
+    log = tmp_path / "logs" / recording.log_name(session.plan(CONFIG).jobs[0])
+    put(log, victim)
+    assert {record.reason for record in run(tmp_path, Machine("one"))} == {"made_up"}
+    assert victim.read_text() == "the user's"
+    assert (not log.is_symlink() and log.is_file() and log.read_text() == "printed") is is_written
+    assert ("cannot be written" in capsys.readouterr().err) is not is_written
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "x" * 300])
+def test_a_log_s_name_from_another_machine_ends_nothing(tmp_path, capsys, name):
+    machine = Machine("one")
+    whole = machine.evaluate
+    machine.evaluate = lambda *given: (whole(*given)[0], {name: b"printed"}, True)
+    assert {record.reason for record in run(tmp_path, machine)} == {"made_up"}
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_whatever_cannot_be_kept_costs_its_own_job_alone(tmp_path):
+    machine = Machine("one")
+    whole, first = machine.evaluate, []
+    machine.evaluate = lambda *given: whole(*given) if first else first.append(1) or (None, {}, True)
+    records = run(tmp_path, machine)
+    assert Counter(record.reason for record in records) == {"unrecorded": 1, "made_up": len(records) - 1}
+
+
 def test_no_machine_has_all_that_others_could_do(tmp_path):
     machines, told = [Machine(name, prepares=20) for name in ("one", "two")], queue.Queue()
     slots = ClusterSlots(machines, DEVICE, CONFIG, tmp_path / "logs", lambda *end: told.put(end), lambda *_: None)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from harness.catalog import problems, solutions
 from harness.config import Config, PackConfig
 from harness.errors import UsageError
 from harness.options import options
-from harness.packs import importing, named
+from harness.packs import named
 from harness.reading.reading import Reader
 from tests.packs.conftest import MODEL, NEW
 from tests.test_session import CONSOLE, FakeExecutor
@@ -110,10 +111,10 @@ def test_what_was_imported_is_no_pack_itself(tmp_path, table, texts):
     assert selected(config, texts) == (["level1/1", "level1/2"], ["level1/1/sample_0", "level1/2/sample_0"], [])
 
 
-def test_a_pack_is_imported_once_and_again_when_anything_of_it_changes(pack, tmp_path, texts, monkeypatch):
+def test_a_pack_is_kept_once_and_again_when_anything_of_it_changes(pack, tmp_path, texts, monkeypatch):
     done = []
-    real = importing.run
-    monkeypatch.setattr(importing, "run", lambda *given: done.append(1) or real(*given))
+    real = named._replace
+    monkeypatch.setattr(named, "_replace", lambda *given: done.append(1) or real(*given))
     config = Config(problems=[str(tmp_path / "kb")], solutions=[str(pack)])
     first, again = named.resolved(config, texts), named.resolved(config, texts)
     assert len(done) == 1
@@ -155,6 +156,54 @@ def test_an_import_that_was_killed_is_done_again(pack, tmp_path, texts):
     (folder / "level1/19_ReLU/sample_0.py").write_text("half")
     named.resolved(config, texts)
     assert (folder / "level1/19_ReLU/sample_0.py").read_text() == NEW
+
+
+def put_other_text(folder):
+    (folder / "problems/level1/1.py").write_text("import os")
+
+
+def put_another_problem(folder):
+    (folder / "problems/level1/3.py").write_text("import os")
+
+
+def put_a_link(folder):
+    (folder / "problems/level1/1.py").rename(folder.parents[2] / "1.py")
+    (folder / "problems/level1/1.py").symlink_to(folder.parents[2] / "1.py")
+
+
+def put_a_linked_folder(folder):
+    folder.rename(folder.parents[2] / "elsewhere")
+    folder.symlink_to(folder.parents[2] / "elsewhere")
+
+
+def put_a_config(folder):
+    (folder / f"{folder.name}.yaml").write_text("problems: [elsewhere]")
+
+
+@pytest.mark.parametrize("put", [put_other_text, put_another_problem, put_a_link, put_a_linked_folder, put_a_config])
+def test_what_is_in_the_cache_counts_only_if_the_pack_gives_the_same(table, texts, put):
+    """A repository may bring the pack and a cache folder, with an import of it in which other problems lie."""
+    config = Config(problems=[str(table)], solutions=[str(table)], packs=FIELDS)
+    folder = Path(named.resolved(config, texts).config.problems[0]).parent
+    honest = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    put(folder)
+    changed, (note,), _ = named.resolved(config, texts)
+    assert Path(changed.problems[0]).parent == folder
+    assert "imported into" in note
+    assert not folder.is_symlink()
+    assert not any(path.is_symlink() for path in folder.rglob("*"))
+    assert {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()} == honest
+
+
+def test_a_lock_is_no_file_of_the_user_s(table, texts, tmp_path, monkeypatch):
+    config = Config(problems=[str(table)], solutions=[str(table)], packs=FIELDS)
+    monkeypatch.setattr(named, "_digest", lambda *given: "0" * 64)
+    (tmp_path / "cache/packs").mkdir(parents=True)
+    (tmp_path / "diary").write_text("the user's")
+    (tmp_path / f"cache/packs/pack-{'0' * 16}.lock").symlink_to(tmp_path / "diary")
+    with pytest.raises(UsageError, match=r"\.lock cannot be written: "):
+        named.resolved(config, texts)
+    assert (tmp_path / "diary").read_text() == "the user's"
 
 
 def test_a_run_of_a_pack_resumes_and_has_its_claims(pack, tmp_path):

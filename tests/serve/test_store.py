@@ -130,6 +130,19 @@ def test_tasks_are_nobody_elses_to_read(tmp_path):
     store.close()
 
 
+@pytest.mark.parametrize("put", [os.symlink, os.link])
+@pytest.mark.parametrize("text", ["alias ls=ls", ""])
+def test_tasks_are_no_file_of_the_user_s(tmp_path, put, text):
+    victim = tmp_path / "bashrc"
+    victim.write_text(text)
+    victim.chmod(0o755)
+    (tmp_path / "serve").mkdir()
+    put(victim, tmp_path / "serve" / FILE)
+    with pytest.raises(UsageError, match=r"cannot keep tasks in .*; choose another folder with --dir"):
+        Store(tmp_path / "serve")
+    assert (victim.read_text(), victim.stat().st_mode & 0o777) == (text, 0o755)
+
+
 def incompressible(identity, length=20_000, **changes):
     request = EvaluateRequest(candidate=os.urandom(length // 2).hex(), problem="toy/scale")
     return task(identity, request=request, **changes)

@@ -14,6 +14,7 @@ from harness.config import BuildConfig, CompileConfig
 from harness.environment import Device, choose_devices
 from harness.execution.tasks import build_key
 from harness.records import Status
+from harness.store import cache_folder
 from harness.supervise import builds
 from harness.supervise.builds import Workshop
 from harness.supervise.recording import build_name
@@ -59,13 +60,10 @@ def job_of(tmp_path):
 def workshop(tmp_path, timeout_s=120.0, device=None, **settings):
     # Headers are shared with other tests; what is built is not.
     settings = {"cache_dir": str(tmp_path / "cache")} | settings
-    (tmp_path / "cache").mkdir(exist_ok=True)
-    shared = Path(__file__).parents[2] / ".pytest_cache/assay/headers"
-    shared.mkdir(parents=True, exist_ok=True)
-    if not (tmp_path / "cache/headers").exists():
-        (tmp_path / "cache/headers").symlink_to(shared)
     config = corpus_config(build=BuildConfig(timeout_s=timeout_s), compile=CompileConfig(**settings))
-    return Workshop(device or choose_devices("cpu")[0], config)
+    made = Workshop(device or choose_devices("cpu")[0], config)
+    made._headers = cache_folder.part(cache_folder.HEADERS)
+    return made
 
 
 def kept(tmp_path):
