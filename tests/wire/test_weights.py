@@ -112,6 +112,13 @@ def test_a_module_that_is_in_no_set_is_told_how_to_be(tmp_path, made):
     assert isinstance(constructed("(eq=False)"), nn.Module)
 
 
+def test_what_poses_as_a_module_is_no_fault_here(tmp_path):
+    path = tmp_path / "candidate.py"
+    lines = ("    __class__ = nn.Module", "    def __getattr__(self, name): return lambda: {}")
+    path.write_text("\n".join(("from torch import nn", "class ModelNew:", *lines)))
+    assert isinstance(weights.constructed(modules.execute(path), ("ModelNew",), []), nn.Module)
+
+
 def test_a_constructor_that_leaves_out_the_one_of_modules_is_no_fault_here(tmp_path):
     path = tmp_path / "candidate.py"
     path.write_text("from torch import nn\nclass ModelNew(nn.Module):\n    def __init__(self): self.width = 3\n")
