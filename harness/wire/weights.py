@@ -88,8 +88,8 @@ def _require_hashable(model: nn.Module) -> None:
             raise modules.LoadFault("not_a_module", f"{fault}: {mend}")
         if id(module) not in seen:
             seen.add(id(module))
-            # Missing where a constructor has left out that of nn.Module, and what it is said to be in what only poses as
-            # a module. None where one has been taken away.
+            # Missing where a constructor has left out that of nn.Module, and anything in what only poses as a module.
+            # None is where one has been taken away.
             within = getattr(module, "_modules", None)
             waiting += [one for one in within.values() if one is not None] if isinstance(within, dict) else []
 
