@@ -440,7 +440,7 @@ class Judge:
         arguments = (channel, freezer, self._device, self._limits, bool(self._workload.late), self._start_watch)
         if self._device.type == "cpu":
             return HostLink(*arguments)
-        # Imported where a card is, because cuda-bindings loads the driver. That takes half a second, and no card.
+        # Imported where a card is, because cuda-bindings loads the driver. That takes its time, and no card.
         with self._turns.away():
             from harness.links.cuda_link import CudaLink
 
